@@ -1,0 +1,59 @@
+# Two commands matter: `make run` and `make test`. Both install what they need and are quick the second time.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WEB := src/portico/doors/pages/.built
+WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' 2>/dev/null)
+
+LIVE := tests/live/node_modules/.installed
+
+.PHONY: run test check unit web-test bench screenshots clean
+
+run: $(VENV)/.core $(WEB)
+	$(BIN)/portico serve $(ARGS)
+
+test: check web-test unit
+
+check: $(VENV)/.dev $(WEB)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev $(WEB) $(LIVE)
+	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+
+web-test: $(WEB)
+	cd web && npm test
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m bench
+
+$(VENV)/bin/pip:
+	$(PYTHON) -c 'import sys; sys.exit("Portico needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml $(VENV)/bin/pip
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/bin/pip
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@ $(VENV)/.core
+
+$(LIVE): tests/live/package.json tests/live/package-lock.json
+	bash tests/live/install.sh
+	touch $@
+
+screenshots: $(VENV)/.core $(WEB)
+	cd web && npm run screenshots
+
+web/node_modules/.installed: web/package.json web/package-lock.json
+	cd web && npm ci --no-audit --no-fund --loglevel=error
+	touch $@
+
+$(WEB): web/node_modules/.installed $(WEB_SOURCES)
+	cd web && npm run --silent build
+	touch $@
+
+clean:
+	rm -rf $(VENV) web/node_modules src/portico/doors/pages .mypy_cache .ruff_cache .hypothesis

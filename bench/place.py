@@ -1,0 +1,31 @@
+"""A host in a fresh folder, for the benchmarks that need one."""
+
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from portico.agents import script
+from portico.agents.scripted import ScriptedAgent
+from portico.host.host import Host
+from portico.log.sqlite import SqliteLog
+
+
+@contextlib.asynccontextmanager
+async def a_log() -> AsyncIterator[tuple[SqliteLog, Path]]:
+    with tempfile.TemporaryDirectory() as folder:
+        log = await SqliteLog.open(Path(folder) / "log.db")
+        try:
+            yield log, Path(folder)
+        finally:
+            await log.close()
+
+
+@contextlib.asynccontextmanager
+async def a_host() -> AsyncIterator[tuple[Host, Path]]:
+    async with a_log() as (log, folder):
+        host = await Host.open(log, [ScriptedAgent(script.Provider("scripted", "Scripted"))])
+        try:
+            yield host, folder
+        finally:
+            await host.close()

@@ -1,0 +1,5 @@
+"""`python -m portico` is `portico`."""
+
+from portico.cli import main
+
+main()

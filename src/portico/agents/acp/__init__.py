@@ -1,0 +1,29 @@
+"""Agents that speak the Agent Client Protocol, each a child process: `acp:NAME`.
+
+Needs the extra `portico[acp]`. Imports the agents' interface, the supervisor and the workspace; never a door.
+"""
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+from portico.agents.agent import Agent, AgentContext
+from portico.agents.stale import Roll
+from portico.errors import AgentUnavailable
+
+
+def acp(context: AgentContext) -> Iterable[Agent]:
+    """The agents of `[agents.acp]` and the well-known ones that are installed."""
+    Roll(context.home).sweep()
+    if find_spec("acp") is None:
+        if "acp" in context.settings:
+            raise AgentUnavailable("[agents.acp] needs more packages: pip install 'portico[acp]'.")
+        return []
+    from portico.agents.acp.agent import AcpAgent
+    from portico.agents.acp.program import programs
+    from portico.agents.servers import mcp_servers
+    from portico.agents.toolserver import ToolServer
+
+    servers, tools = mcp_servers(context.settings), ToolServer()
+    return [
+        AcpAgent(name, program, context.home, servers, tools) for name, program in programs(context.settings).items()
+    ]

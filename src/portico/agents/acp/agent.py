@@ -1,0 +1,215 @@
+"""`acp:NAME`: a program that speaks the Agent Client Protocol, as an agent of the host."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from portico.agents.acp.conversation import AcpConversation
+from portico.agents.acp.link import Link
+from portico.agents.acp.program import Program, folder
+from portico.agents.agent import AgentInfo, Capabilities, Model, Opening
+from portico.agents.servers import McpServer
+from portico.agents.stale import Roll
+from portico.agents.supervisor import Process, Supervisor, agent_environment
+from portico.agents.toolserver import ToolServer
+from portico.errors import AgentUnavailable
+from portico.events import Json
+from portico.home import write_private
+
+logger = logging.getLogger("portico.agents.acp")
+
+
+class Facts(Struct):
+    """What was learned about an agent when it last ran: it can be described without starting it."""
+
+    models: list[Model] = []
+    modes: list[str] = []
+    tools: bool = True
+    resume: bool = True
+    attachments: bool = True
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting of an ACP session that has a list of values: a model or a mode."""
+
+    category: str
+    current: str
+    values: dict[str, str]
+    """Id and name."""
+    option: str | None
+    """The id of the option, where the agent has options; else there is a method of its own."""
+
+    @property
+    def method(self) -> str:
+        return "session/set_config_option" if self.option else f"session/set_{self.category}"
+
+    def params(self, session: str, value: str) -> Json:
+        if self.option:
+            return {"sessionId": session, "configId": self.option, "value": value}
+        return {"sessionId": session, f"{self.category}Id": value}
+
+
+class AcpAgent:
+    def __init__(
+        self, name: str, program: Program, home: Path, servers: dict[str, McpServer], tools: ToolServer
+    ) -> None:
+        self.name = name
+        self.program = program
+        self.tools = tools
+        self._servers = servers
+        self._folder = folder(home, name)
+        self._facts = self._read_facts()
+        self._supervisor: Supervisor[Link] = Supervisor(
+            program.name or name,
+            [program.path() or program.command[0], *program.command[1:]],
+            agent_environment(program.pass_env, program.env),
+            self._folder,
+            Roll(home),
+            self._connect,
+            start_seconds=program.start_timeout,
+        )
+
+    @property
+    def id(self) -> str:
+        return f"acp:{self.name}"
+
+    async def describe(self) -> AgentInfo:
+        facts = self._facts
+        known = {model.id for model in facts.models}
+        given = [Model(model, model) for model in self.program.models if model not in known]
+        modes: Json = {"type": "string", "enum": facts.modes} if facts.modes else {"type": "string"}
+        return AgentInfo(
+            self.id,
+            self.program.name or self.name,
+            f"{self.program.name or self.name} over ACP{f', version {facts.version}' if facts.version else ''}.",
+            facts.models + given,
+            Capabilities(
+                tools=facts.tools and self.program.mcp, resume=facts.resume, attachments=facts.attachments, fork=True
+            ),
+            missing=self._missing(),
+            config={"type": "object", "properties": {"mode": modes}},
+        )
+
+    def _missing(self) -> str | None:
+        if self.program.path() is not None:
+            return None
+        hint = f" Install it: {self.program.install}." if self.program.install else ""
+        return f"The program {self.program.command[0]!r} is not on the PATH.{hint}"
+
+    async def open(self, opening: Opening) -> AcpConversation:
+        if missing := self._missing():
+            raise AgentUnavailable(missing)
+        conversation = AcpConversation(self, opening)
+        await conversation.begin()
+        return conversation
+
+    async def close(self) -> None:
+        await self._supervisor.close()
+        await self.tools.close()
+
+    # -- the process -------------------------------------------------------------------------------------------
+
+    async def link(self) -> Link:
+        return await self._supervisor.get()
+
+    async def _connect(self, process: Process) -> Link:
+        link = Link(process, files=self.program.files, terminals=self.program.terminals)
+        await link.initialize()
+        return link
+
+    def dismiss(self, link: Link) -> None:
+        """A dead or disobedient process: the next turn gets another."""
+        link.doomed = True
+        self._supervisor.dismiss(link)
+
+    async def authenticate(self, link: Link) -> None:
+        """With the method that the settings name. Nobody's login is read or passed on: the agent has its own."""
+        methods = link.about.get("authMethods")
+        known = [str(each.get("id")) for each in methods if isinstance(each, dict)] if isinstance(methods, list) else []
+        if self.program.auth is None:
+            hint = f" or name a method in the settings: auth = one of {known}" if known else ""
+            raise AgentUnavailable(
+                f"{self.program.name or self.name} is not signed in. Sign in with its own command line{hint}."
+            )
+        await link.request("authenticate", {"methodId": self.program.auth})
+
+    # -- what it has -------------------------------------------------------------------------------------------
+
+    def mcp_servers(self, *, http: bool) -> list[Json]:
+        """The servers of the settings, in ACP's words. One over HTTP goes only to agents that take it."""
+        found: list[Json] = []
+        for name, server in self._servers.items():
+            if server.command:
+                env = [{"name": key, "value": value} for key, value in server.env.items()]
+                found.append({"name": name, "command": server.command[0], "args": server.command[1:], "env": env})
+            elif http:
+                headers = [{"name": key, "value": value} for key, value in server.headers.items()]
+                found.append({"type": "http", "name": name, "url": server.url, "headers": headers})
+        return found
+
+    def choices(self, answer: Json) -> Iterator[Choice]:
+        """The models and modes in the answer to a new session: as options, or in fields of their own."""
+        seen: set[str] = set()
+        for option in _objects(answer.get("configOptions")):
+            category = str(option.get("category") or option.get("id"))
+            if category in ("model", "mode"):
+                seen.add(category)
+                yield Choice(category, str(option.get("currentValue")), _values(option), str(option.get("id")))
+        for category, field, many in (("model", "models", "availableModels"), ("mode", "modes", "availableModes")):
+            state = answer.get(field)
+            if isinstance(state, dict) and category not in seen:
+                key = "modelId" if category == "model" else "id"
+                values = {str(each.get(key)): str(each.get("name")) for each in _objects(state.get(many))}
+                yield Choice(category, str(state.get(f"current{category.title()}Id")), values, None)
+
+    def learn(self, link: Link, answer: Json) -> None:
+        """Keeps what describes the agent for the next time."""
+        found = {choice.category: choice for choice in self.choices(answer)}
+        model, mode = found.get("model"), found.get("mode")
+        info = link.about.get("agentInfo")
+        facts = Facts(
+            models=_models(model) if model else [],
+            modes=list(mode.values) if mode else [],
+            tools=link.capability("mcpCapabilities", "http"),
+            resume=link.capability("loadSession") or link.capability("sessionCapabilities", "resume"),
+            attachments=True,
+            version=str(info.get("version") or "") if isinstance(info, dict) else "",
+        )
+        if facts != self._facts:
+            self._facts = facts
+            write_private(self._folder / "facts.json", msgspec.json.encode(facts))
+
+    def _read_facts(self) -> Facts:
+        try:
+            return msgspec.json.decode((self._folder / "facts.json").read_bytes(), type=Facts)
+        except FileNotFoundError:
+            return Facts()
+        except (OSError, msgspec.DecodeError) as error:
+            logger.warning("what was known about %s is not readable: %s", self.id, error)
+            return Facts()
+
+
+def _models(choice: Choice) -> list[Model]:
+    """The agent's own choice first: it is what a session gets that names none."""
+    order = sorted(choice.values, key=lambda ident: ident != choice.current)
+    return [Model(ident, choice.values[ident] or ident) for ident in order]
+
+
+def _values(option: Json) -> dict[str, str]:
+    """Flat or in groups."""
+    values: dict[str, str] = {}
+    for each in _objects(option.get("options")):
+        for value in _objects(each.get("options")) or [each]:
+            values[str(value.get("value"))] = str(value.get("name") or value.get("value"))
+    return values
+
+
+def _objects(found: Any) -> list[Json]:
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -1,0 +1,259 @@
+"""One conversation with an ACP agent: opened, resumed after a death of either side, prompted, cancelled.
+
+The end of a turn is our own state: `_ended` completes with the reply to the prompt (ACP 1), or when an agent reports
+that it is idle (as the draft of version 2 does, where that reply is a mere acknowledgement).
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from portico.agents.acp.link import Link
+from portico.agents.acp.prompt import blocks, retold
+from portico.agents.acp.service import Cancelled, Service
+from portico.agents.acp.update import Updates
+from portico.agents.agent import Json, Message, Opening, Turn
+from portico.errors import AgentDied, AgentError, AgentUnavailable, Conflict
+from portico.events import SessionConfigured, ToolSpec
+from portico.host.tool import ToolResult
+
+if TYPE_CHECKING:
+    from portico.agents.acp.agent import AcpAgent
+
+logger = logging.getLogger("portico.agents.acp")
+
+_STOPS = {
+    "max_tokens": "The answer ended at the model's limit of tokens.",
+    "max_turn_requests": "The agent stopped at its limit of steps.",
+}
+
+
+class AcpConversation:
+    def __init__(self, agent: "AcpAgent", opening: Opening) -> None:
+        self._agent = agent
+        self._opening = opening
+        self._vendor = opening.vendor
+        self._history = opening.history
+        self._service = Service(opening.cwd)
+        self._link: Link | None = None
+        self._key: str | None = None
+        self._turn: Turn | None = None
+        self._updates: Updates | None = None
+        self._prelude = ""
+        self._notes: list[str] = []
+        self._commands: list[Json] | None = None
+        self._ended: asyncio.Future[Json] | None = None
+        # Updates arrive as tasks of their own; a fair lock keeps them in the order of the wire.
+        self._order = asyncio.Lock()
+
+    # -- opening -----------------------------------------------------------------------------------------------
+
+    async def begin(self) -> Link:
+        """Connects to a living process and takes the conversation up there: by its id, or told in words."""
+        await self._leave()
+        link = await self._agent.link()
+        base: Json = {"cwd": self._opening.cwd, "mcpServers": await self._mcp_servers(link)}
+        answer = await self._resume(link, base) if self._vendor else None
+        if answer is None:
+            answer = await self._new(link, base)
+        assert self._vendor is not None
+        self._link = link
+        link.join(self._vendor, self)
+        self._opening.known_as(self._vendor)
+        self._agent.learn(link, answer)
+        await self._configure(link, answer)
+        return link
+
+    async def _resume(self, link: Link, base: Json) -> Json | None:
+        """None: the agent cannot, or has forgotten it. Its replay of the history is not heard: we have it."""
+        if link.capability("sessionCapabilities", "resume"):
+            method = "session/resume"
+        elif link.capability("loadSession"):
+            method = "session/load"
+        else:
+            return None
+        try:
+            return await link.request(method, {**base, "sessionId": self._vendor})
+        except AgentUnavailable:
+            raise
+        except AgentDied:
+            raise
+        except AgentError as error:
+            logger.warning("%s does not take up %s: %s", self._agent.id, self._opening.session, error.message)
+            return None
+
+    async def _new(self, link: Link, base: Json) -> Json:
+        try:
+            answer = await link.request("session/new", base)
+        except AgentUnavailable:
+            await self._agent.authenticate(link)
+            answer = await link.request("session/new", base)
+        self._vendor = str(answer.get("sessionId"))
+        if self._history:
+            self._prelude = retold(self._history)
+            self._notes.append("The agent began a new conversation; it was told what was said before.")
+        return answer
+
+    async def _mcp_servers(self, link: Link) -> list[Json]:
+        agent, http = self._agent, link.capability("mcpCapabilities", "http")
+        if not agent.program.mcp:
+            return []
+        servers = agent.mcp_servers(http=http)
+        if self._opening.tools and http:
+            url, self._key = await agent.tools.offer(self)
+            headers = [{"name": "Authorization", "value": f"Bearer {self._key}"}]
+            servers.append({"type": "http", "name": "portico", "url": url, "headers": headers})
+        return servers
+
+    async def _configure(self, link: Link, answer: Json) -> None:
+        """The model and the mode that the session wants, where the agent has them."""
+        model, mode = self._opening.model, self._opening.config.get("mode") or self._agent.program.mode
+        for setting in self._agent.choices(answer):
+            wanted = {"model": model, "mode": mode}.get(setting.category)
+            if isinstance(wanted, str) and wanted != setting.current and wanted in setting.values:
+                await link.request(setting.method, setting.params(str(self._vendor), wanted))
+
+    # -- a turn ------------------------------------------------------------------------------------------------
+
+    async def send(self, message: Message, turn: Turn) -> None:
+        link = self._link if self._link is not None and self._link.usable else await self.begin()
+        self._start(turn)
+        link.running += 1
+        try:
+            reply = await self._prompt(link, message)
+            async with self._order:
+                await self._finish(reply, turn)
+        except AgentDied:
+            self._agent.dismiss(link)
+            raise
+        except asyncio.CancelledError:
+            # It was told to stop and did not, or nobody waits for it: this process is not to be trusted again.
+            link.doomed = True
+            raise
+        finally:
+            self._turn = self._updates = self._ended = None
+            link.running -= 1
+            if link.doomed and not link.running:
+                self._agent.dismiss(link)
+
+    def _start(self, turn: Turn) -> None:
+        self._turn, self._updates = turn, Updates(turn)
+        self._ended = asyncio.get_running_loop().create_future()
+        self._service.begin()
+        for note in self._notes:
+            turn.notice(note)
+        self._notes.clear()
+        self._tell_commands()
+
+    async def _prompt(self, link: Link, message: Message) -> Json:
+        content = blocks(
+            message,
+            images=link.capability("promptCapabilities", "image"),
+            audio=link.capability("promptCapabilities", "audio"),
+            embedded=link.capability("promptCapabilities", "embeddedContext"),
+        )
+        if self._prelude:
+            content.insert(0, {"type": "text", "text": self._prelude})
+        reply = await link.request("session/prompt", {"sessionId": self._vendor, "prompt": content})
+        self._prelude = ""
+        if reply.get("stopReason") is not None or self._ended is None:
+            return reply
+        return await link.process.alive(asyncio.shield(self._ended))
+
+    async def _finish(self, reply: Json, turn: Turn) -> None:
+        if self._updates is not None:
+            self._updates.report_usage(reply.get("usage"))
+            await self._updates.finish()
+        reason = reply.get("stopReason")
+        if reason == "refusal":
+            raise AgentError("The model refused to answer.")
+        if reason in _STOPS:
+            turn.notice(_STOPS[str(reason)])
+
+    async def steer(self, message: Message) -> bool:
+        return False  # a second prompt while one runs is refused by some agents and queued by others
+
+    async def cancel(self) -> bool:
+        link = self._link
+        if link is None or self._turn is None:
+            return False
+        await link.notify("session/cancel", {"sessionId": self._vendor})
+        return True
+
+    async def close(self) -> None:
+        link = self._link
+        await self._service.close()
+        await self._leave()
+        if link is not None and link.usable and link.capability("sessionCapabilities", "close"):
+            await link.request("session/close", {"sessionId": self._vendor})
+
+    async def _leave(self) -> None:
+        if self._link is not None and self._vendor is not None:
+            self._link.part(self._vendor, self)
+        self._link = None
+        if self._key is not None:
+            self._agent.tools.withdraw(self._key)
+            self._key = None
+
+    # -- what the agent says and asks --------------------------------------------------------------------------
+
+    async def update(self, update: Json) -> None:
+        async with self._order:
+            kind = update.get("sessionUpdate")
+            if kind == "available_commands_update":
+                self._commands = _commands(update.get("availableCommands"))
+                self._tell_commands()
+            elif kind == "state_update":
+                if update.get("state") == "idle" and self._ended is not None and not self._ended.done():
+                    self._ended.set_result(update)
+            elif self._updates is not None and self._turn is not None:
+                await self._updates.apply(update)
+                await self._turn.drained()
+
+    def _tell_commands(self) -> None:
+        turn, commands = self._turn, self._commands
+        if turn is not None and commands is not None and turn.session.state.config.get("commands") != commands:
+            turn.report(SessionConfigured(values={"commands": commands}, by="agent"))
+            self._commands = None
+
+    async def serve(self, method: str, params: Json) -> Json:
+        turn = self._turn
+        if turn is None:
+            raise Conflict("Nothing runs in this session.")
+        if method == "session/request_permission":
+            return await self._permit(params, turn)
+        return await self._service.serve(method, params, turn)
+
+    async def _permit(self, params: Json, turn: Turn) -> Json:
+        async with self._order:
+            assert self._updates is not None  # there is a turn
+            asked = params.get("toolCall")
+            track = self._updates.track(asked if isinstance(asked, dict) else {})
+        options = [each for each in params.get("options") or [] if isinstance(each, dict)]
+        try:
+            return await self._service.permit(track, options, turn)
+        except Cancelled:
+            turn.notice("The agent offered no way to refuse, so it was stopped.")
+            await self.cancel()
+            return {"outcome": {"outcome": "cancelled"}}
+
+    # -- the session's tools, over MCP -------------------------------------------------------------------------
+
+    def specs(self) -> list[ToolSpec]:
+        return self._opening.tools
+
+    async def call(self, name: str, arguments: Json) -> ToolResult:
+        if self._turn is None:
+            raise Conflict("Nothing runs in this session.")
+        call = self._turn.session_tool(name, msgspec.json.encode(arguments).decode())
+        return await self._turn.perform(call)
+
+
+def _commands(found: Any) -> list[Json]:
+    return [
+        {"name": str(each.get("name")), "description": str(each.get("description") or "")}
+        for each in (found if isinstance(found, list) else [])
+        if isinstance(each, dict)
+    ]

@@ -1,0 +1,209 @@
+"""The connection to one ACP process, shared by its conversations: framing, requests, and who gets what comes in.
+
+The JSON-RPC engine is the SDK's; messages stay plain dictionaries, since agents send fields and kinds of updates that
+no schema knows yet, and none of that may break a turn.
+"""
+
+import asyncio
+import logging
+from typing import Any, Protocol
+
+import msgspec
+from acp import PROTOCOL_VERSION
+from acp.connection import Connection
+from acp.exceptions import RequestError
+
+from portico import __version__
+from portico.agents.supervisor import LINE_BYTES, Process
+from portico.errors import AgentDied, AgentError, AgentUnavailable, NotFound, PorticoError
+from portico.events import Json
+
+logger = logging.getLogger("portico.agents.acp")
+
+AUTH_REQUIRED, NOT_FOUND, INTERNAL = -32000, -32002, -32603
+UPDATE = "session/update"
+_UPDATES = 256
+"""Updates that may wait for the log, before reading stops: some milliseconds of the fastest agent."""
+_DEATH_SECONDS = 0.3
+"""After the end of its output a dying process is gone within this."""
+
+
+class Ears(Protocol):
+    """A conversation, as its link sees it."""
+
+    async def update(self, update: Json) -> None: ...
+
+    async def serve(self, method: str, params: Json) -> Json: ...
+
+
+class Frames:
+    """The SDK's transport over our process: one JSON object a line. What is no JSON object is somebody's print."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._waiting = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self.ended = False
+
+    async def send(self, message: dict[str, Any]) -> None:
+        await self._process.write(msgspec.json.encode(message) + b"\n")
+
+    async def receive(self) -> dict[str, Any] | None:
+        while not self.ended:
+            await self._room.wait()
+            try:
+                message = self._decode(await self._process.reader.readuntil(b"\n"))
+            except asyncio.IncompleteReadError:
+                self.ended = True  # half a line is nobody's message
+            except asyncio.LimitOverrunError:
+                logger.error("%s sent a line of more than %d bytes", self._process.name, LINE_BYTES)
+                self.ended = True
+            else:
+                if message is not None:
+                    self.count(1 if message.get("method") == UPDATE else 0)
+                    return message
+        return None
+
+    def count(self, change: int) -> None:
+        """Updates that wait for the log hold up the reading, and so in the end the agent."""
+        self._waiting += change
+        if self._waiting >= _UPDATES:
+            self._room.clear()
+        else:
+            self._room.set()
+
+    def _decode(self, line: bytes) -> dict[str, Any] | None:
+        try:
+            message = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            message = None
+        if isinstance(message, dict):
+            return message
+        if line.strip():
+            logger.debug("%s printed: %r", self._process.name, line[:200])
+        return None
+
+    async def close(self) -> None:
+        pass  # the process is ended by its supervisor
+
+
+class Link:
+    def __init__(self, process: Process, *, files: bool = True, terminals: bool = True) -> None:
+        self.process = process
+        self.about: Json = {}
+        """What the agent said in `initialize`."""
+        self.running = 0
+        self.doomed = False
+        self._files = files
+        self._terminals = terminals
+        self._sessions: dict[str, Ears] = {}
+        self._frames = Frames(process)
+        self._connection = Connection(self._handle, self._frames)
+
+    @property
+    def usable(self) -> bool:
+        return not (self.doomed or self._frames.ended or self.process.gone.done())
+
+    # -- what we say -------------------------------------------------------------------------------------------
+
+    async def initialize(self) -> None:
+        """Says who we are and learns who it is."""
+        self.about = await self.request(
+            "initialize",
+            {
+                "protocolVersion": PROTOCOL_VERSION,
+                "clientCapabilities": {
+                    "fs": {"readTextFile": self._files, "writeTextFile": self._files},
+                    "terminal": self._terminals,
+                    "elicitation": {"form": {}, "url": {}},
+                },
+                "clientInfo": {"name": "portico", "title": "Portico", "version": __version__},
+            },
+        )
+
+    async def request(self, method: str, params: Json) -> Json:
+        """Its answer; AgentDied at once when the process dies, AgentError when it says no."""
+        try:
+            result = await self.process.alive(self._connection.send_request(method, params))
+        except RequestError as error:
+            raise _refused(method, error, self.process.name) from error
+        except ConnectionError as error:
+            raise await self._lost() from error
+        return result if isinstance(result, dict) else {}
+
+    async def notify(self, method: str, params: Json) -> None:
+        try:
+            await self._connection.send_notification(method, params)
+        except ConnectionError as error:
+            raise await self._lost() from error
+
+    async def _lost(self) -> AgentDied:
+        """Its output ended. Mostly the process has died; one that only closed it is of no use any more either."""
+        await asyncio.wait({self.process.gone}, timeout=_DEATH_SECONDS)
+        if not self.process.gone.done():
+            return AgentDied(f"{self.process.name} closed its connection{self.process.last_words}")
+        return AgentDied(self.process.reason)
+
+    def capability(self, *path: str) -> bool:
+        """An empty object says yes: `{"sessionCapabilities": {"resume": {}}}`."""
+        found: Any = self.about.get("agentCapabilities")
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        return found is not None and found is not False
+
+    # -- who hears ---------------------------------------------------------------------------------------------
+
+    def join(self, session: str, ears: Ears) -> None:
+        self._sessions[session] = ears
+
+    def part(self, session: str, ears: Ears) -> None:
+        if self._sessions.get(session) is ears:
+            del self._sessions[session]
+
+    async def close(self) -> None:
+        self._sessions.clear()
+        await self._connection.close()
+
+    async def _handle(self, method: str, params: Any, is_notification: bool) -> Json | None:
+        params = params if isinstance(params, dict) else {}
+        ears = self._sessions.get(str(params.get("sessionId")))
+        if method == UPDATE:
+            try:
+                update = params.get("update")
+                if ears is not None and isinstance(update, dict):
+                    await ears.update(update)
+            finally:
+                self._frames.count(-1)
+            return None
+        if is_notification:
+            return None
+        if ears is None:
+            raise RequestError.invalid_params({"details": f"no such session: {params.get('sessionId')!r}"})
+        try:
+            return await ears.serve(method, params)
+        except PorticoError as error:
+            if isinstance(error, NotFound):
+                raise RequestError(NOT_FOUND, f"Resource not found: {error.name}", {"code": error.code}) from error
+            raise RequestError(INTERNAL, error.message, {"code": error.code}) from error
+
+
+def _refused(method: str, error: RequestError, name: str) -> AgentError:
+    """Agents put the reason into the message or into the data, each its own way."""
+    text = str(error).strip()
+    reason = _reason(error.data)
+    if reason and reason not in text:
+        text = f"{text}: {reason}" if text else reason
+    if error.code == AUTH_REQUIRED:
+        return AgentUnavailable(f"{name} wants you to sign in first: {text}")
+    return AgentError(f"{name}: {text or f'{method} failed'} ({error.code})")
+
+
+def _reason(data: Any) -> str:
+    if isinstance(data, str):
+        return data
+    if isinstance(data, dict):
+        for key in ("details", "message", "error", "reason"):
+            if found := _reason(data.get(key)):
+                return found
+    return ""

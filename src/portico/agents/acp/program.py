@@ -1,0 +1,134 @@
+"""Which ACP agents there are: those of the settings, and the well-known ones that are installed.
+
+[agents.acp.opencode]
+command = ["opencode", "acp"]
+"""
+
+import os
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from portico.errors import BadRequest
+from portico.events import Json
+
+
+class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """The table `[agents.acp.NAME]`. A preset is the same thing, written by us."""
+
+    command: list[str] = []
+    """Program and arguments; the program is looked for on the PATH."""
+    name: str = ""
+    """What people see."""
+    env: dict[str, str] = {}
+    """Set for its process."""
+    pass_env: list[str] = []
+    """Names of variables of Portico's own environment that it gets as well, for example its vendor's key."""
+    models: list[str] = []
+    """Offered before the agent itself was asked."""
+    mode: str = ""
+    """The agent's mode for sessions that name none."""
+    auth: str | None = None
+    """The id of the authentication method to use when it demands one."""
+    mcp: bool = True
+    """Gives it the MCP servers of the settings and the session's tools."""
+    files: bool = True
+    terminals: bool = True
+    """Whether it may read and write files and run commands through Portico, where they are asked for and recorded."""
+    start_timeout: float = 60.0
+    install: str = ""
+    """How to get it: shown when the program is missing."""
+    enabled: bool = True
+
+    def path(self) -> str | None:
+        """The program's file, or None when it is not there."""
+        return shutil.which(self.command[0]) if self.command else None
+
+
+# Agents that ask nobody of their own accord are told to ask: the default is to ask.
+PRESETS: dict[str, Program] = {
+    "claude": Program(
+        name="Claude Code",
+        command=["claude-agent-acp"],
+        pass_env=["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR"],
+        install="npm install -g @agentclientprotocol/claude-agent-acp",
+    ),
+    "codex": Program(
+        name="Codex",
+        command=["codex-acp"],
+        mode="read-only",  # its other modes ask nobody before they write or run something
+        pass_env=["OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"],
+        install="npm install -g @agentclientprotocol/codex-acp",
+    ),
+    "copilot": Program(
+        name="Copilot (ACP)",
+        command=["copilot", "--acp", "--no-auto-update"],
+        pass_env=["COPILOT_HOME", "COPILOT_MODEL"],
+        install="npm install -g @github/copilot",
+    ),
+    "gemini": Program(
+        name="Gemini CLI",
+        command=["gemini", "--acp"],
+        files=False,  # it cannot create a file through a client: no answer tells it that there is none yet
+        pass_env=["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT"],
+        install="npm install -g @google/gemini-cli",
+    ),
+    "goose": Program(
+        name="goose",
+        command=["goose", "acp", "--with-builtin", "developer"],
+        env={"GOOSE_MODE": "approve"},
+        pass_env=["GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"],
+        install="see goose's own page for the installer of your system",
+    ),
+    "opencode": Program(
+        name="opencode",
+        command=["opencode", "acp"],
+        env={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_PERMISSION": '{"edit":"ask","bash":"ask"}'},
+        pass_env=["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
+        install="npm install -g opencode-ai",
+    ),
+    "qwen": Program(
+        name="Qwen Code",
+        command=["qwen", "--acp"],
+        pass_env=["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"],
+        install="npm install -g @qwen-code/qwen-code",
+    ),
+}
+
+
+def programs(settings: Json) -> dict[str, Program]:
+    """By name: everything the settings name, then every preset that is installed."""
+    tables = settings.get("acp", {})
+    if not isinstance(tables, dict):
+        raise BadRequest("[agents.acp] holds one table per agent, such as [agents.acp.opencode].", field="agents.acp")
+    found = {name: _read(name, table) for name, table in tables.items()}
+    for name, preset in PRESETS.items():
+        # One Copilot is enough: the SDK's is the better one where it is installed.
+        spare = name == "copilot" and find_spec("copilot") is not None
+        if name not in found and not spare and preset.path() is not None:
+            found[name] = preset
+    return {name: program for name, program in found.items() if program.enabled}
+
+
+def _read(name: str, table: Any) -> Program:
+    where = f"agents.acp.{name}"
+    preset = PRESETS.get(name)
+    known = msgspec.to_builtins(preset) if preset is not None else {}
+    try:
+        program = msgspec.convert({**known, **table} if isinstance(table, dict) else table, Program)
+        # What makes an agent ask stays, unless the settings say otherwise by name.
+        program.env = {**(preset.env if preset is not None else {}), **program.env}
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"[{where}]: {error}", field=where) from None
+    if not program.command:
+        raise BadRequest(f'[{where}] needs a command, such as command = ["{name}", "acp"].', field=f"{where}.command")
+    return program
+
+
+def folder(home: Path, name: str) -> Path:
+    """Where an agent's process starts and where we keep what we learned about it."""
+    return home / "agents" / "acp" / os.path.basename(name)

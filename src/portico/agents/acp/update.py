@@ -1,0 +1,236 @@
+"""What an ACP agent reports, into a turn: text, thoughts, tool calls, plans, usage.
+
+Fields of tool calls are optional and accumulate; an update may come before the call it updates, and a last one may
+repeat or omit what was said. Whatever is unknown is left out: it must never end a turn.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from portico.agents.acp.prompt import text_of
+from portico.agents.agent import Call, ErrorInfo, Json, Turn
+
+KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"})
+_MARKS = {"completed": "x", "in_progress": "~"}
+_NAMED = dict.fromkeys(("shell", "bash", "exec_command", "run_shell_command"), "execute") | dict.fromkeys(
+    ("write", "edit", "create", "write_file", "text_editor", "apply_patch"), "edit"
+)
+"""For agents that call everything `other` but put the tool's name first in the title."""
+_DIFF_CHARS = 200_000
+"""Of each side of a diff: what somebody can look through; the file itself is in the workspace."""
+
+
+class Track:
+    """One tool call, as far as it is known."""
+
+    def __init__(self, call: Call, kind: str) -> None:
+        self.call = call
+        self.kind = kind
+        self.title = ""
+        self.input: Any = None
+        self.raw_output: Any = None
+        self.locations: list[str] = []
+        self.diffs: list[Json] = []
+        self.shown = ""
+        self.refused = False
+        self.decided = False
+        """Somebody has answered for this input: what the agent says about it later is not what was shown."""
+
+    def take(self, update: Json) -> None:
+        self.title = str(update.get("title") or self.title)
+        kind = kind_of(update)
+        self.kind = self.kind if kind in (None, "other") else kind
+        if isinstance(locations := update.get("locations"), list):
+            self.locations = [str(each["path"]) for each in locations if isinstance(each, dict) and "path" in each]
+        given = update.get("rawInput")
+        if given not in (None, {}, "") and given != self.input and not self.decided:
+            self.input = given
+            self.call.ready(_json(given), self.title)
+        if update.get("rawOutput") is not None:
+            self.raw_output = update["rawOutput"]
+        if isinstance(content := update.get("content"), list):
+            self._show(content)
+
+    def _show(self, content: list[Any]) -> None:
+        pieces = [each for each in content if isinstance(each, dict)]
+        text = "\n".join(
+            filter(None, (text_of(each.get("content")) for each in pieces if each.get("type") == "content"))
+        )
+        if text.startswith(self.shown):
+            self.call.output(text[len(self.shown) :])
+        elif text:
+            self.call.output(f"\n{text}")  # it replaced what was there; a stream can only go on
+        self.shown = text or self.shown
+        structured = [shown for each in pieces if (shown := _structured(each)) is not None]
+        self.diffs = [each for each in structured if each["type"] == "diff"] or self.diffs
+        if structured:
+            self.call.content(structured)
+
+    @property
+    def command(self) -> str | None:
+        if isinstance(self.input, dict):
+            found = self.input.get("command") or self.input.get("cmd")
+            if found:
+                return " ".join(map(str, found)) if isinstance(found, list) else str(found)
+        return self.title if self.kind == "execute" and self.title else None
+
+    @property
+    def path(self) -> str | None:
+        paths = [str(diff["path"]) for diff in self.diffs] + self.locations
+        if not paths and isinstance(self.input, dict):
+            names = ("path", "file_path", "filePath", "filepath", "fileName", "abs_path")
+            paths = [str(self.input[name]) for name in names if self.input.get(name)]
+        return paths[0] if paths else None
+
+    async def end(self, ok: bool) -> None:
+        output = None if self.shown else _output(self.raw_output)
+        if ok:
+            await self.call.end(output=output)
+        elif self.refused:
+            await self.call.end(ok=False, error=ErrorInfo("denied", "The call was refused."), outcome="cancelled")
+        else:
+            reason = (output or self.shown or "The tool failed.").strip()[:2000]
+            await self.call.end(ok=False, output=output, error=ErrorInfo("tool_failed", reason))
+
+
+class Updates:
+    """The updates of one turn, in order."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._tracks: dict[str, Track] = {}
+        self._plan: Call | None = None
+        self._used = False
+
+    async def apply(self, update: Json) -> None:
+        turn = self._turn
+        match update.get("sessionUpdate"):
+            case "agent_message_chunk":
+                if text := text_of(update.get("content")):
+                    turn.text(text, _key(update))
+            case "agent_thought_chunk":
+                if text := text_of(update.get("content")):
+                    turn.reasoning(text, _key(update))
+            case "tool_call" | "tool_call_update":
+                await self._tool(update)
+            case "plan":
+                self._show_plan(update.get("entries"))
+            case "usage_update":
+                self._usage(update)
+            case "current_mode_update":
+                turn.notice(f"The agent is now in mode {update.get('currentModeId')!r}.")
+            case "session_info_update":
+                if isinstance(title := update.get("title"), str):
+                    turn.title(title)
+
+    def track(self, update: Json) -> Track:
+        """The call an update or a permission request is about."""
+        ident = str(update.get("toolCallId") or self._turn.session.new_id("c"))
+        track = self._tracks.get(ident)
+        if track is None:
+            kind = kind_of(update) or "other"
+            title = str(update.get("title") or "")
+            name = _name(update, kind)
+            kind = _NAMED.get(name.lower(), kind) if kind == "other" else kind
+            call = self._turn.tool(name, id=ident, title=title, kind=kind)
+            track = self._tracks[ident] = Track(call, kind)
+        track.take(update)
+        return track
+
+    async def _tool(self, update: Json) -> None:
+        track = self.track(update)
+        if update.get("status") in ("completed", "failed"):
+            await track.end(update["status"] == "completed")
+
+    def _show_plan(self, entries: Any) -> None:
+        if not isinstance(entries, list):
+            return
+        if self._plan is None:
+            self._plan = self._turn.tool("plan", "{}", title="Plan", kind="think")
+        lines = [
+            f"- [{_MARKS.get(str(each.get('status')), ' ')}] {each.get('content')}"
+            for each in entries
+            if isinstance(each, dict)
+        ]
+        self._plan.content([{"type": "text", "text": "\n".join(lines)}])
+
+    def _usage(self, update: Json) -> None:
+        cost = update.get("cost")
+        amount = cost.get("amount") if isinstance(cost, dict) else None
+        if isinstance(amount, int | float):
+            self._used = True
+            self._turn.usage(cost=float(amount), total=True)
+
+    def report_usage(self, usage: Any) -> None:
+        """What the reply to the prompt says about tokens."""
+        if isinstance(usage, dict):
+            self._turn.usage(
+                input=_count(usage, "inputTokens"),
+                output=_count(usage, "outputTokens"),
+                cached=_count(usage, "cachedReadTokens"),
+            )
+
+    async def finish(self) -> None:
+        """The turn is over: what the agent left open has ended with it."""
+        if self._plan is not None:
+            await self._plan.end(output="")
+        for track in self._tracks.values():
+            await track.end(not track.refused)
+
+
+def kind_of(update: Json) -> str | None:
+    kind = update.get("kind")
+    return kind if isinstance(kind, str) and kind in KINDS else None
+
+
+def _name(update: Json, kind: str) -> str:
+    """ACP has titles for people and kinds for machines; some agents add their own name of the tool."""
+    meta = update.get("_meta")
+    for value in [meta, *meta.values()] if isinstance(meta, dict) else []:
+        if isinstance(value, dict) and isinstance(name := value.get("toolName"), str):
+            return name
+    if kind != "other":
+        return kind
+    words = re.split(r" · |: | \(", str(update.get("title") or ""), maxsplit=1)
+    return words[0].strip()[:100] or kind
+
+
+def _key(update: Json) -> str | None:
+    key = update.get("messageId")
+    return key if isinstance(key, str) else None
+
+
+def _structured(piece: Json) -> Json | None:
+    match piece.get("type"):
+        case "diff":
+            old, new = piece.get("oldText"), piece.get("newText")
+            return {
+                "type": "diff",
+                "path": str(piece.get("path") or ""),
+                "old": str(old)[:_DIFF_CHARS] if old is not None else None,
+                "new": str(new or "")[:_DIFF_CHARS],
+            }
+        case "terminal":
+            return {"type": "terminal", "terminal": str(piece.get("terminalId") or "")}
+    return None
+
+
+def _output(raw: Any) -> str | None:
+    if raw is None or isinstance(raw, str):
+        return raw
+    if isinstance(raw, dict):
+        for key in ("output", "formatted_output", "content", "text", "stdout", "error"):
+            if isinstance(raw.get(key), str) and raw[key]:
+                return str(raw[key])
+    return _json(raw)
+
+
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _count(usage: Json, name: str) -> int:
+    value = usage.get(name)
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,56 @@
+"""The names an author of an agent needs, in one place. docs/guide/agents.md has a worked example.
+
+An entry point in the group `portico.agents` names a function `(AgentContext) -> Iterable[Agent]`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from portico.errors import AgentDied, AgentError, AgentUnavailable
+from portico.events import ErrorInfo, Json, Message, Option, ToolSpec
+from portico.host.agent import Agent, AgentInfo, Capabilities, Conversation, Model, Opening
+from portico.host.approval import Decision
+from portico.host.call import Call
+from portico.host.question import Answer
+from portico.host.turn import Turn
+
+
+@dataclass(frozen=True)
+class AgentContext:
+    """What an agent is made from."""
+
+    home: Path
+    """The host's private folder; an agent may keep files in `home / "agents" / its id`."""
+    settings: Json
+    """The table `[agents]` of the settings file."""
+    script: Path | None = None
+    """`--script FILE`, for the scripted agent."""
+    script_delay: float = 0.0
+    """`--script-delay`, in seconds."""
+
+
+Factory = Callable[[AgentContext], Iterable[Agent]]
+
+__all__ = [
+    "Agent",
+    "AgentContext",
+    "AgentDied",
+    "AgentError",
+    "AgentInfo",
+    "AgentUnavailable",
+    "Answer",
+    "Call",
+    "Capabilities",
+    "Conversation",
+    "Decision",
+    "ErrorInfo",
+    "Factory",
+    "Json",
+    "Message",
+    "Model",
+    "Opening",
+    "Option",
+    "ToolSpec",
+    "Turn",
+]

@@ -1,0 +1,28 @@
+"""GitHub Copilot through its official SDK: `copilot`. One runtime process, shared by all sessions.
+
+Needs the extra `portico[copilot]` and the Copilot CLI. Imports the agents' interface and the supervisor; never a door.
+"""
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+from portico.agents.agent import Agent, AgentContext
+from portico.agents.stale import Roll
+from portico.errors import AgentUnavailable
+
+
+def copilot(context: AgentContext) -> Iterable[Agent]:
+    """Offered when the CLI is there, or when the settings have `[agents.copilot]`."""
+    Roll(context.home).sweep()
+    wanted = "copilot" in context.settings
+    if find_spec("copilot") is None:
+        if wanted:
+            raise AgentUnavailable("[agents.copilot] needs more packages: pip install 'portico[copilot]'.")
+        return []
+    from portico.agents.copilot.agent import CopilotAgent
+    from portico.agents.copilot.option import read
+
+    options = read(context.settings)
+    if not options.enabled or not (wanted or options.path()):
+        return []
+    return [CopilotAgent(options, context)]

@@ -1,0 +1,163 @@
+"""`copilot`: models, sign-in, and the one runtime that all sessions share."""
+
+import asyncio
+import logging
+import secrets
+import time
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from portico.agents.agent import AgentContext, AgentInfo, Capabilities, Model, Opening
+from portico.agents.copilot.conversation import CopilotConversation
+from portico.agents.copilot.option import Options
+from portico.agents.copilot.runtime import Runtime
+from portico.agents.servers import mcp_servers
+from portico.agents.stale import Roll
+from portico.agents.supervisor import Process, Supervisor, agent_environment
+from portico.errors import AgentError, AgentUnavailable
+from portico.events import Json
+from portico.home import write_private
+
+ASK_SECONDS = 15.0
+"""For that look: a list of agents must not hang on one of them."""
+CHECK_SECONDS = 60.0
+"""Between two looks whether somebody has signed in meanwhile."""
+
+logger = logging.getLogger("portico.agents.copilot")
+
+
+class Facts(Struct):
+    """What the runtime last said about models and the sign-in."""
+
+    models: list[Model] = []
+    signed_in: bool = False
+    status: str = ""
+
+
+class CopilotAgent:
+    id = "copilot"
+
+    def __init__(self, options: Options, context: AgentContext) -> None:
+        self.options = options
+        self._settings = context.settings
+        self._folder = context.home / "agents" / "copilot"
+        self._token = secrets.token_urlsafe(32)
+        self._facts = self._read_facts()
+        self._checked = -CHECK_SECONDS
+        self._supervisor: Supervisor[Runtime] = Supervisor(
+            "Copilot",
+            self._command(),
+            self._environment(),
+            self._folder,
+            Roll(context.home),
+            self._connect,
+            start_seconds=options.start_timeout,
+        )
+
+    def _command(self) -> list[str]:
+        options = self.options
+        command = [options.path() or options.program, *options.arguments, "--headless", "--no-auto-update"]
+        command += ["--log-level", "error"]
+        return command if options.provider is None else [*command, "--no-auto-login"]
+
+    def _environment(self) -> dict[str, str]:
+        own = {"COPILOT_CONNECTION_TOKEN": self._token}
+        if self.options.home is not None:
+            own["COPILOT_HOME"] = str(Path(self.options.home).expanduser())
+        return agent_environment(["COPILOT_HOME", *self.options.pass_env], {**self.options.env, **own})
+
+    # -- what it is --------------------------------------------------------------------------------------------
+
+    async def describe(self) -> AgentInfo:
+        missing = self._missing()
+        if missing is None and self.options.provider is None and not self._facts.signed_in:
+            await self._check()
+            if not self._facts.signed_in:
+                reason = f" ({self._facts.status})" if self._facts.status else ""
+                missing = f"Copilot is not signed in{reason}. Run: copilot login"
+        models = [Model(model, model) for model in self.options.models] or self._facts.models
+        capabilities = Capabilities(tools=True, steer=True, resume=True, attachments=True)
+        where = f" with models of {self.options.provider.base_url}" if self.options.provider else ""
+        return AgentInfo(self.id, "GitHub Copilot", f"GitHub Copilot{where}.", models, capabilities, missing)
+
+    def _missing(self) -> str | None:
+        if self.options.path() is None:
+            program = self.options.program
+            return f"The program {program!r} is not on the PATH. Install it: npm install -g @github/copilot"
+        return None
+
+    async def _check(self) -> None:
+        """Asks the runtime, at most once a minute while nobody is signed in."""
+        if time.monotonic() - self._checked < CHECK_SECONDS:
+            return
+        self._checked = time.monotonic()
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                runtime = await self._supervisor.get()
+                await self._learn(runtime)
+        except (AgentError, TimeoutError) as error:
+            self._facts.status = error.message if isinstance(error, AgentError) else "it does not answer"
+            logger.warning("copilot cannot be asked: %s", self._facts.status)
+        else:
+            if not self._facts.signed_in:
+                self._supervisor.dismiss(runtime)  # nobody can use it yet: 200 MB for nothing
+
+    async def _learn(self, runtime: Runtime) -> None:
+        status = await runtime.ask(runtime.client.get_auth_status())
+        models: list[Model] = []
+        if status.isAuthenticated:
+            models = [
+                Model(
+                    each.id,
+                    each.name,
+                    float(each.billing.multiplier) if each.billing and each.billing.multiplier is not None else 1.0,
+                )
+                for each in await runtime.ask(runtime.client.list_models())
+            ]
+        self._facts = Facts(models, status.isAuthenticated, status.statusMessage or "")
+        write_private(self._folder / "facts.json", msgspec.json.encode(self._facts))
+
+    def _read_facts(self) -> Facts:
+        try:
+            return msgspec.json.decode((self._folder / "facts.json").read_bytes(), type=Facts)
+        except FileNotFoundError:
+            return Facts()
+        except (OSError, msgspec.DecodeError) as error:
+            logger.warning("what was known about Copilot is not readable: %s", error)
+            return Facts()
+
+    def mcp_servers(self) -> dict[str, Json]:
+        """The servers of the settings, in the SDK's words."""
+        found: dict[str, Json] = {}
+        for name, server in mcp_servers(self._settings).items():
+            if server.command:
+                command, *arguments = server.command
+                found[name] = {"type": "local", "command": command, "args": arguments, "env": server.env}
+            else:
+                found[name] = {"type": "http", "url": server.url, "headers": server.headers}
+            found[name]["tools"] = ["*"]
+        return found
+
+    # -- conversations and the process ---------------------------------------------------------------------------
+
+    async def open(self, opening: Opening) -> CopilotConversation:
+        if missing := self._missing():
+            raise AgentUnavailable(missing)
+        conversation = CopilotConversation(self, opening)
+        await conversation.begin()
+        return conversation
+
+    async def runtime(self) -> Runtime:
+        return await self._supervisor.get()
+
+    async def _connect(self, process: Process) -> Runtime:
+        return await Runtime.connect(process, self._token)
+
+    def dismiss(self, runtime: Runtime) -> None:
+        runtime.doomed = True
+        self._supervisor.dismiss(runtime)
+
+    async def close(self) -> None:
+        await self._supervisor.close()

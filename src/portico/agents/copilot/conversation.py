@@ -1,0 +1,226 @@
+"""One Copilot session: created or resumed, prompted, steered, aborted."""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+import msgspec
+from copilot import CopilotSession, Tool, ToolInvocation, ToolResult
+from copilot.rpc import PermissionDecisionApproveOnce, PermissionDecisionReject, PermissionDecisionUserNotAvailable
+from copilot.session_events import SessionEvent
+
+from portico.agents.agent import Call, Decision, Json, Message, Opening, Turn
+from portico.agents.copilot.event import Events
+from portico.agents.copilot.runtime import Runtime
+from portico.errors import AgentDied, AgentError, PorticoError
+
+if TYPE_CHECKING:
+    from portico.agents.copilot.agent import CopilotAgent
+
+logger = logging.getLogger("portico.agents.copilot")
+
+_KINDS = {"shell": "shell", "write": "write", "read": "read"}
+
+
+class CopilotConversation:
+    def __init__(self, agent: "CopilotAgent", opening: Opening) -> None:
+        self._agent = agent
+        self._opening = opening
+        self._vendor = opening.vendor
+        self._runtime: Runtime | None = None
+        self._session: CopilotSession | None = None
+        self._turn: Turn | None = None
+        self._events: Events | None = None
+        self._queue: asyncio.Queue[SessionEvent | asyncio.Event] = asyncio.Queue()
+        self._own_tools = frozenset(spec.name for spec in opening.tools)
+
+    # -- opening -----------------------------------------------------------------------------------------------
+
+    async def begin(self) -> Runtime:
+        """On a living runtime: the session goes on by the SDK's id, or is a new one."""
+        runtime = await self._agent.runtime()
+        common = self._common()
+        session = None
+        if self._vendor:
+            try:
+                session = await runtime.ask(runtime.client.resume_session(self._vendor, **common))
+            except AgentDied:
+                raise
+            except AgentError as error:
+                logger.warning("copilot does not take up %s: %s", self._opening.session, error.message)
+        if session is None:
+            session = await runtime.ask(runtime.client.create_session(**common))
+        session.on(self._hear)
+        self._runtime, self._session = runtime, session
+        self._vendor = session.session_id
+        self._opening.known_as(session.session_id)
+        return runtime
+
+    def _common(self) -> dict[str, Any]:
+        opening, options = self._opening, self._agent.options
+        common: dict[str, Any] = {
+            "model": opening.model or None,
+            "client_name": "portico",
+            "streaming": True,
+            "working_directory": opening.cwd,
+            "include_sub_agent_streaming_events": True,
+            "on_permission_request": self._permit,
+            "on_user_input_request": self._ask,
+            "tools": [self._tool(spec.name, spec.description, spec.schema) for spec in opening.tools],
+            "mcp_servers": self._agent.mcp_servers(),
+        }
+        if options.provider is not None:
+            common["provider"] = options.provider.config()
+        return common
+
+    def _tool(self, name: str, description: str, schema: Json) -> Tool:
+        # The session's tools ask for themselves where they need to.
+        return Tool(name, description, self._perform, schema or {"type": "object"}, skip_permission=True)
+
+    # -- a turn ------------------------------------------------------------------------------------------------
+
+    async def send(self, message: Message, turn: Turn) -> None:
+        runtime = self._runtime if self._runtime is not None and self._runtime.usable else await self.begin()
+        assert self._session is not None  # begin made it
+        self._queue = asyncio.Queue()
+        self._turn, self._events = turn, Events(turn, self._own_tools)
+        runtime.running += 1
+        try:
+            await runtime.ask(self._session.send(message.text, attachments=attachments(message) or None))
+            await self._listen(runtime, self._events)
+        except AgentDied:
+            self._agent.dismiss(runtime)
+            raise
+        except asyncio.CancelledError:
+            runtime.doomed = True  # it was told to stop and did not
+            raise
+        finally:
+            self._turn = self._events = None
+            runtime.running -= 1
+            if runtime.doomed and not runtime.running:
+                self._agent.dismiss(runtime)
+
+    async def _listen(self, runtime: Runtime, events: Events) -> None:
+        idle = False
+        while not idle:
+            event = await runtime.process.alive(self._queue.get())
+            if isinstance(event, asyncio.Event):
+                event.set()
+            else:
+                idle = await events.apply(event)
+        if events.error is not None and not events.aborted:
+            status = f" ({events.error.status_code})" if events.error.status_code else ""
+            raise AgentError(f"Copilot: {events.error.message}{status}")
+
+    def _hear(self, event: SessionEvent) -> None:
+        if self._turn is not None:
+            self._queue.put_nowait(event)
+
+    async def _caught_up(self) -> None:
+        """Returns when everything that was said until now is in the turn."""
+        mark = asyncio.Event()
+        self._queue.put_nowait(mark)
+        await mark.wait()
+
+    async def steer(self, message: Message) -> bool:
+        if self._session is None or self._runtime is None or self._turn is None:
+            return False
+        await self._runtime.ask(
+            self._session.send(message.text, attachments=attachments(message) or None, mode="immediate")
+        )
+        return True
+
+    async def cancel(self) -> bool:
+        if self._session is None or self._runtime is None or self._turn is None:
+            return False
+        await self._runtime.ask(self._session.abort())
+        return True
+
+    async def close(self) -> None:
+        session, runtime = self._session, self._runtime
+        self._session = self._runtime = None
+        if session is not None and runtime is not None and runtime.usable:
+            await runtime.ask(session.disconnect())
+
+    # -- what Copilot asks -------------------------------------------------------------------------------------
+
+    async def _permit(self, request: Any, invocation: dict[str, Any]) -> Any:
+        """No answer, no turn, a mistake of ours: all of them are a no."""
+        turn, events = self._turn, self._events
+        if turn is None or events is None:
+            return PermissionDecisionUserNotAvailable()
+        ident = getattr(request, "tool_call_id", None)
+        await self._caught_up()
+        call = events.call(ident) or events.begin(ident, _tool_name(request), _asked(request))
+        decision = await self._approve(call, request)
+        if decision.allowed:
+            return PermissionDecisionApproveOnce()
+        if ident is not None:
+            events.refuse(ident)
+        return PermissionDecisionReject(feedback=decision.reason or None)
+
+    async def _approve(self, call: Call, request: Any) -> Decision:
+        kind = str(request.kind)
+        return await call.approve(
+            _KINDS.get(kind, "other"),
+            title=str(getattr(request, "intention", "") or ""),
+            path=getattr(request, "file_name", None) or getattr(request, "path", None),
+            command=getattr(request, "full_command_text", None),
+            diff=getattr(request, "diff", None),
+        )
+
+    async def _ask(self, request: Any, invocation: dict[str, str]) -> Any:
+        if self._turn is None:
+            return {"answer": "", "wasFreeform": True}
+        choices = request.get("choices") or []
+        fields: list[Json] = []
+        if choices:
+            options = [{"id": choice, "label": choice} for choice in choices]
+            free = bool(request.get("allowFreeform", True))
+            fields = [{"id": "answer", "kind": "single-select", "options": options, "allowFreeformInput": free}]
+        answer = await self._turn.ask(str(request.get("question") or "Copilot asks."), fields)
+        text = answer.text if answer.response == "accept" else "(The user did not answer.)"
+        return {"answer": text, "wasFreeform": text not in choices}
+
+    async def _perform(self, invocation: ToolInvocation) -> ToolResult:
+        """One of the session's own tools."""
+        if self._turn is None:
+            return ToolResult("Nothing runs in this session.", "failure")
+        arguments = msgspec.json.encode(invocation.arguments or {}).decode()
+        try:
+            call = self._turn.session_tool(invocation.tool_name, arguments, id=invocation.tool_call_id)
+            result = await self._turn.perform(call)
+        except PorticoError as error:
+            return ToolResult(error.message, "failure", error.message)
+        text = result.output or (result.error.message if result.error is not None else "")
+        return ToolResult(text, "success" if result.ok else "failure", None if result.ok else text)
+
+
+def _tool_name(request: Any) -> str:
+    names = {"shell": "bash", "write": "edit", "read": "view"}
+    return str(getattr(request, "tool_name", None) or names.get(str(request.kind), str(request.kind)))
+
+
+def _asked(request: Any) -> Json:
+    """What a permission is about, for a call that was not told before."""
+    fields = ("full_command_text", "file_name", "path", "url", "args", "new_file_contents")
+    return {name: value for name in fields if (value := getattr(request, name, None)) is not None}
+
+
+def attachments(message: Message) -> list[Any]:
+    return [found for each in message.attachments if (found := _attachment(each)) is not None]
+
+
+def _attachment(attachment: Json) -> Json | None:
+    uri = str(attachment.get("uri") or attachment.get("path") or "")
+    path = unquote(urlparse(uri).path) if uri.startswith("file:") else uri
+    label = str(attachment.get("label") or attachment.get("displayName") or Path(path).name or "attachment")
+    if isinstance(data := attachment.get("data"), str):
+        media = str(attachment.get("contentType") or "application/octet-stream")
+        return {"type": "blob", "data": data, "mimeType": media, "displayName": label}
+    if not path:
+        return None
+    kind = "directory" if attachment.get("type") == "directory" else "file"
+    return {"type": kind, "path": path, "displayName": label}

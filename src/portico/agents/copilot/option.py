@@ -1,0 +1,64 @@
+"""The table `[agents.copilot]` of the settings."""
+
+import os
+import shutil
+
+import msgspec
+from msgspec import Struct
+
+from portico.errors import AgentUnavailable, BadRequest
+from portico.events import Json
+
+
+class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """`[agents.copilot.provider]`: bring your own key. Models answer there, and no GitHub login is needed."""
+
+    base_url: str
+    type: str = "openai"
+    wire_api: str = "completions"
+    api_key_env: str = ""
+    """The name of the variable in Portico's environment that holds the key; the settings hold no secret."""
+    headers: dict[str, str] = {}
+
+    def config(self) -> Json:
+        """In the SDK's words."""
+        config: Json = {"type": self.type, "base_url": self.base_url}
+        if self.type != "anthropic":
+            config["wire_api"] = self.wire_api
+        if self.headers:
+            config["headers"] = self.headers
+        if self.api_key_env:
+            if self.api_key_env not in os.environ:
+                raise AgentUnavailable(f"The key of Copilot's provider is missing: set {self.api_key_env!r}.")
+            config["api_key"] = os.environ[self.api_key_env]
+        return config
+
+
+class Options(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    program: str = "copilot"
+    """The Copilot CLI, or its runtime; looked for on the PATH."""
+    arguments: list[str] = []
+    env: dict[str, str] = {}
+    pass_env: list[str] = []
+    home: str | None = None
+    """Copilot's own folder; `~/.copilot` when absent."""
+    models: list[str] = []
+    """With a provider: its models. The first is the default."""
+    provider: Provider | None = None
+    start_timeout: float = 60.0
+    enabled: bool = True
+
+    def path(self) -> str | None:
+        return shutil.which(self.program)
+
+
+def read(settings: Json) -> Options:
+    try:
+        options = msgspec.convert(settings.get("copilot", {}), Options)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"[agents.copilot]: {error}", field="agents.copilot") from None
+    if options.provider is not None and not options.models:
+        raise BadRequest(
+            '[agents.copilot] needs models = ["..."] with a provider of your own.', field="agents.copilot.models"
+        )
+    return options

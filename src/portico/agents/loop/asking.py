@@ -1,0 +1,114 @@
+"""Asking one model after the other: retries, what an endpoint lacks, and the fallback to the next model.
+
+A run keeps the model that answered last, so a fallback happens once and the run goes on.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
+
+from portico.agents.loop.answer import Feature, ModelError, Reply, Report
+from portico.agents.loop.discovery import Directory
+from portico.agents.loop.endpoint import Ask, Endpoint
+from portico.agents.loop.settings import Current
+from portico.errors import AgentError
+
+WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds before each further attempt; the last one repeats."""
+WAIT_MAX = 30.0
+"""What a `Retry-After` may ask for; beyond it the next model is the better answer."""
+
+Mode = Literal["tools", "schema", "text"]
+Lacking = dict[tuple[str, str], set[Feature]]
+"""What an endpoint turned out not to know, by address and model. Shared by all runs of the agent."""
+
+
+class Way:
+    """How to ask: which model, where, and with which of the optional features."""
+
+    def __init__(self, model: str, endpoint: Endpoint, mode: Mode, usage: bool) -> None:
+        self.model = model
+        self.endpoint = endpoint
+        self.mode: Mode = mode
+        self.usage = usage
+
+
+class Asker:
+    def __init__(
+        self,
+        directory: Directory,
+        current: Current,
+        models: Sequence[str],
+        lacking: Lacking,
+        notice: Callable[[str], None],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._directory = directory
+        self._current = current
+        self._models = list(models)
+        self._lacking = lacking
+        self._notice = notice
+        self._sleep = sleep
+        self._at = 0
+        self._problems: list[str] = []
+
+    @property
+    def model(self) -> str:
+        return self._models[self._at]
+
+    async def ask(self, build: Callable[[Way], Ask], report: Report, drained: Callable[[], Awaitable[None]]) -> Reply:
+        """The answer of the first model that gives one. `build` makes the request for a way."""
+        while True:
+            try:
+                return await self._ask_one(build, report, drained)
+            except ModelError as error:
+                if error.too_long:
+                    raise
+                self._problems.append(f"{self.model}: {error.message}")
+                if self._at + 1 >= len(self._models):
+                    raise AgentError("No model answered. " + " | ".join(self._problems[-4:])) from error
+                self._at += 1
+                self._notice(f"{error.message} Going on with {self.model}.")
+
+    async def _ask_one(
+        self, build: Callable[[Way], Ask], report: Report, drained: Callable[[], Awaitable[None]]
+    ) -> Reply:
+        endpoint = await self._directory.find(self.model, self._current)
+        lacking = self._lacking.setdefault((endpoint.url, self.model), set())
+        attempts = 0
+        while True:
+            way = Way(self.model, endpoint, self._mode(endpoint, lacking), "usage" not in lacking)
+            ask = build(way)
+            try:
+                return await endpoint.ask(ask, report, drained)
+            except ModelError as error:
+                if error.lacks is not None and error.lacks not in lacking and _asked_for(ask, error.lacks):
+                    lacking.add(error.lacks)
+                    continue
+                attempts += 1
+                if not error.again or attempts > self._current.loop.retries:
+                    raise
+                wait = _wait(error, attempts)
+                if wait > WAIT_MAX:
+                    raise
+                self._notice(f"{error.message} Trying again.")
+                await self._sleep(wait)
+
+    def _mode(self, endpoint: Endpoint, lacking: set[Feature]) -> Mode:
+        wanted = self._current.loop.protocol
+        order: tuple[Mode, ...] = ("schema", "text") if endpoint.schema_first else ("tools", "schema", "text")
+        if wanted != "auto":
+            order = (wanted, "text")
+        return next(mode for mode in order if mode == "text" or mode not in lacking)
+
+
+def _asked_for(ask: Ask, feature: Feature) -> bool:
+    return {"tools": bool(ask.tools), "schema": ask.schema is not None, "usage": ask.usage}[feature]
+
+
+def _wait(error: ModelError, attempt: int) -> float:
+    """What the endpoint asks for, or our own growing waits, never all clients at the same moment."""
+    if error.retry_after is not None:
+        return error.retry_after
+    return WAITS[min(attempt, len(WAITS)) - 1] * random.uniform(0.75, 1.25)

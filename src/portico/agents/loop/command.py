@@ -1,0 +1,78 @@
+"""What a person says to the loop itself: `/files`, `/run CMD`, `/diag`, `/clear`. No model is asked."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from portico.agents.loop.protocol import Action
+from portico.agents.loop.run import perform
+from portico.agents.loop.settings import Current
+from portico.agents.loop.tools import Toolbox
+from portico.errors import NotFound, PorticoError
+from portico.events import Json
+from portico.host.state import CallPart, SessionState
+from portico.host.turn import Turn
+from portico.workspace.changes import Changes
+from portico.workspace.search import find
+
+SAMPLE = 10
+"""Files that a diagnosis shows."""
+
+
+async def execute(name: str, argument: str, turn: Turn, toolbox: Toolbox, current: Current, about: Json) -> None:
+    match name:
+        case "files":
+            turn.text(await _files(turn))
+        case "run":
+            answer = await perform(turn, Action("runCommand", {"command": argument}), toolbox, current)
+            turn.text(answer)
+        case "diag":
+            turn.text(await _diagnosis(toolbox, current, about))
+        case "clear":
+            turn.text("A fresh conversation has begun; the old one stays stored.")
+        case _:
+            raise NotFound("command", f"/{name}")
+
+
+async def _files(turn: Turn) -> str:
+    """By git where there is git (shell edits included), else what our own tools have changed."""
+    state = turn.session.state
+    try:
+        changes = await Changes.open(Path(state.cwd))
+        before = await changes.find(f"{turn.session.id}/start")
+        if before is None:
+            return "Nothing was changed in this conversation."
+        found = await changes.between(before, (await changes.capture()).tree)
+        lines = [f"{each.kind} {each.path} (+{each.added} -{each.removed})" for each in found.files]
+    except PorticoError:
+        lines = sorted(_touched(state))
+    return "\n".join(lines) or "Nothing was changed in this conversation."
+
+
+def _touched(state: SessionState) -> set[str]:
+    calls = [part for turn in state.turns for part in turn.parts if isinstance(part, CallPart) and part.ok]
+    return {msgspec.json.decode(call.input)["path"] for call in calls if call.tool in ("createFile", "editFile")}
+
+
+async def _diagnosis(toolbox: Toolbox, current: Current, about: Json) -> str:
+    project = toolbox.roots.project
+    sample: list[str] = []
+    for prefix, jail in toolbox.roots.parts():
+        sample += [prefix + name for name in (await find(jail, "", SAMPLE)).paths]
+    lines = [
+        f"Project: {project}",
+        f"Projects: {_list(about.get('projects', []))}",
+        f"Allowed roots: {_list(current.agent.allowed_roots)}",
+        f"Approvals: {current.agent.require_approval}; steps: {current.agent.max_steps}",
+        f"Agent: loop; model: {about.get('model') or 'none'}",
+        f"Models: {_list(about.get('models', []))}",
+        f"Files found: {_list(sample[:SAMPLE])}",
+    ]
+    missing = about.get("missing")
+    return "\n".join(lines + ([f"Missing: {missing}"] if missing else []))
+
+
+def _list(values: Sequence[str]) -> str:
+    return ", ".join(shlex.quote(each) for each in values) or "none"

@@ -1,0 +1,167 @@
+"""Where there are models: the settings, the environment, servers of this machine, and models that we run ourselves.
+
+Nothing is taken for granted: an endpoint that a person named is offered even while it is silent (then it says so),
+one that was only guessed must have answered.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from portico.agents.loop.answer import ModelError, NoList
+from portico.agents.loop.endpoint import Endpoint
+from portico.agents.loop.settings import Current, LoopSettings
+from portico.errors import AgentUnavailable
+from portico.models.catalogue import is_toy
+from portico.models.server import LocalServers
+from portico.models.store import Store
+
+FRESH_SECONDS = 10.0
+"""How long a list of models is believed: describing an agent must not cost a request each time."""
+UNNAMED = "default"
+"""What an endpoint is asked for that does not list its models, when nobody said: most of them serve just one."""
+OPENAI = "https://api.openai.com/v1"
+OLLAMA = "127.0.0.1:11434"
+LLAMA_CPP = "http://127.0.0.1:8080/v1"
+ANSWER_TOKENS = 2048
+"""What a model of our own may write in one go; small ones do not always find an end."""
+CHARS_PER_TOKEN = 3
+"""On the safe side: code has fewer characters to a token than prose."""
+TOY_TEXT = 120
+"""Characters of one text in a toy's answer: so that even two long actions fit into one answer and stay valid."""
+
+HOW_TO_GET_ONE = (
+    "No model was found. Set OPENAI_BASE_URL and OPENAI_API_KEY, or base_url in [agents.loop], or start Ollama or a "
+    "llama.cpp server, or try the toy model: pip install 'portico[local]' && portico model get smollm2-135m"
+)
+
+
+@dataclass
+class Place:
+    """An endpoint and what it offers. `problem` says why it does not answer."""
+
+    endpoint: Endpoint
+    guessed: bool
+    models: list[str] = field(default_factory=list)
+    problem: str = ""
+
+
+class Directory:
+    """All places, kept until the settings change or the list is old."""
+
+    def __init__(self, home: Path, environ: Mapping[str, str] | None = None) -> None:
+        self._environ = os.environ if environ is None else environ
+        self._store = Store(home / "models")
+        self._servers = LocalServers()
+        self._running: dict[str, Endpoint] = {}
+        self._retired: list[Endpoint] = []
+        self._places: list[Place] = []
+        self._built_from: LoopSettings | None = None
+        self._asked_at = 0.0
+        self._lock = asyncio.Lock()
+
+    async def close(self) -> None:
+        endpoints = [*(place.endpoint for place in self._places), *self._running.values(), *self._retired]
+        await asyncio.gather(*(endpoint.close() for endpoint in endpoints))
+        await self._servers.close()
+
+    async def places(self, current: Current) -> list[Place]:
+        async with self._lock:
+            if self._built_from != current.loop:
+                # Not closed yet: a run may be in the middle of a request there.
+                self._retired += [place.endpoint for place in self._places]
+                self._places = [Place(endpoint, guessed) for endpoint, guessed in self._endpoints(current.loop)]
+                self._built_from = current.loop
+                self._asked_at = 0.0
+            if time.monotonic() - self._asked_at > FRESH_SECONDS or not self._asked_at:
+                await asyncio.gather(*(_look(place) for place in self._places))
+                self._asked_at = time.monotonic()
+            return [place for place in self._places if not place.guessed or place.models]
+
+    def _endpoints(self, loop: LoopSettings) -> list[tuple[Endpoint, bool]]:
+        environ, timeout = self._environ, loop.timeout
+        found: list[tuple[Endpoint, bool]] = []
+        if loop.base_url:
+            key = loop.api_key or environ.get(loop.api_key_env, "")
+            found.append((Endpoint("the model endpoint", loop.base_url, key, timeout=timeout), False))
+        for name, each in loop.endpoints.items():
+            found.append((Endpoint(name, each.base_url, each.key(environ), timeout=timeout), False))
+        if not loop.discover:
+            return found
+        url, key = environ.get("OPENAI_BASE_URL", ""), environ.get("OPENAI_API_KEY", "")
+        if url or key:
+            found.append(
+                (Endpoint("OpenAI" if not url else "OPENAI_BASE_URL", url or OPENAI, key, timeout=timeout), False)
+            )
+        ollama = environ.get("OLLAMA_HOST", OLLAMA).removeprefix("http://").removesuffix("/")
+        found.append((Endpoint("Ollama", f"http://{ollama}/v1", timeout=timeout), True))
+        found.append((Endpoint("llama.cpp", LLAMA_CPP, timeout=timeout, schema_first=True), True))
+        return found
+
+    def local(self) -> list[str]:
+        """The models in our own store."""
+        return self._store.names()
+
+    async def names(self, current: Current) -> list[str]:
+        """Every model, the user's own order first."""
+        said = self._environ.get("OPENAI_MODEL") if current.loop.discover else None
+        chosen = [*current.models, *filter(None, [said, self._store.chosen()])]
+        listed = [model for place in await self.places(current) for model in place.models]
+        return list(dict.fromkeys([*chosen, *listed, *sorted(self.local(), key=is_toy)]))
+
+    async def missing(self, current: Current) -> str | None:
+        if not current.agent.enabled:
+            return "The built-in agent is off. Set enabled = true in [agent] of the settings."
+        places = await self.places(current)
+        if any(place.models for place in places) or self.local():
+            return None
+        if current.models and places:
+            return None  # endpoints need not list their models
+        problem = next((place.problem for place in places if place.problem), "")
+        return problem or HOW_TO_GET_ONE
+
+    async def find(self, model: str, current: Current) -> Endpoint:
+        """Where `model` answers. A name that nobody lists goes to the first endpoint: lists are not always whole."""
+        places = await self.places(current)
+        for place in places:
+            if model in place.models:
+                return place.endpoint
+        path = self._store.path(model)
+        if path is not None:
+            return await self._own(model, path, current.loop.timeout)
+        if places:
+            return places[0].endpoint
+        raise AgentUnavailable(HOW_TO_GET_ONE)
+
+    async def _own(self, model: str, path: Path, timeout: float) -> Endpoint:
+        """A model that we run ourselves; a child that was started anew has a new address."""
+        address = await self._servers.address(model, path)
+        before = self._running.get(model)
+        if before is not None and before.url == address.url:
+            return before
+        if before is not None:
+            await before.close()
+        endpoint = Endpoint(
+            model,
+            address.url,
+            address.key,
+            timeout=timeout,
+            schema_first=True,
+            context_chars=(address.context - ANSWER_TOKENS) * CHARS_PER_TOKEN,
+            max_tokens=ANSWER_TOKENS,
+            bound=TOY_TEXT if is_toy(model) else None,
+        )
+        self._running[model] = endpoint
+        return endpoint
+
+
+async def _look(place: Place) -> None:
+    try:
+        place.models, place.problem = await place.endpoint.models(), ""
+    except NoList as error:
+        place.models, place.problem = [] if place.guessed else [UNNAMED], error.message
+    except ModelError as error:
+        place.models, place.problem = [], error.message

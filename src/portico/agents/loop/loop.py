@@ -1,0 +1,171 @@
+"""The built-in agent: it needs nothing but a model behind an OpenAI-compatible endpoint."""
+
+from collections.abc import Iterable, Mapping
+
+from portico.agents.agent import (
+    Agent,
+    AgentContext,
+    AgentInfo,
+    AgentUnavailable,
+    Capabilities,
+    Message,
+    Model,
+    Opening,
+    Turn,
+)
+from portico.agents.loop.asking import Asker, Lacking
+from portico.agents.loop.command import execute
+from portico.agents.loop.discovery import Directory
+from portico.agents.loop.roots import Roots
+from portico.agents.loop.run import Run
+from portico.agents.loop.settings import Current, SettingsFile
+from portico.agents.loop.tools import Toolbox
+from portico.agents.loop.transcript import Entry, Said, of_parts, of_turns
+from portico.errors import BadRequest
+from portico.events import Json
+from portico.models.catalogue import is_toy
+
+NAME = "Built-in agent"
+ABOUT = "Works with any OpenAI-compatible model, in small steps, with your approval."
+STEPS_MAX = 1000
+"""As the setting's own ceiling."""
+CONFIG: Json = {
+    "type": "object",
+    "properties": {
+        "mode": {
+            "type": "string",
+            "enum": ["auto", "agent", "chat"],
+            "default": "auto",
+            "title": "Mode",
+            "description": "agent: works with tools until it is done. chat: one answer. auto: chat for toy models.",
+        }
+    },
+}
+
+
+def loop(context: AgentContext) -> Iterable[Agent]:
+    return [LoopAgent(context)]
+
+
+class LoopAgent:
+    def __init__(self, context: AgentContext, environ: Mapping[str, str] | None = None) -> None:
+        self.settings = SettingsFile(context.home, context.settings.get("loop"))
+        self.directory = Directory(context.home, environ)
+        self.lacking: Lacking = {}
+
+    @property
+    def id(self) -> str:
+        return "loop"
+
+    async def describe(self) -> AgentInfo:
+        try:
+            current = self.settings.current()
+        except BadRequest as error:
+            return AgentInfo("loop", NAME, ABOUT, missing=error.message, config=CONFIG)
+        missing = await self.directory.missing(current)
+        names = await self.directory.names(current) if current.agent.enabled else []
+        return AgentInfo(
+            "loop",
+            NAME,
+            ABOUT,
+            [Model(name, name, meta={"toy": True} if is_toy(name) else {}) for name in names],
+            Capabilities(tools=True, steer=True, resume=True, fork=True),
+            missing,
+            CONFIG,
+            "toy" if names and is_toy(names[0]) else "",
+        )
+
+    async def open(self, opening: Opening) -> "LoopConversation":
+        opening.known_as(opening.vendor or f"loop-{opening.session}")
+        return LoopConversation(self, opening)
+
+    async def close(self) -> None:
+        await self.directory.close()
+
+
+class LoopConversation:
+    """Keeps no memory of its own: the host's record of the session is the conversation, also after a restart."""
+
+    def __init__(self, agent: LoopAgent, opening: Opening) -> None:
+        self._agent = agent
+        self._opening = opening
+        self._run: Run | None = None
+
+    async def send(self, message: Message, turn: Turn) -> None:
+        current = self._agent.settings.current()
+        meta = turn.message.meta
+        if "command" in meta:
+            await self._execute(str(meta["command"]), str(meta.get("argument", "")), turn, current)
+            return
+        if not current.agent.enabled:
+            raise AgentUnavailable("The built-in agent is off. Set enabled = true in [agent] of the settings.")
+        goal, wants_agent = self._goal(message.text, turn, current)
+        asker = Asker(
+            self._agent.directory, current, await self._models(turn, current), self._agent.lacking, turn.notice
+        )
+        run = Run(turn, asker, current, [*self._before(turn), Said("user", goal)])
+        if not wants_agent:
+            await run.chat()
+            return
+        self._run = run
+        try:
+            toolbox = Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots))
+            await run.pursue(toolbox, _steps(meta, current), self._opening.tools)
+        finally:
+            self._run = None
+
+    async def _execute(self, name: str, argument: str, turn: Turn, current: Current) -> None:
+        directory, meta = self._agent.directory, turn.message.meta
+        about: Json = {"projects": meta.get("projects", [])}
+        if name == "diag":
+            names = await directory.names(current)
+            about |= {"models": names, "model": turn.model, "missing": await directory.missing(current)}
+        toolbox = Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots))
+        await execute(name, argument, turn, toolbox, current, about)
+
+    def _goal(self, text: str, turn: Turn, current: Current) -> tuple[str, bool]:
+        """The text without the prefix, and whether it is a goal to work on."""
+        prefix = current.agent.prefix
+        before, found, after = text.partition(prefix)
+        # A resumed turn quotes the message behind a line of its own.
+        if prefix and found and (not before.strip() or before.endswith("\n")):
+            return f"{before}{after.strip()}".strip(), True
+        mode = turn.message.meta.get("mode") or turn.session.state.config.get("mode", "auto")
+        if mode not in ("agent", "chat"):
+            mode = "chat" if is_toy(turn.model) and not self._opening.tools else "agent"
+        return text, mode == "agent"
+
+    async def _models(self, turn: Turn, current: Current) -> list[str]:
+        """The session's model first, then the user's own order."""
+        models = list(dict.fromkeys(model for model in (turn.model, *current.models) if model))
+        if not models:
+            models = (await self._agent.directory.names(current))[:1]
+        if not models:
+            missing = await self._agent.directory.missing(current)
+            raise AgentUnavailable(missing or "No model is chosen, and the endpoint lists none. Set models = [...].")
+        return models
+
+    def _before(self, turn: Turn) -> list[Entry]:
+        state = turn.session.state
+        entries = of_turns([each for each in state.turns if each.id != turn.id])
+        own = state.turn(turn.id)
+        if own is not None and own.parts:  # it goes on after a failure or a restart
+            entries.append(Said("assistant", of_parts(own.parts)))
+        return entries
+
+    async def steer(self, message: Message) -> bool:
+        if self._run is None:
+            return False
+        self._run.steered.append(message.text)
+        return True
+
+    async def cancel(self) -> bool:
+        return False  # everything here can be cancelled where it waits
+
+    async def close(self) -> None:
+        pass
+
+
+def _steps(meta: Json, current: Current) -> int:
+    wanted = meta.get("maxSteps")
+    return min(wanted, STEPS_MAX) if isinstance(wanted, int) and wanted > 0 else current.agent.max_steps

@@ -1,0 +1,249 @@
+"""The agreement between the loop and a model: one JSON step after another, or the same through native tool calls.
+
+A step that is not final holds at least one action: `{"actions": [...], "commentary": "...", "done": false}`. The
+final one is `{"finalSummary": "...", "done": true}`. What a model gets wrong is told back to it, with the schema.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from portico.agents.loop.extract import documents
+from portico.events import Json, ToolSpec
+
+QUOTE = 400
+"""Characters of an offending answer that the diagnosis shows."""
+ACTIONS_MAX = 50
+"""Actions in one step: more is a model that repeats itself."""
+FINISH = "finish"
+"""The native tool that ends a run; in the text protocol that is `done`."""
+
+
+class Invalid(Exception):
+    """What a model wrote is no step. The message goes back to the model."""
+
+
+class Action(Struct, frozen=True):
+    tool: str
+    arguments: Json
+    id: str | None = None
+    """The model's own id of the call, with native tool calls."""
+
+
+class Step(Struct, frozen=True):
+    actions: list[Action] = []
+    commentary: str = ""
+    summary: str = ""
+    done: bool = False
+
+
+class NativeCall(Struct, frozen=True):
+    """A tool call as an endpoint reports it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+def read_text(text: str) -> Step:
+    """The step that a text means."""
+    if not text.strip():
+        raise Invalid("Your answer was empty.")
+    problem = "There is no JSON object in your answer."
+    complained = False
+    for document in documents(text):
+        try:
+            return _step(document.value, document.loose)
+        except Invalid as error:
+            if not complained:
+                problem, complained = str(error), True
+    raise Invalid(problem)
+
+
+def read_calls(calls: Sequence[NativeCall], text: str) -> Step:
+    """The step that native tool calls mean; what was said beside them is the commentary."""
+    actions = []
+    for call in calls[:ACTIONS_MAX]:
+        arguments = _arguments(call)
+        if call.name == FINISH:
+            return Step(summary=_text(arguments.get("finalSummary")) or text, done=True)
+        actions.append(Action(call.name, arguments, call.id))
+    return Step(actions, commentary=text)
+
+
+def _arguments(call: NativeCall) -> Json:
+    try:
+        value = json.loads(call.arguments or "{}", strict=False)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"The arguments of {call.name!r} are not JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise Invalid(f"The arguments of {call.name!r} are not a JSON object.")
+    return value
+
+
+def _step(value: Any, loose: bool) -> Step:
+    if isinstance(value, list):
+        return _acting({"actions": value})
+    if not isinstance(value, dict):
+        raise Invalid("A step is a JSON object.")
+    if "tool" in value:  # one bare action: the wrapping was forgotten
+        if loose:  # or it was cut off, and the actions before it are lost
+            raise Invalid("Your JSON is not whole: a brace does not close.")
+        return _acting({"actions": [value]})
+    if not value.get("actions") and (value.get("done") is True or "finalSummary" in value):
+        summary = _text(value.get("finalSummary")) or _text(value.get("commentary"))
+        if not summary:
+            raise Invalid("A final step needs 'finalSummary'.")
+        return Step(summary=summary, done=True)
+    # With actions it is not final, whatever it says: their results are still to be seen.
+    return _acting(value)
+
+
+def _acting(value: Mapping[str, Any]) -> Step:
+    actions = value.get("actions")
+    if not isinstance(actions, list) or not actions:
+        raise Invalid("A step that is not final needs at least one action in 'actions'.")
+    if len(actions) > ACTIONS_MAX:
+        raise Invalid(f"A step has at most {ACTIONS_MAX} actions.")
+    return Step([_action(each) for each in actions], commentary=_text(value.get("commentary")))
+
+
+def _action(value: Any) -> Action:
+    if not isinstance(value, dict) or not isinstance(value.get("tool"), str) or not value["tool"]:
+        raise Invalid("Each action is an object with the name of a tool in 'tool'.")
+    return Action(value["tool"], {name: each for name, each in value.items() if name != "tool"})
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+# -- what the model is told ------------------------------------------------------------------------------------
+
+
+def chat_instructions(cwd: str) -> str:
+    return f"You are a helpful assistant in the project {cwd!r}. Answer in Markdown. You have no tools in this chat."
+
+
+def instructions(cwd: str, tools: Sequence[ToolSpec], native: bool) -> str:
+    """The system message of an agent run."""
+    head = (
+        f"You are a coding agent in the project {cwd!r}. Paths are relative to it. Work in small steps: look first, "
+        "change little, check what you did. Before you change a file, read it in this run. "
+        "Some actions need the approval of a person; when one is refused, do not try it again.\n"
+    )
+    if native:
+        return head + f"Act through the tools. When the goal is reached, or cannot be, call {FINISH!r} with a summary."
+    return head + text_rules(tools)
+
+
+def text_rules(tools: Sequence[ToolSpec]) -> str:
+    lines = "\n".join(_line(tool) for tool in tools)
+    return (
+        "Answer with one JSON object and nothing else.\n"
+        'While you work: {"actions": [ACTION, ...], "commentary": "short reason", "done": false}\n'
+        'At the end: {"finalSummary": "what you did", "done": true}\n'
+        "An ACTION is one of:\n"
+        f"{lines}\n"
+        "The actions run in order; you get their results and then write the next step. "
+        "Keep the commentary below 160 characters."
+    )
+
+
+def _line(tool: ToolSpec) -> str:
+    properties: Mapping[str, Any] = tool.schema.get("properties", {})
+    required = tool.schema.get("required", [])
+    shown = ", ".join(f'"{name}{"" if name in required else "?"}": {_kind(each)}' for name, each in properties.items())
+    return f'{{"tool": "{tool.name}"{", " if shown else ""}{shown}}}  {tool.description}'
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    kind = schema.get("type", "value")
+    if kind == "array":
+        return f"[{_kind(schema.get('items', {}))}, ...]"
+    return "|".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def correction(problem: str, tools: Sequence[ToolSpec], native: bool) -> str:
+    """What follows an invalid answer. In tags: it is not the person who speaks."""
+    rules = f"Call one of the tools, or {FINISH!r} when you are done." if native else text_rules(tools)
+    return f"<correction>\n{problem}\n{rules}\n</correction>"
+
+
+def feedback(results: Sequence[tuple[str, str]]) -> str:
+    """The results of a step's actions, in the text protocol."""
+    return "<results>\n" + "\n".join(f"[{name}]\n{text}" for name, text in results) + "\n</results>"
+
+
+# -- what endpoints can be asked for ---------------------------------------------------------------------------
+
+
+def native_tools(tools: Sequence[ToolSpec]) -> list[Json]:
+    finish = ToolSpec(
+        FINISH,
+        "Ends the run with a summary of what was done.",
+        {"type": "object", "properties": {"finalSummary": {"type": "string"}}, "required": ["finalSummary"]},
+    )
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": _parameters(tool)},
+        }
+        for tool in (*tools, finish)
+    ]
+
+
+def _parameters(tool: ToolSpec) -> Json:
+    return tool.schema or {"type": "object", "properties": {}}
+
+
+def step_schema(tools: Sequence[ToolSpec], bound: int | None = None) -> Json:
+    """The JSON schema of a step. `bound` limits every text, for models that do not find an end by themselves."""
+    words: Json = {"type": "string"} if bound is None else {"type": "string", "maxLength": bound}
+    acting = {
+        "type": "object",
+        "properties": {
+            "commentary": words,
+            "actions": {
+                "type": "array",
+                "items": {"anyOf": list(_actions(tools, bound))},
+                "minItems": 1,
+                "maxItems": ACTIONS_MAX if bound is None else 2,
+            },
+            "done": {"const": False},
+        },
+        "required": ["commentary", "actions", "done"],
+        "additionalProperties": False,
+    }
+    final = {
+        "type": "object",
+        "properties": {"finalSummary": words, "done": {"const": True}},
+        "required": ["finalSummary", "done"],
+        "additionalProperties": False,
+    }
+    return {"anyOf": [acting, final]}
+
+
+def _actions(tools: Sequence[ToolSpec], bound: int | None) -> Iterator[Json]:
+    for tool in tools:
+        properties: Mapping[str, Any] = tool.schema.get("properties", {})
+        required = list(tool.schema.get("required", []))
+        shown = properties if bound is None else {name: _bounded(properties[name], bound) for name in required}
+        yield {
+            "type": "object",
+            "properties": {"tool": {"const": tool.name}, **shown},
+            "required": ["tool", *required],
+            "additionalProperties": False,
+        }
+
+
+def _bounded(schema: Mapping[str, Any], bound: int) -> Json:
+    if schema.get("type") == "array":
+        return {**schema, "items": _bounded(schema.get("items", {}), bound), "minItems": 1, "maxItems": 2}
+    if schema.get("type") == "string":
+        return {**schema, "maxLength": bound}
+    if "type" not in schema or isinstance(schema["type"], list):
+        return {"type": "string", "maxLength": bound}
+    return dict(schema)

@@ -1,0 +1,61 @@
+"""Which part of a project the built-in agent may touch: `agent.allowed_roots`, relative to the project.
+
+The attack: a model (or a file that it reads) names a path outside, or a link inside an allowed folder that leads out.
+So every path is made absolute below the project and then walked by the jail, whose roots are the allowed folders.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from portico.errors import BadRequest, Forbidden, NotFound
+from portico.workspace.files import Files
+from portico.workspace.jail import Jail
+
+EVERYTHING = "*"
+
+
+class Roots:
+    """The allowed folders of one project, as they are now."""
+
+    def __init__(self, project: str, allowed: Sequence[str]) -> None:
+        self.project = Path(os.path.realpath(project))
+        self._allowed = list(allowed)
+        self.jail = Jail([self.project] if EVERYTHING in allowed else self._folders(allowed))
+        self.files = Files(self.jail)
+
+    def _folders(self, allowed: Sequence[str]) -> list[Path]:
+        """Folders that exist inside the project; one that leads out of it is refused, not followed."""
+        whole = Jail([self.project])
+        folders: list[Path] = []
+        for each in allowed:
+            try:
+                folder = whole.resolve(each)
+            except (NotFound, Forbidden, BadRequest):
+                continue
+            folders.append(folder)
+        if not folders:
+            names = ", ".join(map(repr, allowed)) or "nothing"
+            raise Forbidden(f"agent.allowed_roots allows {names}, and none of it is a folder of this project.")
+        return folders
+
+    def at(self, path: str) -> str:
+        """The path as the jail takes it: a relative one starts at the project, not at the first root."""
+        return path if path.startswith("/") else f"{self.project}/{path}"
+
+    def name(self, path: str | Path) -> str:
+        """The short name that a model and a person see."""
+        whole = Path(path)
+        return whole.relative_to(self.project).as_posix() if whole.is_relative_to(self.project) else str(whole)
+
+    def check(self, path: str) -> str:
+        """The canonical short name of a path that may be touched; raises Forbidden for any other."""
+        return self.name(self.jail.resolve(self.at(path)))
+
+    def parts(self) -> list[tuple[str, Jail]]:
+        """Each allowed folder with a jail of its own, and the prefix that its names get."""
+        return [
+            ("" if root == self.project else f"{self.name(root)}/", Jail([root]))
+            for root in self.jail.roots
+            if root.is_dir()
+        ]

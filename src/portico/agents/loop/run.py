@@ -1,0 +1,296 @@
+"""One turn of the built-in agent: an agent run of several steps, or one answer in a chat.
+
+Append, then act, then record: every call is in the log before it runs and ends there. Whatever a model writes can only
+ask; what is allowed is decided by the settings, the grants and people.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from portico.agents.loop.answer import ModelError, Reply, Report
+from portico.agents.loop.asking import Asker, Way
+from portico.agents.loop.endpoint import Ask
+from portico.agents.loop.protocol import (
+    QUOTE,
+    Action,
+    Invalid,
+    Step,
+    chat_instructions,
+    correction,
+    instructions,
+    native_tools,
+    read_calls,
+    read_text,
+    step_schema,
+)
+from portico.agents.loop.settings import Current
+from portico.agents.loop.speech import Speech
+from portico.agents.loop.tools import TOOLS, Plan, Toolbox
+from portico.agents.loop.transcript import Entry, Exchange, Said, Wrong, render
+from portico.errors import AgentError, Forbidden, PorticoError
+from portico.events import ErrorInfo, ToolDecided, ToolSpec
+from portico.host.approval import Decision, Request, matching
+from portico.host.call import Call
+from portico.host.turn import Turn
+from portico.workspace.changes import Changes
+
+INVALID_MAX = 2
+"""Invalid or empty answers in a row that end a run."""
+_KINDS = {
+    "listFiles": "search",
+    "readFiles": "read",
+    "search": "search",
+    "createFile": "edit",
+    "editFile": "edit",
+    "runCommand": "execute",
+}
+
+
+class Prose:
+    """Lets words through as they come: prose as it is, of JSON only what it says to a person."""
+
+    def __init__(self, turn: Turn, key: str) -> None:
+        self._turn = turn
+        self._key = key
+        self.begin()
+
+    def begin(self) -> None:
+        """Another attempt: what a broken answer said does not count."""
+        self._held: list[str] = []
+        self._speech = Speech()
+        self._spoken: list[str] = []
+
+    def report(self, text: str, reasoning: str) -> None:
+        if reasoning:
+            self._turn.reasoning(reasoning, self._key)
+        if not self._held:
+            at = min((index for sign in "{`[" if (index := text.find(sign)) >= 0), default=len(text))
+            if text[:at].strip():
+                self._turn.text(text[:at], self._key)
+            text = text[at:]
+        if text:
+            self._held.append(text)
+            said = self._speech.feed(text)
+            if said:
+                self._spoken.append(said)
+                self._turn.text(said, self._key)
+
+    def finish(self, words: str) -> None:
+        """The whole of what was to be said: what has not been said yet is said now."""
+        spoken = "".join(self._spoken)
+        rest = words.removeprefix(spoken) if words.startswith(spoken) else f"\n{words}"
+        if words:
+            self._turn.text(rest + "\n", self._key)
+
+    def release(self) -> None:
+        """Words beside native calls that looked like JSON."""
+        if self._held and not self._spoken:
+            self._turn.text("".join(self._held), self._key)
+
+
+class Run:
+    def __init__(self, turn: Turn, asker: Asker, current: Current, entries: list[Entry]) -> None:
+        self._turn = turn
+        self._asker = asker
+        self._current = current
+        self._entries = entries
+        self._limit = current.loop.context_chars
+        self._spent = 0
+        self._native = False
+        self.steered: list[str] = []
+
+    # -- a chat ------------------------------------------------------------------------------------------------
+
+    async def chat(self) -> None:
+        """One streamed answer without tools."""
+        turn = self._turn
+        system = chat_instructions(turn.session.state.cwd)
+
+        def report(text: str, reasoning: str) -> None:
+            if reasoning:
+                turn.reasoning(reasoning)
+            if text:
+                turn.text(text)
+
+        reply = await self._ask(system, (), report)
+        if not reply.text.strip():
+            raise AgentError(f"{self._asker.model} gave an empty answer.")
+
+    # -- an agent run ------------------------------------------------------------------------------------------
+
+    async def pursue(self, toolbox: Toolbox, max_steps: int, more_tools: Sequence[ToolSpec]) -> None:
+        """Steps until the model is done, the budget is spent or it talks nonsense twice in a row."""
+        own = {tool.name for tool in TOOLS}
+        tools = [*TOOLS, *(tool for tool in more_tools if tool.name not in own)]
+        wrong = 0
+        for number in range(1, max_steps + 1):
+            self._take_steering()
+            prose = Prose(self._turn, f"step{number}")
+            reply = await self._ask("", tools, prose.report, prose.begin)
+            try:
+                step = read_calls(reply.calls, reply.text) if reply.calls else read_text(reply.text)
+            except Invalid as error:
+                wrong += 1
+                self._complain(reply, str(error), tools, wrong)
+                continue
+            wrong = 0
+            if reply.calls:
+                prose.release()
+            else:
+                prose.finish(step.summary or step.commentary)
+            if not step.done:
+                await self._act(step, toolbox, own)
+                continue
+            if reply.calls and step.summary != reply.text:
+                self._turn.text(step.summary + "\n", f"end{number}")
+            if not self.steered:
+                return
+            self._entries.append(Said("assistant", step.summary))
+        raise AgentError(f"The goal was not reached in {max_steps} steps. Resume the turn to go on.")
+
+    def _take_steering(self) -> None:
+        self._entries += [Said("user", text) for text in self.steered]
+        self.steered.clear()
+
+    def _complain(self, reply: Reply, problem: str, tools: Sequence[ToolSpec], wrong: int) -> None:
+        quoted = reply.text[:QUOTE] or "(nothing)"
+        if wrong >= INVALID_MAX:
+            raise AgentError(f"{self._asker.model} gave {wrong} answers that are no step. {problem} It said: {quoted}")
+        self._turn.notice(f"The answer is no step: {problem}")
+        self._entries.append(Wrong(reply.text, correction(problem, tools, self._native)))
+
+    async def _ask(
+        self, system: str, tools: Sequence[ToolSpec], report: Report, begin: Callable[[], None] | None = None
+    ) -> Reply:
+        """`system` is for a chat; a run's own depends on how the model is asked. `begin` is told of each attempt."""
+
+        def build(way: Way) -> Ask:
+            self._native = way.mode == "tools" and bool(tools)
+            if begin is not None:
+                begin()
+            return self._request(way, system, tools)
+
+        for _ in range(3):
+            try:
+                reply = await self._asker.ask(build, report, self._turn.drained)
+                break
+            except ModelError:  # only one that is too long for the model comes here
+                self._limit //= 3
+                self._turn.notice("The conversation is too long for this model; older results are left out.")
+        else:
+            raise AgentError(f"The conversation is too long for {self._asker.model}.")
+        self._count(reply)
+        return reply
+
+    def _request(self, way: Way, system: str, tools: Sequence[ToolSpec]) -> Ask:
+        native = self._native
+        endpoint = way.endpoint
+        told = system or instructions(self._turn.session.state.cwd, tools, native)
+        limit = min(self._limit, endpoint.context_chars or self._limit)
+        return Ask(
+            way.model,
+            render(told, self._entries, native=native, limit=limit),
+            tools=native_tools(tools) if native else (),
+            schema=step_schema(tools, endpoint.bound) if way.mode == "schema" and tools else None,
+            usage=way.usage,
+            temperature=self._current.loop.temperature,
+            max_tokens=endpoint.max_tokens,
+        )
+
+    def _count(self, reply: Reply) -> None:
+        used = reply.usage
+        if used is not None:
+            self._turn.usage(input=used.input, output=used.output, cached=used.cached, model=self._asker.model)
+            self._spent += used.input + used.output
+        budget = self._current.loop.budget_tokens
+        if budget and self._spent > budget:
+            raise AgentError(f"The budget of {budget} tokens is spent ({self._spent}). Resume the turn to go on.")
+
+    # -- actions -----------------------------------------------------------------------------------------------
+
+    async def _act(self, step: Step, toolbox: Toolbox, own: set[str]) -> None:
+        results: list[tuple[str, str]] = []
+        for action in step.actions:
+            perform = self._perform(action, toolbox) if self._is_own(action, own) else self._delegate(action)
+            results.append((action.tool, await perform))
+        self._entries.append(Exchange(step, results))
+
+    def _is_own(self, action: Action, own: set[str]) -> bool:
+        return action.tool in own or all(spec.name != action.tool for spec in self._turn.session.tools.specs())
+
+    async def _delegate(self, action: Action) -> str:
+        """A tool of the session: the host's or a client's. Whoever owns it decides about it."""
+        call = self._turn.session_tool(action.tool, msgspec.json.encode(action.arguments).decode(), id=action.id)
+        result = await self._turn.perform(call)
+        return result.output if result.ok else f"error: {result.error.message if result.error else 'it failed'}"
+
+    async def _perform(self, action: Action, toolbox: Toolbox) -> str:
+        return await perform(self._turn, action, toolbox, self._current)
+
+
+async def perform(turn: Turn, action: Action, toolbox: Toolbox, current: Current) -> str:
+    """One call of our own tools, from its start to its recorded end; returns what the model reads."""
+    arguments = msgspec.json.encode(action.arguments).decode()
+    call = turn.tool(action.tool, id=action.id, kind=_KINDS.get(action.tool, "other"), title=action.tool)
+    try:
+        plan = await toolbox.plan(action.tool, action.arguments)
+    except PorticoError as error:
+        call.ready(arguments, action.tool)
+        return await _fail(turn, call, error)
+    call.ready(arguments, plan.title)
+    try:
+        decision = await _decide(turn, call, plan, current)
+        if not decision.allowed:
+            reason = decision.reason or "a person said no"
+            await call.end(ok=False, error=ErrorInfo("denied", f"Refused: {reason}."), outcome="cancelled")
+            return f"error: refused ({reason})"
+        if plan.changes:
+            await _remember_state(turn)
+        text: str = await plan.act(call.output)
+    except PorticoError as error:
+        return await _fail(turn, call, error)
+    except OSError as error:  # a full disk, an unreadable folder: the model may find another way
+        await call.end(ok=False, error=ErrorInfo("agent_failed", f"{error.strerror or error}"))
+        return f"error: {error.strerror or error}"
+    await call.end(output=text, title=plan.title)
+    return text
+
+
+async def _fail(turn: Turn, call: Call, error: PorticoError) -> str:
+    """The model is told; a path that leads out is also written down."""
+    if isinstance(error, Forbidden):
+        by = f"session:{turn.session.id}"
+        await turn.session.host.audit("path.refused", by, tool=call.tool, reason=error.message[:QUOTE])
+    await call.end(ok=False, output=error.message, error=ErrorInfo(error.code, error.message[:QUOTE]))
+    return f"error: {error.message}"
+
+
+async def _decide(turn: Turn, call: Call, plan: Plan, current: Current) -> Decision:
+    """`agent.require_approval` says who is asked; a grant that denies counts in any case."""
+    wanted = current.agent.require_approval
+    if wanted == "all" or (wanted == "edits" and plan.changes):
+        return await call.approve(plan.kind, title=plan.title, path=plan.path, command=plan.command, diff=plan.diff)
+    session = turn.session
+    request = Request(plan.kind, call.tool, call.id, plan.title, call.input, plan.path, plan.command)
+    denied = matching(session.host.grants.values(), session, request, False, session.host.now())
+    allowed = denied is None
+    rule = f"agent.require_approval = {wanted}" if denied is None else f"grant {denied.id}: deny {denied.tool}"
+    if plan.changes or not allowed:
+        turn.report(ToolDecided(turn=turn.id, call=call.id, allowed=allowed, by="policy", rule=rule))
+    return Decision(allowed, "policy", reason=rule)
+
+
+async def _remember_state(turn: Turn) -> None:
+    """The project as it was before this turn (and this session) changed anything, where git knows it."""
+    session = turn.session
+    try:
+        changes = await Changes.open(Path(session.state.cwd))
+        if await changes.find(f"{session.id}/{turn.id}") is not None:
+            return
+        await changes.capture(f"{session.id}/{turn.id}")
+        if await changes.find(f"{session.id}/start") is None:
+            await changes.capture(f"{session.id}/start")
+    except PorticoError as error:
+        session.host.logger.debug("no capture of %s: %s", session.id, error.message)

@@ -1,0 +1,96 @@
+"""What the user says about the built-in agent: `agent.*`, `models` and the table `[agents.loop]`.
+
+Read again whenever the file changes, at the next use: an edit needs no restart. A broken edit keeps the old values;
+the host says so in its log.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from portico.errors import BadRequest
+from portico.settings import AgentSettings, load
+
+Protocol = Literal["auto", "tools", "schema", "text"]
+
+
+class EndpointSettings(Struct, forbid_unknown_fields=True):
+    base_url: str
+    api_key: str = ""
+    api_key_env: str = ""
+    """The environment variable that holds the key, so that it need not stand in the file."""
+
+    def key(self, environ: Mapping[str, str]) -> str:
+        return self.api_key or (environ.get(self.api_key_env, "") if self.api_key_env else "")
+
+
+class LoopSettings(Struct, forbid_unknown_fields=True):
+    """`[agents.loop]`."""
+
+    base_url: str = ""
+    api_key: str = ""
+    api_key_env: str = ""
+    endpoints: dict[str, EndpointSettings] = {}
+    """Further endpoints by name, tried for models in this order."""
+    discover: bool = True
+    """Look at the environment and for local servers."""
+    protocol: Protocol = "auto"
+    timeout: float = 120.0
+    """Seconds without a byte from the model."""
+    retries: int = 2
+    """Further attempts with one model."""
+    context_chars: int = 200_000
+    """What is sent of the conversation: about 50,000 tokens."""
+    temperature: float | None = None
+    budget_tokens: int = 0
+    """Tokens one run may spend, read and written together; 0 is no limit."""
+
+
+class Current(Struct, frozen=True):
+    agent: AgentSettings
+    models: list[str]
+    loop: LoopSettings
+
+
+class SettingsFile:
+    """The values as they are now."""
+
+    def __init__(self, home: Path, table: Mapping[str, Any] | None = None) -> None:
+        self._path = home / "settings.toml"
+        self._table = table
+        self._stamp: tuple[int, int] | None = None
+        self._current: Current | None = None
+
+    def current(self) -> Current:
+        stamp = _stamp(self._path)
+        if self._current is None or stamp != self._stamp:
+            try:
+                self._current = self._read()
+            except BadRequest:
+                if self._current is None:
+                    raise
+            self._stamp = stamp
+        return self._current
+
+    def _read(self) -> Current:
+        settings = load(self._path).settings
+        table = settings.agents.get("loop", self._table or {})
+        try:
+            loop = msgspec.convert(table, LoopSettings)
+        except msgspec.ValidationError as error:
+            raise BadRequest(f"[agents.loop] is not as expected: {error}.", field="agents.loop") from None
+        if loop.timeout <= 0 or not 0 <= loop.retries <= 10:
+            raise BadRequest("[agents.loop]: timeout is more than 0, retries is 0 to 10.", field="agents.loop")
+        return Current(settings.agent, settings.models, loop)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return stat.st_mtime_ns, stat.st_ino

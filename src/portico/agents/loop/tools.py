@@ -1,0 +1,361 @@
+"""What the built-in agent can do: look, search, create, edit and run, inside the allowed folders.
+
+Each tool has the shape of its arguments (which is also its schema), says what it is about to do, and then does it.
+What it is about to do is exactly what a person approves: the file's `etag` goes from the one to the other.
+"""
+
+import asyncio
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from portico.agents.loop.roots import Roots
+from portico.errors import AlreadyExists, BadRequest, Conflict, PorticoError
+from portico.events import Json, ToolSpec
+from portico.workspace import patch
+from portico.workspace.glob import Glob
+from portico.workspace.process import COMMAND_SECONDS, environment, run
+from portico.workspace.search import LIST_DEFAULT, LIST_MAX, MATCH_DEFAULT, MATCH_MAX, find, search
+
+FILE_BYTES = 64 * 1024
+"""Of one file in one answer: 16,000 tokens, a long source file."""
+CALL_BYTES = 128 * 1024
+"""Of all files in one call."""
+FILES_MAX = 50
+HUGE_BYTES = 1024 * 1024
+"""A file above this is not begun without a range: its first piece would only mislead."""
+COMMAND_SECONDS_MAX = 3600.0
+PREVIEW_LINES = 2000
+"""Lines of a diff that a person gets to see."""
+
+
+class ListFiles(Struct, forbid_unknown_fields=True):
+    glob: str = ""
+    max: int = LIST_DEFAULT
+
+
+class ReadFiles(Struct, forbid_unknown_fields=True):
+    files: list[str]
+    range: list[int] | UnsetType = UNSET
+
+
+class Search(Struct, forbid_unknown_fields=True):
+    pattern: str
+    regex: bool = False
+    glob: str = ""
+    max: int = MATCH_DEFAULT
+
+
+class CreateFile(Struct, forbid_unknown_fields=True):
+    path: str
+    content: str
+
+
+class EditFile(Struct, forbid_unknown_fields=True):
+    path: str
+    content: str | UnsetType = UNSET
+    diff: str | UnsetType = UNSET
+
+
+class RunCommand(Struct, forbid_unknown_fields=True):
+    command: str | list[str]
+    cwd: str = "."
+    timeout: float = COMMAND_SECONDS
+
+
+Arguments = ListFiles | ReadFiles | Search | CreateFile | EditFile | RunCommand
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a call is about to do, as a person is asked."""
+
+    kind: str
+    """read, write or shell."""
+    title: str
+    act: Callable[[Callable[[str], None]], Any]
+    """Does it; gets a function for live output. Returns an awaitable text."""
+    path: str | None = None
+    command: str | None = None
+    diff: str | None = None
+
+    @property
+    def changes(self) -> bool:
+        return self.kind != "read"
+
+
+@dataclass
+class Toolbox:
+    """The tools of one run. It remembers which files the run has read, in which state."""
+
+    roots: Roots
+    seen: dict[str, str] = field(default_factory=dict)
+
+    async def plan(self, tool: str, arguments: Json) -> Plan:
+        """Checks a call and says what it would do; raises a PorticoError whose message goes back to the model."""
+        shape = _SHAPES.get(tool)
+        if shape is None:
+            raise BadRequest(f"There is no tool {tool!r}; there are: {', '.join(_SHAPES)}.", field="tool")
+        try:
+            wanted: Arguments = msgspec.convert(arguments, shape, strict=False)
+        except msgspec.ValidationError as error:
+            raise BadRequest(f"The arguments of {tool!r} do not fit: {error}.", field="arguments") from None
+        match wanted:
+            case ListFiles():
+                return Plan("read", f"List files {wanted.glob}".rstrip(), lambda _: self._list(wanted))
+            case ReadFiles():
+                return self._plan_read(wanted)
+            case Search():
+                return Plan("read", f"Search for {wanted.pattern!r}", lambda _: self._search(wanted))
+            case CreateFile():
+                return await self._plan_create(wanted)
+            case EditFile():
+                return await self._plan_edit(wanted)
+            case RunCommand():
+                return await self._plan_run(wanted)
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    async def _list(self, wanted: ListFiles) -> str:
+        limit = min(max(1, wanted.max), LIST_MAX)
+        names: list[str] = []
+        cut = False
+        for prefix, jail in self.roots.parts():
+            # A glob is about the whole path: below a part of the project it is matched here.
+            found = await find(jail, "" if prefix else wanted.glob, LIST_MAX if prefix else limit)
+            names += [prefix + name for name in found.paths if not prefix or _fits(wanted.glob, prefix + name)]
+            cut = cut or found.cut
+        names.sort()
+        cut = cut or len(names) > limit
+        shown = "\n".join(names[:limit]) or "No files."
+        return f"{shown}\n[cut: there are more; use a narrower glob or a larger max]" if cut else shown
+
+    def _plan_read(self, wanted: ReadFiles) -> Plan:
+        if not 1 <= len(wanted.files) <= FILES_MAX:
+            raise BadRequest(f"'files' names 1 to {FILES_MAX} files.", field="files")
+        if not isinstance(wanted.range, UnsetType) and len(wanted.range) != 2:
+            raise BadRequest("'range' is [first line, last line].", field="range")
+        named = ", ".join(wanted.files)
+        return Plan("read", f"Read {named}"[:200], lambda _: self._read(wanted), path=wanted.files[0])
+
+    async def _read(self, wanted: ReadFiles) -> str:
+        room = CALL_BYTES
+        pieces: list[str] = []
+        refused: PorticoError | None = None
+        for path in wanted.files:
+            try:
+                text, used = await self._read_one(path, wanted.range, min(room, FILE_BYTES))
+                room -= used
+            except PorticoError as error:
+                text, refused = f"error: {error.message}", error
+            pieces.append(f"=== {path}\n{text}")
+        if refused is not None and len(wanted.files) == 1:
+            raise refused
+        return "\n".join(pieces)
+
+    async def _read_one(self, path: str, lines: list[int] | UnsetType, room: int) -> tuple[str, int]:
+        at = self.roots.at(path)
+        first, last = (1, None) if isinstance(lines, UnsetType) else (lines[0], lines[1])
+        status = await self.roots.files.stat(at)
+        if isinstance(lines, UnsetType) and status.kind == "file" and status.size > HUGE_BYTES:
+            return f"[not shown: {status.size} bytes; ask for a range of lines, or search]", 0
+        if room <= 0:
+            return "[not shown: this call has shown enough; read it in another one]", 0
+        found = await self.roots.files.read_text(at, first, last, room)
+        if found.binary:
+            return f"[not shown: binary file of {found.size} bytes]", 0
+        self.seen[self.roots.name(status.path)] = found.etag
+        text = found.text
+        if found.cut:
+            text += f"\n[cut after line {found.last}: the file has {found.size} bytes; ask for a range]"
+        return text, len(found.text)
+
+    async def _search(self, wanted: Search) -> str:
+        limit = min(max(1, wanted.max), MATCH_MAX)
+        lines: list[str] = []
+        cut = ""
+        for prefix, jail in self.roots.parts():
+            glob = wanted.glob.removeprefix(prefix)
+            found = await search(jail, wanted.pattern, regex=wanted.regex, glob=glob, limit=limit)
+            lines += [f"{prefix}{match.path}:{match.line}: {match.text}" for match in found.matches]
+            cut = cut or found.cut
+        shown = "\n".join(lines[:limit]) or "No matches."
+        cut = cut or ("matches" if len(lines) > limit else "")
+        return f"{shown}\n[cut by {cut}: there may be more; narrow the search]" if cut else shown
+
+    # -- changing ----------------------------------------------------------------------------------------------
+
+    async def _plan_create(self, wanted: CreateFile) -> Plan:
+        name = await asyncio.to_thread(self.roots.check, wanted.path)
+        if await self._exists(name):
+            raise AlreadyExists(f"{name!r} exists already; read it and use editFile.")
+        diff = patch.diff("", wanted.content, name, old_exists=False)
+        return Plan(
+            "write", f"Create {name}", lambda _: self._create(name, wanted.content), path=name, diff=_shown(diff)
+        )
+
+    async def _create(self, name: str, content: str) -> str:
+        data = _encoded(content)
+        status = await self.roots.files.write(self.roots.at(name), data, create_only=True, parents=True)
+        self.seen[name] = status.etag
+        return f"Created {name} ({len(data)} bytes)."
+
+    async def _plan_edit(self, wanted: EditFile) -> Plan:
+        whole, changed = wanted.content, wanted.diff
+        if isinstance(whole, UnsetType) == isinstance(changed, UnsetType):
+            raise BadRequest("editFile takes either 'content' (the whole new file) or 'diff'.", field="content")
+        name = await asyncio.to_thread(self.roots.check, wanted.path)
+        found = await self.roots.files.read(self.roots.at(name))
+        if name not in self.seen:
+            raise Conflict(f"Read {name!r} in this run before you edit it.")
+        if self.seen[name] != found.etag:
+            raise Conflict(f"{name!r} has changed since you read it. Read it again, then edit.")
+        if found.binary:
+            raise BadRequest(f"{name!r} is a binary file.", field="path")
+        before = _decoded(name, found.data)
+        after = whole if not isinstance(whole, UnsetType) else patch.apply(before, str(changed))
+        if after == before:
+            raise BadRequest(f"This would change nothing in {name!r}.", field="content")
+        diff = _shown(patch.diff(before, after, name))
+        return Plan("write", f"Edit {name}", lambda _: self._edit(name, after, found.etag), path=name, diff=diff)
+
+    async def _edit(self, name: str, content: str, etag: str) -> str:
+        """With the state that was shown: what changed while a person thought is not overwritten."""
+        status = await self.roots.files.write(self.roots.at(name), _encoded(content), if_match=etag)
+        self.seen[name] = status.etag
+        return f"Edited {name} ({status.size} bytes now)."
+
+    async def _exists(self, name: str) -> bool:
+        try:
+            await self.roots.files.stat(self.roots.at(name), follow=False)
+        except PorticoError as error:
+            if error.code == "not_found":
+                return False
+            raise
+        return True
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    async def _plan_run(self, wanted: RunCommand) -> Plan:
+        if not wanted.command or not 0 < wanted.timeout <= COMMAND_SECONDS_MAX:
+            raise BadRequest(
+                f"runCommand needs a command, and 0 < timeout <= {COMMAND_SECONDS_MAX:g}.", field="command"
+            )
+        folder = await asyncio.to_thread(self.roots.jail.resolve, self.roots.at(wanted.cwd))
+        line = wanted.command if isinstance(wanted.command, str) else shlex.join(wanted.command)
+
+        async def act(report: Callable[[str], None]) -> str:
+            return await _run(wanted.command, folder, wanted.timeout, report)
+
+        place = "" if folder == self.roots.project else f" (in {self.roots.name(folder)})"
+        return Plan("shell", f"Run {line}{place}"[:200], act, command=line)
+
+
+async def _run(command: str | Sequence[str], folder: Path, timeout: float, report: Callable[[str], None]) -> str:
+    done = await run(command, cwd=folder, env=environment(), timeout=timeout, on_output=report)
+    ending = f"timed out after {timeout:g} s and was ended" if done.timed_out else f"exit code {done.code}"
+    text = f"{done.output.rstrip()}\n[{ending}]".lstrip()
+    if done.code != 0 or done.timed_out:
+        raise CommandFailed(text)
+    return text
+
+
+class CommandFailed(PorticoError):
+    """The command ran and said no; the whole output goes to the model."""
+
+    code = "agent_failed"
+
+
+def _fits(glob: str, name: str) -> bool:
+    return Glob(glob).matches(name) if any(sign in glob for sign in "*?[{") else glob in name
+
+
+def _shown(diff: str) -> str:
+    lines = diff.splitlines(keepends=True)
+    if len(lines) <= PREVIEW_LINES:
+        return diff
+    return "".join(lines[:PREVIEW_LINES]) + f"[... {len(lines) - PREVIEW_LINES} more lines ...]\n"
+
+
+def _encoded(content: str) -> bytes:
+    try:
+        return content.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadRequest("The content has characters that are no text (lone surrogates).", field="content") from error
+
+
+def _decoded(name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"{name!r} is not UTF-8 text; it cannot be edited here.", field="path") from error
+
+
+_SHAPES: dict[str, type[Arguments]] = {
+    "listFiles": ListFiles,
+    "readFiles": ReadFiles,
+    "search": Search,
+    "createFile": CreateFile,
+    "editFile": EditFile,
+    "runCommand": RunCommand,
+}
+_TEXT: Json = {"type": "string"}
+
+
+def _spec(name: str, description: str, required: Sequence[str], **properties: Json) -> ToolSpec:
+    schema: Json = {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+    return ToolSpec(name, description, schema)
+
+
+TOOLS: list[ToolSpec] = [
+    _spec(
+        "listFiles",
+        f"Names of files; 'glob' is a pattern or a piece of the path. At most {LIST_MAX}.",
+        [],
+        glob=_TEXT,
+        max={"type": "integer"},
+    ),
+    _spec(
+        "readFiles",
+        "Contents of files; 'range' is [first line, last line].",
+        ["files"],
+        files={"type": "array", "items": _TEXT},
+        range={"type": "array", "items": {"type": "integer"}},
+    ),
+    _spec(
+        "search",
+        "Lines that contain 'pattern', with their numbers.",
+        ["pattern"],
+        pattern=_TEXT,
+        regex={"type": "boolean"},
+        glob=_TEXT,
+        max={"type": "integer"},
+    ),
+    _spec("createFile", "A new file; fails if it exists.", ["path", "content"], path=_TEXT, content=_TEXT),
+    _spec(
+        "editFile",
+        "Changes a file that was read in this run: its whole new 'content', or a unified 'diff'.",
+        ["path"],
+        path=_TEXT,
+        content=_TEXT,
+        diff=_TEXT,
+    ),
+    _spec(
+        "runCommand",
+        "Runs a shell line (or a list of arguments) and waits for it.",
+        ["command"],
+        command={"type": ["string", "array"], "items": _TEXT},
+        cwd=_TEXT,
+        timeout={"type": "number"},
+    ),
+]

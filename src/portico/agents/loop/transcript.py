@@ -1,0 +1,145 @@
+"""What a model gets to read: the conversation in neutral entries, written down in the form that its endpoint takes.
+
+Neutral, because a fallback may change the form in the middle of a run. Bounded, because a conversation grows for ever
+and a context does not: old results go first, then old turns; the goal and the last results stay.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from portico.agents.loop.protocol import Step, feedback
+from portico.events import Json
+from portico.host.state import CallPart, Part, QuestionPart, TurnState
+
+LEFT_OUT = "[left out to save room; ask again if it is needed]"
+RESULT_CHARS = 2000
+"""Of an earlier turn's tool result: enough to know what it was."""
+WRONG_CHARS = 4000
+"""Of an invalid answer that is shown back."""
+
+
+class Said(Struct, frozen=True):
+    role: Literal["user", "assistant"]
+    text: str
+
+
+class Exchange(Struct, frozen=True):
+    """A step and what came of it."""
+
+    step: Step
+    results: list[tuple[str, str]]
+
+
+class Wrong(Struct, frozen=True):
+    """An answer that was no step, and what it was told."""
+
+    text: str
+    correction: str
+
+
+Entry = Said | Exchange | Wrong
+
+
+def of_turns(turns: Sequence[TurnState]) -> list[Entry]:
+    """Earlier turns of the conversation, also those of a host before this one."""
+    entries: list[Entry] = []
+    for turn in turns:
+        entries.append(Said("user", turn.message.text))
+        said = of_parts(turn.parts)
+        if turn.outcome not in (None, "completed"):
+            said = f"{said}\n[this turn: {turn.outcome}]".strip()
+        entries.append(Said("assistant", said or "[no answer]"))
+    return entries
+
+
+def of_parts(parts: Sequence[Part]) -> str:
+    return "\n".join(text for part in parts if (text := _part(part)))
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, CallPart):
+        result = part.output or (part.error.message if part.error else "")
+        return f"[{part.title or part.tool}: {part.outcome or 'running'}]\n{_cut(result, RESULT_CHARS)}".strip()
+    if isinstance(part, QuestionPart):
+        return ""
+    return part.text.strip() if part.kind == "text" else ""
+
+
+def render(system: str, entries: Sequence[Entry], *, native: bool, limit: int) -> list[Json]:
+    messages: list[Json] = [{"role": "system", "content": system}]
+    for number, entry in enumerate(fitting(entries, limit - len(system))):
+        match entry:
+            case Said():
+                messages.append({"role": entry.role, "content": entry.text})
+            case Wrong():
+                messages.append({"role": "assistant", "content": _cut(entry.text, WRONG_CHARS) or "(empty)"})
+                messages.append({"role": "user", "content": entry.correction})
+            case Exchange():
+                messages += _native(entry, number) if native else _textual(entry)
+    return messages
+
+
+def _native(entry: Exchange, number: int) -> list[Json]:
+    idents = [action.id or f"call_{number}_{index}" for index, action in enumerate(entry.step.actions)]
+    calls = [
+        {"id": ident, "type": "function", "function": {"name": each.tool, "arguments": json.dumps(each.arguments)}}
+        for ident, each in zip(idents, entry.step.actions, strict=True)
+    ]
+    results = zip(idents, entry.results, strict=False)
+    return [
+        {"role": "assistant", "content": entry.step.commentary or None, "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": ident, "content": text} for ident, (_, text) in results),
+    ]
+
+
+def _textual(entry: Exchange) -> list[Json]:
+    step = entry.step
+    actions = [{"tool": each.tool, **each.arguments} for each in step.actions]
+    said = json.dumps({"actions": actions, "commentary": step.commentary, "done": False}, ensure_ascii=False)
+    return [{"role": "assistant", "content": said}, {"role": "user", "content": feedback(entry.results)}]
+
+
+def fitting(entries: Sequence[Entry], limit: int) -> list[Entry]:
+    """As much as fits, the newest for certain."""
+    kept = list(entries)
+    excess = sum(map(_size, kept)) - max(limit, 1000)
+    for index, entry in enumerate(kept[:-1]):
+        if excess <= 0:
+            return kept
+        if isinstance(entry, Exchange):
+            lighter = Exchange(entry.step, [(name, _lighter(text)) for name, text in entry.results])
+            excess -= _size(entry) - _size(lighter)
+            kept[index] = lighter
+    goal = max((index for index, entry in enumerate(kept) if isinstance(entry, Said)), default=0)
+    while excess > 0 and goal > 0:
+        excess -= _size(kept.pop(0))
+        goal -= 1
+    if excess > 0 and isinstance(kept[-1], Exchange):
+        room = max(500, (_size(kept[-1]) - excess) // max(1, len(kept[-1].results)))
+        kept[-1] = Exchange(kept[-1].step, [(name, _cut(text, room)) for name, text in kept[-1].results])
+    return kept
+
+
+def _lighter(text: str) -> str:
+    return LEFT_OUT if len(text) > 2 * len(LEFT_OUT) else text
+
+
+def _size(entry: Entry) -> int:
+    match entry:
+        case Said():
+            return len(entry.text)
+        case Wrong():
+            return min(len(entry.text), WRONG_CHARS) + len(entry.correction)
+        case Exchange():
+            written = sum(len(json.dumps(action.arguments)) + 40 for action in entry.step.actions)
+            return written + sum(len(text) for _, text in entry.results)
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"

@@ -1,0 +1,48 @@
+"""Which agents there are: our own and strangers', through the same entry points."""
+
+import logging
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+
+from portico.agents.agent import Agent, AgentContext
+from portico.errors import NotFound, PorticoError
+
+GROUP = "portico.agents"
+HIDDEN = ("scripted",)
+"""Offered only when asked for: it is for tests and for authors of jobs."""
+
+logger = logging.getLogger("portico.agents")
+
+
+def discover(context: AgentContext, wanted: Sequence[str] = ()) -> list[Agent]:
+    """The agents named by `wanted` (all that can be found, when empty), `demo` last. One broken plugin is not the
+    end: it is left out, and the log says why."""
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if wanted:
+        return [agent for name in wanted for agent in _make(_point(points, name), name, context)]
+    agents: list[Agent] = []
+    for name in sorted(points, key=lambda name: (name == "demo", name)):
+        if name not in HIDDEN:
+            try:
+                agents += points[name].load()(context)
+            except (PorticoError, ImportError) as error:
+                logger.warning("agent %r is left out: %s", name, error)
+    return agents
+
+
+def _point(points: dict[str, EntryPoint], name: str) -> EntryPoint:
+    """`acp:opencode` belongs to the entry point `acp`."""
+    point = points.get(name) or points.get(name.partition(":")[0])
+    if point is None:
+        raise NotFound("agent", name, f"There are: {', '.join(sorted(points))}.")
+    return point
+
+
+def _make(point: EntryPoint, name: str, context: AgentContext) -> list[Agent]:
+    made: list[Agent] = list(point.load()(context))
+    if name == point.name:
+        return made
+    chosen = [agent for agent in made if agent.id == name]
+    if not chosen:
+        raise NotFound("agent", name, f"There are: {', '.join(agent.id for agent in made) or 'none of that kind'}.")
+    return chosen

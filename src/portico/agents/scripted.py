@@ -1,0 +1,350 @@
+"""The scripted agent: deterministic, programmable, without a model. Tests, demos and authors of jobs use it.
+
+With no script it plays directives (`[[say:hi]]`) and otherwise says hello. `demo` is the same agent with a packaged
+script that streams, reads and really edits files, asks for approval and fails on request.
+"""
+
+import asyncio
+import difflib
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from portico.agents import script as s
+from portico.agents.agent import (
+    Agent,
+    AgentContext,
+    AgentDied,
+    AgentError,
+    AgentInfo,
+    Call,
+    Capabilities,
+    ErrorInfo,
+    Message,
+    Opening,
+    Turn,
+)
+from portico.events import Json, PartKind
+from portico.host.host import Host
+from portico.host.state import Part, TextPart, TurnState
+
+_READ_CHARS = 20_000
+"""What the demo shows of a file."""
+
+
+def scripted(context: AgentContext) -> Iterable[Agent]:
+    script = s.load(context.script) if context.script else s.Script()
+    providers = script.providers or [s.Provider("scripted", "Scripted", "Plays a script; no model behind it.")]
+    return [ScriptedAgent(provider, script.rules, context.script_delay) for provider in providers]
+
+
+def demo(context: AgentContext) -> Iterable[Agent]:
+    text = resources.files("portico.agents").joinpath("demo.yaml").read_text("utf-8")
+    script = s.parse(text, "demo.yaml")
+    return [ScriptedAgent(provider, script.rules, context.script_delay) for provider in script.providers]
+
+
+async def seed(host: Host) -> None:
+    """The sessions that scripts declare are there, with their history, when a host starts for the first time."""
+    if host.log.channels("session/"):
+        return
+    for agent in host.agents.values():
+        if isinstance(agent, ScriptedAgent):
+            for each in agent.provider.sessions:
+                await host.start(
+                    by="host",
+                    agent=agent.id,
+                    model=each.model,
+                    cwd=each.cwd,
+                    title=each.title,
+                    history=[_seeded(index, turn, host.now()) for index, turn in enumerate(each.turns, 1)],
+                )
+
+
+def _seeded(index: int, turn: s.SeedTurn, now: int) -> TurnState:
+    kinds: list[tuple[PartKind, str]] = [("reasoning", turn.reasoning), ("text", turn.answer)]
+    parts: list[Part] = [TextPart(f"{kind}-{index}", kind, text, done=True) for kind, text in kinds if text]
+    ident, message = f"seed-{index}", Message(turn.prompt)
+    return TurnState(ident, message, "host", now, 0, parts, ended=now, outcome="completed")
+
+
+class ScriptedAgent:
+    def __init__(self, provider: s.Provider, rules: list[s.Rule] | None = None, delay: float = 0.0) -> None:
+        self.provider = provider
+        self.rules = [rule for rule in rules or [] if rule.provider in (None, provider.id)]
+        self.delay = delay
+        self.seen = s.Seen()
+
+    @property
+    def id(self) -> str:
+        return self.provider.id
+
+    async def describe(self) -> AgentInfo:
+        provider = self.provider
+        return AgentInfo(
+            provider.id,
+            provider.name,
+            provider.description,
+            provider.models or s.DEFAULT_MODELS,
+            Capabilities(tools=True, steer=provider.steer, resume=True, fork=True, attachments=True),
+            config=provider.config,
+            label=provider.label,
+        )
+
+    async def complete(self, property: str, query: str) -> list[Json]:
+        return self.provider.completions.get(property, [])
+
+    async def open(self, opening: Opening) -> "ScriptedConversation":
+        opening.known_as(opening.vendor or f"script-{opening.session}")
+        return ScriptedConversation(self, opening)
+
+    async def close(self) -> None:
+        pass
+
+
+class ScriptedConversation:
+    def __init__(self, agent: ScriptedAgent, opening: Opening) -> None:
+        self._agent = agent
+        self._cwd = Path(opening.cwd)
+        self._tools = {tool.name for tool in opening.tools}
+        self._steered: list[str] = []
+
+    async def send(self, message: Message, turn: Turn) -> None:
+        if self._agent.delay:
+            await asyncio.sleep(self._agent.delay)
+        directives = s.directives(message.text, self._agent.seen)
+        if directives is not None:
+            await self._follow(directives, turn)
+            return
+        for rule in self._agent.rules:
+            match = re.search(rule.match, message.text)
+            if match:
+                values = {"prompt": message.text, "cwd": str(self._cwd), **match.groupdict()}
+                values.update({str(i): group or "" for i, group in enumerate(match.groups(), 1)})
+                await Player(turn, self._cwd, self._tools, values).play(rule.steps)
+                self._answer_steering(turn)
+                return
+        await self._follow(s.Directives(), turn)
+
+    async def steer(self, message: Message) -> bool:
+        if self._agent.provider.steer:
+            self._steered.append(message.text)
+        return self._agent.provider.steer
+
+    def _answer_steering(self, turn: Turn) -> None:
+        for text in self._steered:
+            turn.text(f"\n\nSteered: {text}")
+        self._steered.clear()
+
+    async def cancel(self) -> bool:
+        return False  # everything here can be cancelled where it waits
+
+    async def close(self) -> None:
+        pass
+
+    async def _follow(self, wanted: s.Directives, turn: Turn) -> None:
+        """A turn of directives: reasoning, tool calls, message, idle."""
+        await asyncio.sleep(wanted.delay)
+        for index in range(wanted.reasoning):
+            await self._tick(wanted, turn)
+            turn.reasoning(f"{_stamp(wanted)}think{index} ")
+        for name, argument in wanted.tools:
+            await self._call(turn, name, argument)
+        if wanted.die:
+            raise AgentDied("The agent's process ended in mid-turn (exit code 1).")
+        for piece in _pieces(wanted):
+            await self._tick(wanted, turn)
+            turn.text(_stamp(wanted) + piece)
+        self._answer_steering(turn)
+        if wanted.crash:
+            raise AgentError("stub crash")
+        if wanted.hang:
+            await asyncio.get_running_loop().create_future()
+
+    @staticmethod
+    async def _tick(wanted: s.Directives, turn: Turn) -> None:
+        """Between deltas: the gap, or at least a breath for everybody else."""
+        await asyncio.sleep(wanted.gap)
+        await turn.drained()
+
+    @staticmethod
+    async def _call(turn: Turn, name: str, argument: str) -> None:
+        call = turn.session_tool(name, msgspec.json.encode({"argument": argument}).decode())
+        if call.owner is not None or name in turn.session.host.tools:
+            call.output("...")
+        await turn.perform(call)
+
+
+def _pieces(wanted: s.Directives) -> Iterator[str]:
+    for index in range(wanted.deltas):
+        if wanted.say is not None:
+            yield wanted.say if index == 0 else ""
+        else:
+            yield "Hello" if index == 0 else "." if index == wanted.deltas - 1 else "!"
+
+
+def _stamp(wanted: s.Directives) -> str:
+    return f"t={int(time.time() * 1000)};" if wanted.stamp else ""
+
+
+class Player:
+    """Plays the steps of a rule into a turn."""
+
+    def __init__(self, turn: Turn, cwd: Path, tools: set[str], values: dict[str, str]) -> None:
+        self._turn = turn
+        self._cwd = cwd
+        self._tools = tools
+        self._values = values
+
+    async def play(self, steps: list[s.AnyStep]) -> None:
+        for step in steps:
+            await self._step(step)
+
+    async def _step(self, step: s.AnyStep) -> None:
+        turn = self._turn
+        match step:
+            case s.Say():
+                await self._stream(step.text, step.deltas, step.gap, turn.text)
+            case s.Reason():
+                await self._stream(step.text, step.deltas, step.gap, turn.reasoning)
+            case s.Notice():
+                turn.notice(self._text(step.text))
+            case s.ToolStep():
+                await self._tool(step)
+            case s.Read():
+                await self._read(step)
+            case s.Write():
+                await self._write(step)
+            case s.Ask():
+                await self._ask(step)
+            case s.UsageStep():
+                turn.usage(input=step.input, output=step.output, cached=step.cached, cost=step.cost, model=step.model)
+            case s.Title():
+                turn.title(self._text(step.text))
+            case s.Fail():
+                raise AgentError(self._text(step.message))
+            case s.Crash():
+                raise AgentError("stub crash")
+            case s.Die():
+                raise AgentDied("The agent's process ended in mid-turn (exit code 1).")
+            case s.Hang():
+                await asyncio.get_running_loop().create_future()
+            case s.Delay():
+                await asyncio.sleep(step.ms / 1000)
+            case s.Spawn():
+                await self._spawn(step)
+
+    def _text(self, template: str) -> str:
+        return s.expand(template, self._values)
+
+    async def _stream(self, template: str, deltas: int, gap: float, emit: Callable[[str], None]) -> None:
+        text = self._text(template)
+        size = max(1, -(-len(text) // max(1, deltas)))
+        for start in range(0, len(text), size):
+            await asyncio.sleep(gap / 1000)
+            emit(text[start : start + size])
+
+    async def _tool(self, step: s.ToolStep) -> None:
+        turn = self._turn
+        given = step.name in self._tools if step.session_tool is None else step.session_tool
+        arguments = msgspec.json.encode(s.expand_all(step.input, self._values)).decode()
+        if given:
+            call = turn.session_tool(step.name, arguments)
+            await turn.perform(call)
+            return
+        call = turn.tool(step.name, title=self._text(step.title), kind=step.kind)
+        call.ready(arguments)
+        if step.permission is not None and not await self._allowed(call, step.permission):
+            await call.end(ok=False, error=ErrorInfo("denied", step.denied), outcome="cancelled")
+            return
+        for piece in step.partial:
+            call.output(self._text(piece))
+            await asyncio.sleep(0)
+        if step.content:
+            call.content(step.content)
+        if step.confirm_result and step.output and not step.partial:
+            call.output(self._text(step.output))  # whoever is asked about a result has to see it
+        if (
+            step.confirm_result
+            and not (await call.approve("other", title=f"Use the result of {step.name}?", result=True)).allowed
+        ):
+            await call.end(ok=False, error=ErrorInfo("denied", "The result was refused."), outcome="cancelled")
+        elif step.fail is not None:
+            await call.end(ok=False, error=ErrorInfo("tool_failed", self._text(step.fail)))
+        else:
+            await call.end(output=self._text(step.output) or None)
+
+    async def _allowed(self, call: Call, permission: s.Permission) -> bool:
+        decision = await call.approve(
+            permission.kind,
+            title=self._text(permission.title),
+            path=self._text(permission.path) if permission.path else None,
+            command=self._text(permission.command) if permission.command else None,
+            diff=permission.diff,
+            editable=permission.editable,
+            timeout=permission.timeout,
+        )
+        return decision.allowed
+
+    def _below(self, name: str) -> Path:
+        path = (self._cwd / self._text(name)).resolve()
+        if not path.is_relative_to(self._cwd.resolve()):
+            raise AgentError(f"{name!r} is outside the working directory.")
+        return path
+
+    async def _read(self, step: s.Read) -> None:
+        path = self._below(step.path)
+        call = self._turn.tool(
+            "read", msgspec.json.encode({"path": path.name}).decode(), kind="read", title=f"Read {path.name}"
+        )
+        try:
+            text = path.read_text("utf-8", "replace")[:_READ_CHARS]
+        except OSError as error:
+            await call.end(ok=False, error=ErrorInfo("not_found", f"{path.name}: {error.strerror}"))
+            self._values["read"] = f"(could not read {path.name})"
+            return
+        self._values["read"] = text
+        await call.end(output=text)
+
+    async def _write(self, step: s.Write) -> None:
+        path = self._below(step.path)
+        before = path.read_text("utf-8", "replace") if path.is_file() else ""
+        after = before + self._text(step.text) if step.append else self._text(step.text)
+        names = f"a/{path.name}", f"b/{path.name}"
+        diff = "".join(difflib.unified_diff(before.splitlines(True), after.splitlines(True), *names))
+        arguments = msgspec.json.encode({"path": path.name, "content": after}).decode()
+        call = self._turn.tool("write", arguments, kind="edit", title=f"Write {path.name}")
+        if step.ask and not (await call.approve("write", path=str(path), diff=diff)).allowed:
+            self._values["written"] = "nothing, since you said no"
+            await call.end(ok=False, error=ErrorInfo("denied", "You said no."), outcome="cancelled")
+            return
+        await self._turn.settled()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(after, "utf-8")
+        except OSError as error:
+            self._values["written"] = f"nothing ({error.strerror})"
+            await call.end(ok=False, error=ErrorInfo("agent_failed", f"{path.name}: {error.strerror}"))
+            return
+        self._values["written"] = path.name
+        await call.end(output=f"Wrote {path.name} ({len(after)} characters).")
+
+    async def _ask(self, step: s.Ask) -> None:
+        answer = await self._turn.ask(self._text(step.text), step.fields)
+        self._values["answer"] = answer.text if answer.response == "accept" else f"({answer.response})"
+        if step.echo:
+            self._turn.text(f"You said: {self._values['answer']}\n")
+
+    async def _spawn(self, step: s.Spawn) -> None:
+        arguments = msgspec.json.encode({"prompt": self._text(step.prompt)}).decode()
+        call = self._turn.tool("task", arguments, title=step.title or "Sub-agent", kind="think")
+        child = await self._turn.spawn(self._text(step.prompt), title=step.title, call=call, agent=step.agent)
+        call.content([{"type": "subagent", "session": child.session.id, "title": step.title, "agent": step.agent}])
+        await Player(child, self._cwd, set(), self._values).play(step.steps)
+        error = ErrorInfo("agent_failed", step.fail) if step.fail else None
+        await child.finish("failed" if error else "completed", error)
+        await call.end(ok=error is None, error=error, output="done" if error is None else "")

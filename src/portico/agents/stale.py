@@ -1,0 +1,124 @@
+"""The roll of agent processes, kept on disk so that a killed host leaves no orphans.
+
+A host that is killed cannot end its children. So each child's identity is written down before it is used (its number,
+the time it started, the mark in its environment), and the next start ends those whose host is gone. Numbers are reused
+by the kernel: without the start time or the mark we would one day kill a stranger.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from portico.home import write_private
+from portico.workspace.child import MARK
+
+GRACE = 0.4  # seconds to say goodbye after the polite signal
+GIVE_UP = 2.0  # seconds of killing; what survives this hangs in the kernel
+POLL = 0.02  # seconds between two looks
+
+logger = logging.getLogger("portico.agents")
+
+
+class Entry(Struct):
+    """One child, and the host that started it."""
+
+    pid: int
+    started: str
+    mark: str
+    name: str
+    host: int
+    host_started: str
+
+
+class Roll:
+    """`enter` a child when it starts, `strike` it when it has ended, `sweep` at the start of a host."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home / "agents" / "processes"
+
+    def enter(self, pid: int, mark: str, name: str) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        entry = Entry(pid, started(pid) or "", mark, name, os.getpid(), started(os.getpid()) or "")
+        write_private(self._path(pid, mark), msgspec.json.encode(entry))
+
+    def strike(self, pid: int, mark: str) -> None:
+        with contextlib.suppress(FileNotFoundError):  # somebody tidied up the home folder
+            self._path(pid, mark).unlink()
+
+    def sweep(self) -> list[str]:
+        """Ends what dead hosts left running; returns the names. A running host's children are its own business."""
+        found = [(path, entry) for path in self._paths() if (entry := _read(path)) is not None and not _lives(entry)]
+        living = [entry for _, entry in found if family(entry)]
+        for entry in living:
+            logger.warning("ending %r (process %d), left behind by a host that was killed", entry.name, entry.pid)
+        _end(living)
+        for path, _ in found:
+            path.unlink(missing_ok=True)
+        return [entry.name for entry in living]
+
+    def _path(self, pid: int, mark: str) -> Path:
+        return self.folder / f"{pid}-{mark[:8]}.json"
+
+    def _paths(self) -> list[Path]:
+        return sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
+
+
+def _read(path: Path) -> Entry | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Entry)
+    except (OSError, msgspec.DecodeError) as error:
+        logger.warning("%s is not readable and is left alone: %s", path.name, error)
+        return None
+
+
+def _lives(entry: Entry) -> bool:
+    """Whether the host of this entry still runs."""
+    return bool(entry.host_started) and started(entry.host) == entry.host_started
+
+
+def family(entry: Entry) -> list[int]:
+    """The child itself and all that carry its mark."""
+    if not os.path.isdir("/proc/self"):
+        return []  # without /proc nobody can be recognised, and a wrong kill is worse than an orphan
+    mark = f"{MARK}={entry.mark}".encode()
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in pids if pid != os.getpid() and (_is(pid, entry) or _carries(pid, mark))]
+
+
+def _is(pid: int, entry: Entry) -> bool:
+    return pid == entry.pid and bool(entry.started) and started(pid) == entry.started
+
+
+def _carries(pid: int, mark: bytes) -> bool:
+    try:
+        return mark in Path(f"/proc/{pid}/environ").read_bytes() and started(pid) is not None
+    except OSError:
+        return False  # it ended while we looked, or belongs to somebody else
+
+
+def _end(entries: list[Entry]) -> None:
+    for number, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, GIVE_UP)):
+        deadline = time.monotonic() + seconds
+        sent: set[int] = set()
+        while (pids := [pid for entry in entries for pid in family(entry)]) and time.monotonic() < deadline:
+            for pid in set(pids) - sent:
+                with contextlib.suppress(ProcessLookupError, PermissionError):  # gone already
+                    os.kill(pid, number)
+                sent.add(pid)
+            time.sleep(POLL)
+
+
+def started(pid: int) -> str | None:
+    """When the process began, in the kernel's ticks; None when there is none (or only its shell is left)."""
+    try:
+        # After the name in brackets, which may contain anything: the state first, the start as the 20th.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]

@@ -1,0 +1,280 @@
+"""The life of an agent's process: started when it is needed, watched, started again after its death, ended as a group.
+
+Whoever talks to the program gives a `connect` function; what it returns is shared by all conversations until the
+process dies. A death is seen at once (no waiting for an answer that cannot come) and told with the last words of the
+program. The order of the end: the connection's own goodbye, then the process with all it started.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import subprocess
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from portico.agents.stale import Roll
+from portico.errors import AgentDied, AgentUnavailable
+from portico.workspace.child import MARK, Child, Outlet, environment
+from portico.workspace.escapes import plain
+
+LINE_BYTES = 32 * 1024 * 1024
+"""One line of an agent's output: a whole file in base64 fits; more is an agent gone wild."""
+START_SECONDS = 60.0
+"""From the start to the first answer. Some unpack themselves at the first start."""
+LAST_WORDS = 4 * 1024
+"""Bytes of error output that are kept to explain a death."""
+GOODBYE_SECONDS = 1.0
+"""For the connection's own end; the process is ended afterwards in any case."""
+DRAIN_SECONDS = 0.2
+"""After a death the rest of its error output is there at once."""
+
+# Agents talk to the network themselves, and keep their login where their vendor puts it.
+PASSED = (
+    *("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
+)
+
+logger = logging.getLogger("portico.agents")
+T = TypeVar("T")
+
+
+def agent_environment(passed: Sequence[str] = (), extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What an agent's process gets: the way to its own files and the network, what the settings pass on by name, what
+    they say in full. Never our token, never another agent's key."""
+    own = {name: os.environ[name] for name in (*PASSED, *passed) if name in os.environ}
+    return environment(NO_COLOR="1", TERM="dumb") | own | dict(extra or {})
+
+
+class Process:
+    """One running program: `read` its output, write to its input, and see its end in `gone`."""
+
+    def __init__(self, name: str, child: Child) -> None:
+        self.name = name
+        self.child = child
+        self.gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Says why, once the process has ended."""
+        self._stderr = bytearray()
+        assert child.process.stderr is not None
+        self._outlet = Outlet(os.dup(child.process.stderr.fileno()), self._hear)
+        child.process.stderr.close()
+        self.reader = asyncio.StreamReader(limit=LINE_BYTES)
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.BaseTransport | None = None
+
+    async def attach(self) -> None:
+        """Binds the pipes to the loop."""
+        loop, process = asyncio.get_running_loop(), self.child.process
+        self._reading, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(self.reader), process.stdout
+        )
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, process.stdin)
+        self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
+
+    async def write(self, data: bytes) -> None:
+        """Raises AgentDied when nobody reads any more."""
+        if self._writer is None or self.gone.done():
+            raise AgentDied(self.reason)
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except OSError as error:
+            raise AgentDied(f"{self.name} does not take input any more: {error.strerror}.") from error
+
+    @property
+    def reason(self) -> str:
+        return self.gone.result() if self.gone.done() else f"{self.name} has ended."
+
+    async def watch(self) -> None:
+        """Waits for the death of the process and tells it."""
+        code = await self.child.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._outlet.closed.wait()
+        if not self.gone.done():
+            self.gone.set_result(f"The process of {self.name} ended ({_code(code)}){self.last_words}")
+
+    async def end(self) -> None:
+        """Ends it with all it started. Safe to call again."""
+        if not self.gone.done():
+            self.gone.set_result(f"{self.name} was ended.")
+        if self._writer is not None:
+            self._writer.close()
+        await self.child.end()
+        self._outlet.close()
+        if self._reading is not None:
+            self._reading.close()
+
+    @property
+    def last_words(self) -> str:
+        lines = [line for line in plain(self._stderr.decode("utf-8", "replace")).splitlines() if line.strip()]
+        telling = [line.strip() for line in lines if "error" in line.lower()] or lines  # and not the stack below it
+        return f": {' | '.join(telling[-3:])}" if lines else "."
+
+    async def alive(self, work: Awaitable[T]) -> T:
+        """The result of `work`, or AgentDied as soon as the process is dead: an answer can no longer come."""
+        doing = asyncio.ensure_future(work)
+        try:
+            waiting: set[asyncio.Future[Any]] = {doing, self.gone}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                return await doing
+            raise AgentDied(self.reason)
+        finally:
+            doing.cancel()
+
+    def _hear(self, data: bytes) -> None:
+        self._stderr += data
+        del self._stderr[:-LAST_WORDS]
+
+
+class Connected(Protocol):
+    """What a `connect` function returns: the shared way to talk to one process."""
+
+    @property
+    def process(self) -> Process: ...
+
+    @property
+    def usable(self) -> bool:
+        """False when another process has to take its place, also if this one still lives."""
+
+    async def close(self) -> None:
+        """Says goodbye. The process is ended afterwards."""
+
+
+C = TypeVar("C", bound=Connected)
+
+
+class Supervisor(Generic[C]):
+    """One program, at most one current process of it."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        cwd: Path,
+        roll: Roll,
+        connect: Callable[[Process], Awaitable[C]],
+        *,
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        self.name = name
+        self.command = list(command)
+        self.env = dict(env)
+        self.cwd = cwd
+        self.starts = 0
+        self._roll = roll
+        self._connect = connect
+        self._start_seconds = start_seconds
+        self._current: C | None = None
+        self._starting = asyncio.Lock()
+        self._processes: set[Process] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving: list[C] = []
+        self._closed = False
+
+    async def get(self) -> C:
+        """The connection to the living process, which is started first if need be."""
+        async with self._starting:
+            current = self._current
+            if current is not None and current.usable:
+                return current
+            if current is not None:
+                self.dismiss(current)
+            if self._closed:
+                raise AgentUnavailable(f"{self.name} has been closed.")
+            self._current = await self._start()
+            return self._current
+
+    async def _start(self) -> C:
+        process = self._spawn()
+        try:
+            await process.attach()
+            async with asyncio.timeout(self._start_seconds):
+                return await process.alive(self._connect(process))
+        except TimeoutError:
+            words = process.last_words
+            await self.end(process)
+            raise AgentUnavailable(
+                f"{self.name} did not answer within {self._start_seconds:g} seconds of its start{words}"
+            ) from None
+        except AgentDied as error:
+            await self.end(process)
+            raise AgentUnavailable(f"{self.name} does not start. {error.message}") from error
+        except BaseException:
+            await self.end(process)
+            raise
+
+    def _spawn(self) -> Process:
+        # In the loop and not in a thread: a cancel in between would leave a process that nobody knows.
+        mark = secrets.token_hex(16)
+        try:
+            self.cwd.mkdir(mode=0o700, parents=True, exist_ok=True)
+            made = subprocess.Popen(
+                self.command,
+                cwd=self.cwd,
+                env={**self.env, MARK: mark},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except (ValueError, OSError) as error:
+            raise AgentUnavailable(f"{self.name} cannot be started ({self.command[0]!r}): {error}.") from error
+        self.starts += 1
+        self._roll.enter(made.pid, mark, self.name)
+        process = Process(self.name, Child(made, mark))
+        self._processes.add(process)
+        self._own(self._watch(process), f"watch {self.name}")
+        return process
+
+    async def _watch(self, process: Process) -> None:
+        await process.watch()
+        await self.end(process)  # what it started may have survived it
+
+    def _own(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def dismiss(self, connection: C) -> None:
+        """Ends a process that nobody needs any more; returns at once."""
+        if self._current is connection:
+            self._current = None
+        if connection not in self._leaving:
+            self._leaving.append(connection)
+            self._own(self._dismiss(connection), f"end {self.name}")
+
+    async def _dismiss(self, connection: C) -> None:
+        try:
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                await connection.close()
+        except (TimeoutError, AgentDied) as error:
+            logger.debug("%s took no goodbye: %r", self.name, error)
+        await self.end(connection.process)
+        self._leaving.remove(connection)
+
+    async def end(self, process: Process) -> None:
+        await process.end()
+        self._processes.discard(process)
+        self._roll.strike(process.child.pid, process.child.mark)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._current is not None:
+            self.dismiss(self._current)
+        while self._leaving:
+            await asyncio.wait(set(self._tasks), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.gather(*(self.end(process) for process in list(self._processes)))
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _code(code: int) -> str:
+    return f"signal {code - 128}" if code > 128 else f"exit code {code}"

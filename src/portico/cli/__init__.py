@@ -1,0 +1,64 @@
+"""The command line, one file per verb. Talks to a running host through `portico.client`; only `serve` runs one.
+
+Exit codes: 0 well, 1 a turn or job failed, 2 wrong use of the command line, 130 after Ctrl-C; else those of
+`errors.KINDS` (sysexits): 64 bad input, 66 not found, 69 no host or agent, 70 a bug, 74 disk, 75 try again,
+77 not allowed.
+"""
+
+import sys
+from importlib import import_module
+
+import typer
+
+from portico.cli.output import complain
+from portico.errors import PorticoError, kind
+
+VERBS = {
+    "serve": "Run the host.",
+    "send": "Send one message and watch the answer.",
+    "run": "Run a job in the foreground.",
+    "jobs": "List, show, follow, stop and repeat jobs.",
+    "check": "Validate an entry and print its tree.",
+    "chart": "Print the chart of a job.",
+    "model": "Get and choose local models.",
+    "sessions": "List, show, follow, export and delete sessions.",
+    "token": "Make, list and revoke tokens.",
+    "config": "Show every setting and where it came from.",
+    "doctor": "Check what is there and what is missing.",
+    "model-server": "Serve scripted answers of a model.",
+    "version": "Print the version.",
+}
+"""Each is a module of this folder with a function of its name, or with `app` for verbs that have verbs."""
+
+
+def build(only: str | None = None) -> typer.Typer:
+    """The whole command line, or one verb of it: what a verb does not need is not imported, so it starts quickly."""
+    app = typer.Typer(
+        help="The host for coding agents: one log, many doors.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for verb in VERBS if only is None else (only,):
+        name = verb.replace("-", "_")
+        module = import_module(f"portico.cli.{name}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=verb)
+        else:
+            app.command(verb)(getattr(module, name))
+    return app
+
+
+def _root() -> None:
+    """The host for coding agents: one log, many doors."""
+
+
+def main() -> None:
+    wanted = sys.argv[1] if len(sys.argv) > 1 else None
+    app = build(wanted if wanted in VERBS else None)
+    try:
+        app()
+    except PorticoError as error:
+        complain(error)
+        sys.exit(kind(error).exit)

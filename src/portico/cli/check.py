@@ -1,0 +1,30 @@
+"""`portico check`: is this entry valid, and what is in it?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from portico.cli.output import JsonFlag, print_json
+from portico.jobs.legacy import import_legacy, looks_legacy
+from portico.jobs.load import load_entry, read_file
+from portico.jobs.tree import draw_entry
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="An entry: JSON or YAML.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Validate an entry and print its jobs as trees. Exit code 64 and the place of the mistake when it is wrong.
+
+    Example: portico check portico.entry.json
+    """
+    data = read_file(file)
+    notes: list[str] = []
+    if looks_legacy(data):
+        entry, notes = import_legacy(data)
+    else:
+        entry = load_entry(data)
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    print_json(entry) if as_json else print(draw_entry(entry))

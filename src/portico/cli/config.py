@@ -1,0 +1,53 @@
+"""`portico config`: every setting and where it came from."""
+
+import difflib
+from typing import Annotated
+
+import typer
+
+from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
+from portico.errors import NotFound
+from portico.home import Home
+from portico.settings import Source, describe, env_name, keys, load
+
+
+def config(
+    key: Annotated[str | None, typer.Argument(help="Only this one, for example server.port.")] = None,
+    path: Annotated[bool, typer.Option("--path", help="Print where the settings file is, and nothing else.")] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Show every setting with its value and its source: default, file or environment.
+
+    Settings are lines of a TOML file (--path says where it is), PORTICO_SECTION_KEY in the environment, or flags of
+    `portico serve`; the later wins. A running host takes changes of the file over within a second.
+
+    Example: portico config agent.max_steps
+    """
+    place = Home.default(home)
+    if path:
+        print_json({"path": str(place.settings_path)}) if as_json else print(place.settings_path)
+        return
+    sources = load(place.settings_path).sources
+    if key is not None and key not in sources:
+        near = difflib.get_close_matches(key, sources, 1, 0.5)
+        raise NotFound("setting", key, f"Did you mean {near[0]!r}?" if near else "`portico config` lists them all.")
+    chosen = sources if key is None else {key: sources[key]}
+    if as_json:
+        print_json({name: _whole(name, source) for name, source in chosen.items()})
+    elif key is not None and terminal():
+        _explain(key, sources[key])
+    else:
+        rows = [[name, repr(source.value), source.origin] for name, source in chosen.items()]
+        print_table(["setting", "value", "from"], rows, "")
+
+
+def _whole(name: str, source: Source) -> dict[str, object]:
+    return {"value": source.value, "from": source.origin, "default": keys()[name], "about": describe(name)}
+
+
+def _explain(name: str, source: Source) -> None:
+    print(f"{name} = {source.value!r}   (from {source.origin}; default {keys()[name]!r})")
+    print(describe(name))
+    if name != "agents":  # a table has no place in one variable
+        print(f"Environment: {env_name(name)}")

@@ -1,0 +1,152 @@
+"""A job as it happens: a live tree on a terminal, one line per event without one, JSON on request."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from rich.live import Live
+from rich.text import Text
+
+from portico import events as e
+from portico.cli.output import plain, terminal
+from portico.client import Client, RemoteRecord
+from portico.host.state import TextPart
+from portico.jobs.entry import Entry, Ref, Work, parts_of
+from portico.jobs.state import JobSummary, WorkSummary
+
+_MARKS = {"running": "▶", "succeeded": "✔", "failed": "✘"}
+_COLOURS = {"running": "yellow", "succeeded": "green", "failed": "red"}
+EXIT = {"succeeded": 0, "failed": 1, "canceled": 130}
+
+
+class JobView(msgspec.Struct):
+    """What `/v1/jobs/ID` says."""
+
+    summary: JobSummary
+    entry: Entry
+
+
+async def view_of(client: Client, job: str) -> JobView:
+    data: dict[str, Any] = msgspec.json.decode(await client.call("GET", f"/v1/jobs/{job}"))
+    entry = msgspec.convert(data.pop("entry"), Entry)
+    return JobView(msgspec.convert(data, JobSummary), entry)
+
+
+async def follow_job(client: Client, job: str, as_json: bool) -> str:
+    """Shows the job until its end and returns how it ended."""
+    view = await view_of(client, job)
+    if as_json or not terminal():
+        return await _lines(client, view, as_json)
+    return await _tree(client, view)
+
+
+async def _events(client: Client, job: str) -> AsyncIterator[RemoteRecord]:
+    """The job's events through to its end. With one channel a cursor is a position."""
+    async with aclosing(client.follow("/v1/events", channel=f"job/{job}")) as records:
+        async for record in records:
+            yield record
+            if isinstance(record.event, e.JobEnded):
+                return
+
+
+async def _lines(client: Client, view: JobView, as_json: bool) -> str:
+    names = {ref.work_id_in_job: ref.task_id for ref in _refs(view.entry.jobs[view.summary.name].work)}
+    outcome = "failed"
+    async for record in _events(client, view.summary.id):
+        event = record.event
+        if as_json:
+            print(msgspec.json.encode(record).decode(), flush=True)
+        elif isinstance(event, e.WorkStarted):
+            again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+            print(plain(f"{event.path} {names[event.work]} started as {event.task}{again}"), flush=True)
+        elif isinstance(event, e.WorkEnded):
+            print(plain(f"{event.path} {names[event.work]} {event.outcome}"), flush=True)
+        elif isinstance(event, e.JobDecided | e.JobWaiting):
+            print(plain(event.reason), flush=True)
+        if isinstance(event, e.JobEnded):
+            outcome = event.outcome
+            if not as_json:
+                print(plain(f"{event.job} {event.outcome} {event.error}".rstrip()), flush=True)
+    return outcome
+
+
+async def _tree(client: Client, view: JobView) -> str:
+    """The tree is drawn anew a few times a second: durations move also when nothing happens."""
+    outcome = "failed"
+    last: dict[str, str] = {}
+    with Live(_drawn(view, last), refresh_per_second=4) as live:
+        ticking = asyncio.ensure_future(_tick(client, view, last, live))
+        try:
+            async for record in _events(client, view.summary.id):
+                if isinstance(record.event, e.JobEnded):
+                    outcome = record.event.outcome
+        finally:
+            ticking.cancel()
+            await asyncio.gather(ticking, return_exceptions=True)
+        view.summary = (await view_of(client, view.summary.id)).summary
+        live.update(_drawn(view, {}))
+    if view.summary.error:
+        print(plain(view.summary.error), file=sys.stderr)
+    return outcome
+
+
+async def _tick(client: Client, view: JobView, last: dict[str, str], live: Live) -> None:
+    while True:
+        view.summary = (await view_of(client, view.summary.id)).summary
+        for work in view.summary.works:
+            if work.status == "running":
+                last[work.task] = await _last_line(client, work.task)
+        live.update(_drawn(view, last))
+        await asyncio.sleep(0.25)
+
+
+async def _last_line(client: Client, task: str) -> str:
+    """What the task's newest session said last."""
+    page = msgspec.json.decode(await client.call("GET", "/v1/events", channel=f"task/{task}"))
+    started = [r["event"] for r in page["events"] if r["event"]["type"] == "task.session.started"]
+    if not started:
+        return ""
+    state = await client.session(started[-1]["session"]).state()
+    texts = [part.text for turn in state.turns for part in turn.parts if isinstance(part, TextPart)]
+    lines = [line for text in texts for line in text.splitlines() if line.strip()]
+    return plain(lines[-1].strip())[:60] if lines else ""
+
+
+def _drawn(view: JobView, last: dict[str, str]) -> Text:
+    summary = view.summary
+    text = Text(f"{summary.id} {plain(summary.name)}: {summary.status} {_seconds(summary.started, summary.ended)}\n")
+    works = {work.work: work for work in summary.works}
+    _draw(text, view.entry.jobs[summary.name].work, works, last, 1)
+    if summary.reason:
+        text.append(plain(summary.reason) + "\n", style="yellow")
+    return text
+
+
+def _draw(text: Text, work: Work, works: dict[int, WorkSummary], last: dict[str, str], depth: int) -> None:
+    indent = "  " * depth
+    if isinstance(work, Ref):
+        run = works.get(work.work_id_in_job)
+        mark = _MARKS[run.status] if run else "·"
+        text.append(f"{indent}{mark} {plain(work.task_id)}", style=_COLOURS[run.status] if run else "dim")
+        if run is not None:
+            text.append(f" {_seconds(run.started, run.ended)}{f' x{run.runs}' if run.runs > 1 else ''}")
+            text.append(f"  {last.get(run.task, '')}" if run.status == "running" else "", style="dim")
+        text.append("\n")
+        return
+    text.append(f"{indent}{type(work).__name__}\n", style="dim")
+    for _, child in parts_of(work):
+        _draw(text, child, works, last, depth + 1)
+
+
+def _refs(work: Work) -> list[Ref]:
+    own = [work] if isinstance(work, Ref) else []
+    return own + [ref for _, child in parts_of(work) for ref in _refs(child)]
+
+
+def _seconds(started: int, ended: int | None) -> str:
+    until = ended if ended is not None else int(time.time() * 1000)
+    return f"{max(0, until - started) / 1000:.1f}s"

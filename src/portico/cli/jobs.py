@@ -1,0 +1,112 @@
+"""`portico jobs`: every job there ever was."""
+
+import msgspec
+import typer
+
+from portico.cli.follow_job import EXIT, follow_job, view_of
+from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, when
+from portico.client import Client
+from portico.jobs.state import JobSummary
+
+app = typer.Typer(help="List, show, follow, stop, resume and retry jobs.", no_args_is_help=True)
+
+
+class _Listing(msgspec.Struct):
+    jobs: list[JobSummary]
+
+
+@app.command("list")
+def list_jobs(as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """All jobs, newest first.
+
+    Example: portico jobs list
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            found = msgspec.json.decode(await client.call("GET", "/v1/jobs"), type=_Listing).jobs[::-1]
+        if as_json:
+            print_json(found)
+            return
+        rows = [[job.id, plain(job.name), job.status, when(job.started), _took(job), plain(job.cwd)] for job in found]
+        print_table(["id", "job", "status", "started", "took", "in"], rows, "No jobs yet. Try: portico run hello")
+
+    run(work())
+
+
+@app.command()
+def show(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """A job with its works.
+
+    Example: portico jobs show job-1
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            view = await view_of(client, job)
+        summary = view.summary
+        if as_json:
+            print_json(view)
+            return
+        lines = [f"{summary.id} {summary.name}: {summary.status} {_took(summary)}", f"in {summary.cwd}"]
+        lines += [f"from {summary.origin}"] if summary.origin else []
+        lines += [each for each in (summary.reason, summary.error) if each]
+        lines += [f"  [{work.work}] {work.name}: {work.status} ({work.task})" for work in summary.works]
+        print(plain("\n".join(lines)))
+
+    run(work())
+
+
+@app.command()
+def tail(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """Follow a job from its beginning to its end. Ctrl-C leaves it running.
+
+    Example: portico jobs tail job-1
+    """
+
+    async def work() -> int:
+        async with Client.local(home) as client:
+            return EXIT[await follow_job(client, job, as_json)]
+
+    raise typer.Exit(run(work()))
+
+
+@app.command()
+def stop(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """Cancel a job; what it has done stays.
+
+    Example: portico jobs stop job-1
+    """
+    _order(job, "stop", as_json, home)
+
+
+@app.command()
+def resume(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """Go on: a waiting job where it is, a failed or canceled one as a new job that keeps what succeeded.
+
+    Example: portico jobs resume job-1
+    """
+    _order(job, "resume", as_json, home)
+
+
+@app.command()
+def retry(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """The same job from the beginning, as it was stored.
+
+    Example: portico jobs retry job-1
+    """
+    _order(job, "retry", as_json, home)
+
+
+def _order(job: str, verb: str, as_json: bool, home: HomeOption) -> None:
+    async def work() -> None:
+        async with Client.local(home) as client:
+            answer = msgspec.json.decode(await client.call("POST", f"/v1/jobs/{job}/{verb}"))
+        ident = answer.get("job", job)
+        print_json({"job": ident}) if as_json else print(ident)
+
+    run(work())
+
+
+def _took(job: JobSummary) -> str:
+    return "" if job.ended is None else f"{(job.ended - job.started) / 1000:.1f}s"

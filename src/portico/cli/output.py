@@ -1,0 +1,71 @@
+"""What people and programs see: tables and colours on a terminal, plain lines without one, JSON on request."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Coroutine, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import typer
+
+from portico.errors import PorticoError
+
+T = TypeVar("T")
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", envvar="PORTICO_HOME", help="The host's private folder.", show_envvar=True),
+]
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Runs one command; Ctrl-C cancels it and ends without a traceback."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(msgspec.to_builtins(value), indent=2 if terminal() else None, ensure_ascii=False), flush=True)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> None:
+    """A table on a terminal, tab-separated lines without one."""
+    if not rows:
+        print(empty, file=sys.stderr)
+    elif not terminal():
+        for row in rows:
+            print("\t".join(each.replace("\t", " ").replace("\n", " ") for each in row))
+    else:
+        from rich.console import Console  # late: only people need it
+        from rich.table import Table
+
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for column in columns:
+            table.add_column(column, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        Console(highlight=False, markup=False).print(table)
+
+
+def when(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000).strftime("%Y-%m-%d %H:%M")
+
+
+def complain(error: PorticoError) -> None:
+    field = f" [{error.field}]" if error.field else ""
+    print(f"portico: {error.message}{field}", file=sys.stderr)
+
+
+def plain(text: str) -> str:
+    """Agent text on a terminal must not be able to command it: escapes and other controls are taken out."""
+    return "".join(c for c in text if c in "\n\t" or (c >= " " and not "\x7f" <= c <= "\x9f"))

@@ -1,0 +1,88 @@
+"""`portico run`: a job in the foreground, on the running host or on one that lives as long as the job."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from portico.cli.follow_job import EXIT, follow_job
+from portico.cli.output import HomeOption, JsonFlag, print_json
+from portico.cli.output import run as finish
+from portico.client import Client
+from portico.errors import BadRequest, PorticoError
+from portico.home import Home
+from portico.jobs import Entry, demo_entry, find_entry, load_file
+
+
+def run(
+    job: Annotated[str, typer.Argument(help="The job's name.")],
+    entry: Annotated[
+        Path | None, typer.Option(help="The entry file. [portico.entry.json, .portico/entry.json or the demo]")
+    ] = None,
+    cwd: Annotated[Path, typer.Option(help="The working directory.")] = Path(),
+    text: Annotated[str, typer.Option("--input", "-i", help="The user's input; '-' reads standard input.")] = "",
+    agent: Annotated[
+        list[str] | None, typer.Option(help="Without a running host: offer only this agent; repeatable.")
+    ] = None,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it on the running host and leave.")] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Run a job and watch it. Exit code 0 when it succeeded, 1 when it failed. Ctrl-C cancels it.
+
+    Example: portico run hello --cwd .
+    """
+    folder = os.path.abspath(cwd)
+    plan = _entry(entry, Path(folder))
+    given = sys.stdin.read() if text == "-" else text
+
+    async def work() -> int:
+        async with _client(home, agent or [], detach) as client:
+            body = {"job": job, "cwd": folder, "input": given, "entry": plan}
+            ident: str = msgspec.json.decode(await client.call("POST", "/v1/jobs", body))["job"]
+            if detach:
+                print_json({"job": ident}) if as_json else print(ident)
+                return 0
+            return await watch(client, ident, as_json)
+
+    raise typer.Exit(finish(work()))
+
+
+async def watch(client: Client, job: str, as_json: bool) -> int:
+    try:
+        return EXIT[await follow_job(client, job, as_json)]
+    except asyncio.CancelledError:
+        try:
+            await client.call("POST", f"/v1/jobs/{job}/stop")
+            print(f"\n{job} canceled", file=sys.stderr)
+        except PorticoError as error:
+            print(f"\n{job} not canceled: {error.message}", file=sys.stderr)
+        raise
+
+
+def _entry(given: Path | None, cwd: Path) -> Entry:
+    path = find_entry(given, cwd) or find_entry(None, Path.cwd())
+    return demo_entry() if path is None else load_file(path)
+
+
+@asynccontextmanager
+async def _client(home: Path | None, agents: list[str], detach: bool) -> AsyncIterator[Client]:
+    """The running host's client, or that of a host of our own."""
+    place = Home.default(home)
+    if place.endpoint() is not None:
+        async with Client.local(home) as client:
+            yield client
+        return
+    if detach:
+        raise BadRequest("There is no running host to leave the job to. Start one with: portico serve", field="detach")
+    from portico.doors.server import Options, Server
+
+    flags: dict[str, Any] = {"server.port": 0}
+    async with Server(Options(home=place, flags=flags, agents=tuple(agents))), Client.local(home) as client:
+        yield client

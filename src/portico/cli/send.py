@@ -1,0 +1,94 @@
+"""`portico send`: one message, streamed; approvals and questions are asked inline."""
+
+import asyncio
+import os
+import sys
+from contextlib import aclosing
+from typing import Annotated
+
+import typer
+
+from portico import events as e
+from portico.cli.ask import Asker
+from portico.cli.output import HomeOption, JsonFlag, print_json, run
+from portico.cli.show import Printer
+from portico.client import Client, RemoteSession
+from portico.errors import BadRequest, PorticoError
+
+
+def send(
+    text: Annotated[str, typer.Argument(help="The message; '-' reads standard input.")],
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Go on with this session.")] = None,
+    last: Annotated[bool, typer.Option("--last", "-l", help="Go on with the newest session.")] = False,
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="The agent of a new session.")] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="The model.")] = None,
+    cwd: Annotated[str | None, typer.Option(help="The working directory of a new session. [current]")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Allow every approval of this message.")] = False,
+    no: Annotated[bool, typer.Option("--no", help="Deny every approval of this message.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Send and leave; prints the session's id.")] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Send one message and watch the answer. Ctrl-C cancels the turn.
+
+    Example: portico send "write a haiku into haiku.txt"
+    """
+    if yes and no:
+        raise BadRequest("Say --yes or --no, not both.", field="yes")
+    message = sys.stdin.read() if text == "-" else text
+    folder = os.path.abspath(cwd or os.curdir)
+
+    async def work() -> int:
+        async with Client.local(home) as client:
+            remote = await _session(client, session, last, agent, model, folder)
+            if detach:
+                await remote.post(message, model=model)
+                print_json({"session": remote.id}) if as_json else print(remote.id)
+                return 0
+            if session is None and not last and not as_json:
+                print(f"{remote.id}", file=sys.stderr)
+            return await _watch(client, remote, message, model, "allow" if yes else "deny" if no else "ask", as_json)
+
+    raise typer.Exit(run(work()))
+
+
+async def _session(
+    client: Client, ident: str | None, last: bool, agent: str | None, model: str | None, cwd: str
+) -> RemoteSession:
+    if ident is not None:
+        return client.session(ident)
+    if last:
+        found = await client.sessions(limit=1, children=False)
+        if not found:
+            raise BadRequest("There is no session yet; leave out --last.", field="last")
+        return client.session(found[0].id)
+    return await client.start(agent=agent, model=model, cwd=cwd)
+
+
+async def _watch(
+    client: Client, remote: RemoteSession, message: str, model: str | None, policy: str, as_json: bool
+) -> int:
+    printer, asker = Printer(as_json, prompts=False), Asker(client, policy)
+    outcome = "interrupted"
+    try:
+        async with aclosing(remote.send(message, model=model)) as records:
+            async for record in records:
+                printer.show(record)
+                asker.see(record.event)
+                if isinstance(record.event, e.TurnEnded):
+                    outcome = record.event.outcome
+    except asyncio.CancelledError:
+        await _cancel(remote)
+        raise
+    finally:
+        await asker.close()
+    printer.done()
+    return 0 if outcome == "completed" else 1
+
+
+async def _cancel(remote: RemoteSession) -> None:
+    try:
+        await remote.cancel()
+        print("\ncancelled", file=sys.stderr)
+    except PorticoError as error:
+        print(f"\nnot cancelled: {error.message}", file=sys.stderr)

@@ -1,0 +1,139 @@
+"""`portico serve`: run a host."""
+
+import asyncio
+import json
+import logging
+import os
+import sys
+import time
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from portico.cli.output import HomeOption, print_json
+from portico.errors import BadRequest
+from portico.home import Home
+
+
+def serve(
+    port: Annotated[
+        int | None, typer.Argument(metavar="[PORT]", help="The port, as --port.", show_default=False)
+    ] = None,
+    port_option: Annotated[
+        int | None, typer.Option("--port", "-p", help="The port; 0 picks a free one. [8888]")
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on. [127.0.0.1]")] = None,
+    allow_remote: Annotated[bool, typer.Option("--allow-remote", help="Allow an address beyond loopback.")] = False,
+    without_token: Annotated[
+        bool, typer.Option("--without-token", help="No token, loopback only; for old scripts.")
+    ] = False,
+    workspace: Annotated[list[Path] | None, typer.Option(help="A project folder; repeatable. [current]")] = None,
+    entry: Annotated[Path | None, typer.Option(help="The jobs' entry file (JSON or YAML).")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Offer only this agent; repeatable.")] = None,
+    script: Annotated[Path | None, typer.Option(help="What the scripted agent plays.")] = None,
+    script_delay: Annotated[float, typer.Option(help="Milliseconds every scripted turn waits.")] = 0,
+    test: Annotated[bool, typer.Option("--test", help="Test mode: short countdowns, test-only routes.")] = False,
+    test_folder: Annotated[Path, typer.Option(help="Where test entries may lie, in test mode.")] = Path("test"),
+    api_level: Annotated[str, typer.Option(help="Portal API level: 000 or latest.")] = "latest",
+    print_ready: Annotated[bool, typer.Option("--print-ready", help="Print READY:<port> when listening.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the address and the login link as JSON when listening.")
+    ] = False,
+    home: HomeOption = None,
+) -> None:
+    """Run the host until Ctrl-C.
+
+    Example: portico serve --port 8888 --workspace ~/code/project
+    """
+    from portico.doors.server import Options, Server, run
+
+    if port is not None and port_option is not None and port != port_option:
+        raise BadRequest("Give the port once.", field="port")
+    flags: dict[str, Any] = {
+        "server.port": port if port is not None else port_option,
+        "server.host": host,
+        "workspaces": [str(each.absolute()) for each in workspace] if workspace else None,
+    }
+    if api_level not in ("000", "latest"):
+        raise BadRequest(f"--api-level is 000 or latest, not {api_level!r}.", field="api-level")
+    for each in workspace or []:
+        if not each.is_dir():
+            raise BadRequest(f"The workspace {str(each)!r} is not a folder.", field="workspace")
+    options = Options(
+        home=Home.default(home),
+        flags=flags,
+        agents=tuple(agent or ()),
+        script=script,
+        script_delay=script_delay / 1000,
+        allow_remote=allow_remote,
+        with_token=not without_token,
+        test=test,
+        entry=entry,
+        test_folder=test_folder,
+        api_level=api_level,
+    )
+
+    def ready(server: Server) -> None:
+        if print_ready:
+            print(f"READY:{server.port}", flush=True)
+        if as_json:
+            print_json({"url": server.url, "port": server.port, "pid": os.getpid(), "login": server.login_url})
+        say_hello(server, without_token)
+        if open_page:
+            webbrowser.open(server.login_url)
+
+    async def main() -> None:
+        _start_logging(options.home)
+        await run(options, ready)
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(main())
+
+
+def say_hello(server: Any, without_token: bool) -> None:
+    print(f"Portico is ready: {server.url}", file=sys.stderr)
+    print(f"Log in with:      {server.login_url}", file=sys.stderr)
+    print(f"Stop with Ctrl-C, or: {server.url}/api/stop", file=sys.stderr)
+    if without_token:
+        print("WARNING: no token is needed; every program of this machine can drive your agents.", file=sys.stderr)
+    sys.stderr.flush()
+
+
+def _loop_factory() -> Any:
+    """uvloop where there is one: half the CPU per message."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _start_logging(home: Home) -> None:
+    from portico.settings import load
+
+    settings = load(home.settings_path).settings.log
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        JsonLines() if settings.format == "json" else logging.Formatter("%(levelname)s %(name)s: %(message)s")
+    )
+    logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
+    for noisy in ("uvicorn", "uvicorn.error", "httpx", "websockets"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line, for log collectors."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)

@@ -1,0 +1,164 @@
+"""`portico sessions`: what is stored, and what happens in it."""
+
+import asyncio
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, when
+from portico.cli.show import Printer
+from portico.client import Client
+from portico.errors import BadRequest
+from portico.host.state import CallPart, QuestionPart, SessionState
+
+app = typer.Typer(help="List, show, follow, export and delete sessions.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_sessions(
+    archived: Annotated[bool, typer.Option("--archived", help="Only archived ones.")] = False,
+    limit: Annotated[int, typer.Option(help="At most so many.")] = 50,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """All sessions, newest first.
+
+    Example: portico sessions list --limit 10
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            found = await client.sessions(archived=archived, limit=limit)
+        if as_json:
+            print_json(found)
+            return
+        rows = [[s.id, s.status, s.agent, s.model, when(s.modified), plain(s.title)] for s in found]
+        print_table(
+            ["id", "status", "agent", "model", "changed", "title"], rows, "No sessions yet. Try: portico send hello"
+        )
+
+    run(work())
+
+
+@app.command()
+def show(session: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """A session with all its turns.
+
+    Example: portico sessions show session-1
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            state = await client.session(session).state()
+        print_json(state) if as_json else print(_text(state))
+
+    run(work())
+
+
+@app.command()
+def tail(
+    session: str,
+    after: Annotated[int, typer.Option(help="Only events behind this position.")] = 0,
+    follow: Annotated[bool, typer.Option("--follow/--no-follow", "-f", help="Go on with new events.")] = True,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Follow a session from any position; comes back by itself when the host restarts.
+
+    Example: portico sessions tail session-1 --after 100
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            remote = client.session(session)
+            head = await remote.head()
+            printer = Printer(as_json)
+            if not follow and after >= head:
+                return
+            async with aclosing(remote.follow(after)) as records:
+                async for record in records:
+                    printer.show(record)
+                    if not follow and record.pos >= head:
+                        break
+            printer.done()
+
+    run(work())
+
+
+@app.command()
+def export(
+    session: str,
+    form: Annotated[str, typer.Option("--format", help="markdown, html or jsonl.")] = "markdown",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the screen.")] = None,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """A session as a document.
+
+    Example: portico sessions export session-1 --format html -o session.html
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            data = await client.session(session).export(form)
+        if output is None:
+            text = data.decode()
+            print_json({"session": session, "format": form, "text": text}) if as_json else print(plain(text))
+            return
+        try:
+            await asyncio.to_thread(output.write_bytes, data)
+        except OSError as error:
+            raise BadRequest(f"{str(output)!r} cannot be written: {error.strerror}.", field="output") from error
+        if as_json:
+            print_json({"session": session, "format": form, "path": str(output), "bytes": len(data)})
+        else:
+            print(f"Wrote {output}", file=sys.stderr)
+
+    run(work())
+
+
+@app.command()
+def delete(
+    session: Annotated[list[str], typer.Argument(help="One or more.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Delete sessions with their history and their children. This cannot be undone.
+
+    Example: portico sessions delete session-1 session-2 --yes
+    """
+    if not yes:
+        typer.confirm(f"Delete {', '.join(session)} for good?", abort=True)
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            for each in session:
+                await client.session(each).delete()
+                if not as_json:
+                    print(f"Deleted {each}", file=sys.stderr)
+        if as_json:
+            print_json({"deleted": session})
+
+    run(work())
+
+
+def _text(state: SessionState) -> str:
+    lines = [f"{state.id}  {state.title}", f"{state.agent} {state.model}  {state.cwd}  {state.status}", ""]
+    for turn in state.turns:
+        lines.append(f"> {turn.message.text}")
+        for part in turn.parts:
+            if isinstance(part, CallPart):
+                lines.append(f"[{part.title or part.tool}: {part.outcome or 'running'}]")
+            elif isinstance(part, QuestionPart):
+                lines.append(f"? {part.text} ({part.response or 'open'})")
+            elif part.kind == "text":
+                lines.append(part.text)
+        ending = turn.outcome or "running"
+        lines += [f"-- {ending}" + (f": {turn.error.message}" if turn.error else ""), ""]
+    for pending in state.queue:
+        lines.append(f"queued: {pending.message.text}")
+    return plain("\n".join(lines))

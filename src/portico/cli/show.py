@@ -1,0 +1,73 @@
+"""Events as a person reads them in a terminal: streamed text, one line per tool call, one per end."""
+
+import sys
+
+import msgspec
+
+from portico import events as e
+from portico.cli.output import plain, terminal
+from portico.client import RemoteRecord
+
+_DIM, _BOLD, _RED, _OFF = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[0m"
+
+
+class Printer:
+    def __init__(self, as_json: bool = False, prompts: bool = True) -> None:
+        self._json = as_json
+        self._prompts = prompts
+        self._colour = terminal()
+        self._kinds: dict[str, str] = {}
+        self._written: dict[str, int] = {}
+        self._column = 0
+
+    def show(self, record: RemoteRecord) -> None:
+        if self._json:
+            print(msgspec.json.encode(record).decode(), flush=True)
+            return
+        match record.event:
+            case e.TurnStarted() as event if self._prompts:
+                self._line(f"> {event.message.text}", _BOLD)
+            case e.PartStarted() as event:
+                self._kinds[event.part] = event.kind
+                self._newline()
+            case e.PartDelta() as event:
+                self._grow(event.part, event.text)
+            case e.PartEnded() as event:
+                self._grow(event.part, event.text[self._written.get(event.part, 0) :])
+                self._newline()
+            case e.ToolReady() as event:
+                self._line(f"[tool {event.call}] {event.title or ''} {event.input[:200]}".rstrip(), _DIM)
+            case e.ToolEnded() as event:
+                ending = "ok" if event.ok else event.error.message if event.error else event.outcome
+                self._line(f"[tool {event.call}] {ending}", _DIM if event.ok else _RED)
+            case e.TurnEnded() as event if event.outcome != "completed":
+                words = f"{event.outcome}: {event.error.message}" if event.error else event.outcome
+                self._line(f"-- {words}", _RED)
+            case _:
+                pass
+
+    def done(self) -> None:
+        self._newline()
+
+    def _grow(self, part: str, text: str) -> None:
+        self._written[part] = self._written.get(part, 0) + len(text)
+        if self._kinds.get(part, "text") == "reasoning":
+            self._write(text, _DIM)
+        else:
+            self._write(text, "")
+
+    def _line(self, text: str, style: str) -> None:
+        self._newline()
+        self._write(text + "\n", style)
+
+    def _newline(self) -> None:
+        if self._column:
+            self._write("\n", "")
+
+    def _write(self, text: str, style: str) -> None:
+        text = plain(text)
+        if not text:
+            return
+        sys.stdout.write(f"{style}{text}{_OFF}" if style and self._colour else text)
+        sys.stdout.flush()
+        self._column = len(text) - text.rfind("\n") - 1 if "\n" in text else self._column + len(text)

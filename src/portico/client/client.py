@@ -1,0 +1,255 @@
+"""Calls and streams. A dropped stream comes back by itself, from the last event it has given out."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx
+import msgspec
+
+from portico import errors
+from portico.client.record import RemoteRecord, decoder
+from portico.errors import KINDS, PorticoError, Unreachable
+from portico.events import Json, TurnEnded, TurnStarted
+from portico.home import Endpoint, Home
+from portico.host.agent import AgentInfo
+from portico.host.state import SessionState, Summary
+
+_RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
+"""Waits between attempts to come back; the last one repeats."""
+_PASSING = (429, 503)
+"""The host is there and busy, starting or stopping: a stream tries again."""
+
+
+class RemoteError(PorticoError):
+    """An error the host answered with, carrying the host's own code."""
+
+    def __init__(self, code: str, message: str, field: str | None, status: int) -> None:
+        super().__init__(message, field=field)
+        self.code = code
+        self.status = status
+
+
+class Client:
+    def __init__(self, url: str, token: str | None = None, *, patience: float = 30.0) -> None:
+        self.url = url
+        self.patience = patience
+        self._home: Home | None = None
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.AsyncClient(
+            base_url=url, headers=headers, timeout=httpx.Timeout(30, connect=5), trust_env=False
+        )
+
+    @classmethod
+    def local(cls, home: Path | None = None) -> "Client":
+        """The host that runs on this machine and home folder, found by its endpoint file."""
+        place = Home.default(home)
+        endpoint = place.endpoint()
+        if endpoint is None:
+            raise Unreachable(f"No host runs on the home folder {str(place.path)!r}. Start one with: portico serve")
+        client = cls(endpoint.url, _token(place, endpoint))
+        client._home = place
+        return client
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    # -- calls -------------------------------------------------------------------------------------------------
+
+    async def call(self, method: str, path: str, body: Any = None, **query: Any) -> bytes:
+        """One call of the REST door; the host's errors come back as `RemoteError`."""
+        content = None if body is None else msgspec.json.encode(body)
+        params = {name: _text(value) for name, value in query.items() if value is not None}
+        try:
+            answer = await self._http.request(method, path, content=content, params=params)
+        except httpx.TransportError as error:
+            raise Unreachable(f"The host at {self.url} does not answer: {_words(error)}.") from error
+        if answer.status_code >= 400:
+            raise _remote(answer.status_code, answer.content)
+        return answer.content
+
+    async def about(self) -> Json:
+        found: Json = msgspec.json.decode(await self.call("GET", "/v1"))
+        return found
+
+    async def agents(self) -> list[AgentInfo]:
+        class _Agents(msgspec.Struct):
+            agents: list[AgentInfo]
+
+        return msgspec.json.decode(await self.call("GET", "/v1/agents"), type=_Agents).agents
+
+    async def sessions(self, **query: Any) -> list[Summary]:
+        class _Sessions(msgspec.Struct):
+            sessions: list[Summary]
+
+        return msgspec.json.decode(await self.call("GET", "/v1/sessions", **query), type=_Sessions).sessions
+
+    async def start(
+        self,
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        cwd: str | None = None,
+        title: str = "",
+        config: Json | None = None,
+    ) -> "RemoteSession":
+        body = {"agent": agent, "model": model, "cwd": cwd, "title": title, "config": config or {}}
+        summary = msgspec.json.decode(await self.call("POST", "/v1/sessions", body), type=Summary)
+        return RemoteSession(self, summary.id)
+
+    def session(self, ident: str) -> "RemoteSession":
+        return RemoteSession(self, ident)
+
+    async def approve(self, approval: str, *, allow: bool | None = None, option: str | None = None) -> None:
+        await self.call("POST", f"/v1/approvals/{approval}", {"allow": allow, "option": option})
+
+    async def answer(self, question: str, text: str | None = None, response: str = "accept") -> None:
+        await self.call("POST", f"/v1/questions/{question}", {"response": response, "text": text})
+
+    # -- streams -----------------------------------------------------------------------------------------------
+
+    async def follow(
+        self, path: str, after: int = 0, by_seq: bool = False, **query: Any
+    ) -> AsyncGenerator[RemoteRecord, None]:
+        """Events behind the cursor, for ever. A dropped connection or a restarted host is waited out, up to
+        `patience` seconds without a single byte."""
+        failures, since = 0, asyncio.get_running_loop().time()
+        while True:
+            try:
+                async with aclosing(self._stream(path, after, query)) as records:
+                    async for record in records:
+                        failures, since = 0, asyncio.get_running_loop().time()
+                        after = record.seq if by_seq else record.pos
+                        yield record
+            except httpx.TransportError as error:
+                if asyncio.get_running_loop().time() - since > self.patience:
+                    raise Unreachable(f"The host at {self.url} does not come back: {_words(error)}.") from error
+                self._look_again()
+            except RemoteError as error:
+                if error.status not in _PASSING or asyncio.get_running_loop().time() - since > self.patience:
+                    raise
+            await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
+            failures += 1
+
+    async def _stream(self, path: str, after: int, query: dict[str, Any]) -> AsyncGenerator[RemoteRecord, None]:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        timeout = httpx.Timeout(60, connect=5)  # the host beats every 15 seconds
+        async with self._http.stream("GET", path, headers=headers, params=query, timeout=timeout) as answer:
+            if answer.status_code >= 400:
+                raise _remote(answer.status_code, await answer.aread())
+            async for line in _lines(answer):
+                if line.startswith(b'data: {"seq"'):
+                    yield decoder.decode(line[6:])
+
+    def _look_again(self) -> None:
+        """A restarted host may listen on another port."""
+        endpoint = self._home.endpoint() if self._home is not None else None
+        if endpoint is not None and endpoint.url != self.url:
+            self.url = endpoint.url
+            self._http.base_url = endpoint.url
+
+
+class RemoteSession:
+    def __init__(self, client: Client, ident: str) -> None:
+        self.client = client
+        self.id = ident
+
+    @property
+    def path(self) -> str:
+        return f"/v1/sessions/{self.id}"
+
+    async def state(self) -> SessionState:
+        return msgspec.json.decode(await self.client.call("GET", self.path), type=SessionState)
+
+    async def head(self) -> int:
+        """The position of the newest event."""
+        beyond = 10**17
+        page: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/events", after=beyond))
+        return int(page["head"])
+
+    def follow(self, after: int = 0) -> AsyncGenerator[RemoteRecord, None]:
+        return self.client.follow(f"{self.path}/events", after)
+
+    async def post(self, text: str, *, busy: str = "queue", model: str | None = None) -> Json:
+        """Sends without waiting: `{turn}` or `{queued, pending, position}`."""
+        body = {"text": text, "busy": busy, "model": model}
+        found: Json = msgspec.json.decode(await self.client.call("POST", f"{self.path}/messages", body))
+        return found
+
+    async def send(self, text: str, *, model: str | None = None) -> AsyncGenerator[RemoteRecord, None]:
+        """Sends a message and gives all events of its turn, through the turn's end. Queued: it waits for its turn."""
+        after = await self.head()
+        sent = await self.post(text, model=model)
+        turn, pending = sent.get("turn"), sent.get("pending")
+        async with aclosing(self.follow(after)) as records:
+            async for record in records:
+                event = record.event
+                if isinstance(event, TurnStarted) and pending is not None and event.pending == pending:
+                    turn = event.turn
+                if turn is not None and getattr(event, "turn", turn) == turn:
+                    yield record
+                if isinstance(event, TurnEnded) and event.turn == turn:
+                    return
+
+    async def cancel(self) -> None:
+        await self.client.call("POST", f"{self.path}/cancel", {})
+
+    async def resume(self) -> str:
+        answer: Json = msgspec.json.decode(await self.client.call("POST", f"{self.path}/resume", {}))
+        return str(answer["turn"])
+
+    async def rename(self, title: str) -> None:
+        await self.client.call("PATCH", self.path, {"title": title})
+
+    async def delete(self) -> None:
+        await self.client.call("DELETE", self.path)
+
+    async def export(self, form: str = "markdown") -> bytes:
+        return await self.client.call("GET", f"{self.path}/export", format=form)
+
+
+async def _lines(answer: httpx.Response) -> AsyncGenerator[bytes, None]:
+    """Lines as server-sent events have them. httpx's own also end at U+2028 and U+0085, which JSON leaves as they are:
+    an agent's text would cut a record in two."""
+    rest = b""
+    async for data in answer.aiter_bytes():
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            yield line
+
+
+def _remote(status: int, content: bytes) -> PorticoError:
+    try:
+        body = msgspec.json.decode(content, type=dict[str, Any])
+    except msgspec.DecodeError:
+        body = {}
+    code = str(body.get("code", "internal"))
+    message = str(body.get("error", f"The host answered {status}."))
+    return RemoteError(code if code in KINDS else "internal", message, body.get("field"), status)
+
+
+def _token(home: Home, endpoint: Endpoint) -> str | None:
+    if endpoint.token_path is None:
+        return None
+    if Path(endpoint.token_path) != home.token_path:  # the endpoint file is not to be trusted with our secrets
+        raise errors.Forbidden(f"The endpoint file names a strange token file: {endpoint.token_path!r}.")
+    return home.token()
+
+
+def _words(error: httpx.TransportError) -> str:
+    return str(error) or type(error).__name__
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""One folder or file per client protocol: translate and authorise, decide nothing. No door imports another."""

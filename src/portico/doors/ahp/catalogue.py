@@ -1,0 +1,132 @@
+"""From the log's events to the actions of a session's own channel: the catalogue around its chats (0.5.1 and later).
+
+`state` is the chat that the event happened in; what concerns the session as a whole comes from the default chat alone.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from portico import events as e
+from portico.doors.ahp import names, snapshots
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.translate import Said
+from portico.doors.ahp.versions import iso
+from portico.events import Record
+from portico.host.state import ClientState, SessionState
+
+ChatLine = Callable[[str], Json | None]
+"""A child session's id to its line in the catalogue."""
+
+
+def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Said]:
+    event = record.event
+    if isinstance(event, e.ChildStarted):
+        summary = line(event.session)
+        return [Said("chatAdded", {"summary": summary})] if summary is not None else []
+    said = _WHOLE[type(event)](event) if state.parent is None and type(event) in _WHOLE else []
+    if isinstance(event, e.SessionRenamed):
+        said = [*said, _updated(state, {"title": state.title})]
+    if isinstance(event, _UNREAD) and state.parent is None:
+        said = [*said, Said("isReadChanged", {"isRead": state.read})]
+    if type(event) in _MOVING:
+        said = [*said, *_needed(event, state)]
+        said.append(_updated(state, {"status": snapshots.activity(state), "modifiedAt": iso(state.modified)}))
+    return said
+
+
+def _updated(state: SessionState, changes: Json) -> Said:
+    return Said("chatUpdated", {"chat": names.chat_uri(state), "changes": changes})
+
+
+def _needed(event: Any, state: SessionState) -> list[Said]:
+    """What waits for somebody, told to those who watch the session and none of its chats."""
+    if isinstance(event, e.QuestionAsked | e.QuestionDrafted | e.QuestionAnswered):
+        return [_need(state, event.turn, event.question, event.question)]
+    if isinstance(event, e.ApprovalAsked | e.ToolReady | e.ToolEnded | e.ToolDecided):
+        return [_need(state, event.turn, event.call, snapshots.needed_id(state, event.call))]
+    if isinstance(event, e.ApprovalAnswered):
+        call = _call_of(state, event)
+        return [_need(state, event.turn, call, snapshots.needed_id(state, call))] if call else []
+    return []
+
+
+def _need(state: SessionState, turn_id: str, part_id: str, ident: str) -> Said:
+    turn = state.turn(turn_id)
+    part = turn.part(part_id) if turn is not None and turn.outcome is None else None
+    request = snapshots.needed(state, turn, part) if turn is not None and part is not None else None
+    return Said("inputNeededSet", {"request": request}) if request else Said("inputNeededRemoved", {"id": ident})
+
+
+def _call_of(state: SessionState, event: e.ApprovalAnswered) -> str | None:
+    turn = state.turn(event.turn)
+    for part in turn.parts if turn is not None else []:
+        if any(each.id == event.approval for each in getattr(part, "approvals", [])):
+            return part.id
+    return None
+
+
+def _renamed(event: e.SessionRenamed) -> list[Said]:
+    return [Said("titleChanged", {"title": event.title}, event.by)]
+
+
+def _configured(event: e.SessionConfigured) -> list[Said]:
+    fields: Json = {"config": event.values}
+    return [Said("configChanged", fields | ({"replace": True} if event.replace else {}), event.by)]
+
+
+def _read(event: e.SessionRead) -> list[Said]:
+    return [Said("isReadChanged", {"isRead": event.read}, event.by)]
+
+
+def _archived(event: e.SessionArchived) -> list[Said]:
+    return [Said("isArchivedChanged", {"isArchived": event.archived}, event.by)]
+
+
+def _joined(event: e.ClientJoined) -> list[Said]:
+    shown = snapshots.client(ClientState(event.client, event.name, event.tools, event.meta))
+    return [Said("activeClientSet", {"activeClient": shown}, str(event.meta.get("by", "")))]
+
+
+def _left(event: e.ClientLeft) -> list[Said]:
+    return [Said("activeClientRemoved", {"clientId": event.client}, event.by)]
+
+
+_WHOLE: dict[type[e.Event], Callable[[Any], list[Said]]] = {
+    e.SessionRenamed: _renamed,
+    e.SessionConfigured: _configured,
+    e.SessionRead: _read,
+    e.SessionArchived: _archived,
+    e.ClientJoined: _joined,
+    e.ClientLeft: _left,
+}
+
+_UNREAD = (e.TurnStarted, e.TurnResumed, e.QuestionAsked)
+"""News that somebody has not read yet."""
+
+_MOVING = frozenset(
+    {
+        e.TurnStarted,
+        e.TurnResumed,
+        e.TurnEnded,
+        e.SessionTruncated,
+        e.ApprovalAsked,
+        e.ApprovalAnswered,
+        e.QuestionAsked,
+        e.QuestionDrafted,
+        e.QuestionAnswered,
+        e.ToolReady,
+        e.ToolDecided,
+        e.ToolEnded,
+    }
+)
+"""Events that may change what a chat's line says. Deltas do not."""
+
+
+def annotations(record: Record) -> list[Said]:
+    """The annotations channel says what its client said."""
+    event = record.event
+    if not isinstance(event, e.ClientKept) or not event.key.startswith(snapshots.ANNOTATION):
+        return []
+    kind = str(event.action.get("type", "")).removeprefix("annotations/")
+    fields = {key: value for key, value in event.action.items() if key != "type"}
+    return [Said(kind, fields, event.by)]

@@ -1,0 +1,59 @@
+"""All commands of both dialects, and the way to one."""
+
+from typing import TYPE_CHECKING, Any
+
+from portico.doors.ahp import (
+    changes,
+    lifecycle,
+    logs,
+    resources,
+    session_commands,
+    session_config,
+    terminal_commands,
+    watches,
+    wire,
+)
+from portico.doors.ahp.command import Command
+from portico.doors.ahp.targets import Target
+from portico.doors.ahp.wire import Incoming, WireError
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection import Connection
+
+COMMANDS: dict[str, Command] = {
+    **lifecycle.COMMANDS,
+    **session_commands.COMMANDS,
+    **session_config.COMMANDS,
+    **resources.COMMANDS,
+    **watches.COMMANDS,
+    **terminal_commands.COMMANDS,
+    **changes.COMMANDS,
+}
+
+_BEFORE = ("initialize", "reconnect", "ping")
+
+
+def find(method: str) -> Command | None:
+    return COMMANDS.get(method)
+
+
+async def perform(connection: "Connection", incoming: Incoming) -> Any:
+    command = COMMANDS.get(incoming.method)
+    if command is None or (connection.ready and connection.dialect.seed and not command.seed):
+        raise WireError(wire.METHOD_NOT_FOUND, f"There is no method {incoming.method!r}.")
+    if not connection.ready and incoming.method not in _BEFORE:
+        raise WireError(wire.INVALID_REQUEST, "Initialize first.")
+    connection.require(command.scope)
+    return await command.run(connection, incoming.params)
+
+
+def forget(connection: "Connection", target: Target) -> None:
+    """A subscription has ended: what ran only for it ends, too."""
+    if target.kind == "watch":
+        watches.forget(connection, target)
+    elif target.kind == "logs":
+        logs.forget(connection, target)
+
+
+def client_left(connection: "Connection") -> None:
+    session_commands.client_left(connection)

@@ -1,0 +1,322 @@
+"""One client: its frames in, its frames out, and what it has subscribed to.
+
+Frames are read as they come; answers to our own requests and pings are dealt with at once, everything else in order,
+by a task that lives only while there is something to do. What goes out waits in one queue, bounded in bytes: a client
+that does not keep up is closed with 1013 and comes back with its last number. An idle client costs one waiting task.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Awaitable, Coroutine
+from typing import Any
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from portico import limits
+from portico.doors.ahp import actions, commands, dispatch, envelope, numbers, targets, wire
+from portico.doors.ahp.envelope import Act
+from portico.doors.ahp.exchange import Exchange
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.targets import Target
+from portico.doors.ahp.translate import Said
+from portico.doors.ahp.versions import SEED, Dialect
+from portico.doors.ahp.wire import Incoming, WireError
+from portico.doors.route import Caller, Scope
+from portico.errors import Forbidden, NotFound, PorticoError
+
+logger = logging.getLogger("portico.ahp")
+
+BUG = "Something went wrong inside the host; its log says what."
+TOO_SLOW = 1013
+REPLACED = 4001
+_INBOX = 4_096
+"""Messages read ahead of their handling; then reading waits, and TCP slows the client down."""
+_AT_ONCE = 32
+"""Commands of one client that may run beside the ordered ones: file reads, completions."""
+_REPLY_SECONDS = 30.0
+"""How long a client may take to answer a request of ours."""
+
+
+class Connection:
+    def __init__(self, exchange: Exchange, socket: WebSocket, caller: Caller) -> None:
+        self.exchange = exchange
+        self.host = exchange.host
+        self.caller = caller
+        self.client_id = ""
+        self.dialect = Dialect(SEED, self.host.now)
+        self.ready = False
+        self.behind = False
+        """Coming back: what happens now is part of the replay that is being put together."""
+        self.targets: dict[Target, str] = {}
+        self.joined: set[str] = set()
+        self.handlers: dict[Target, logging.Handler] = {}
+        self._socket = socket
+        self._known: dict[str, bool] = {}
+        self._inbox: deque[Incoming] = deque()
+        self._out: deque[str] = deque()
+        self._out_bytes = 0
+        self._flushing = False
+        self._working = False
+        self._room = asyncio.Event()
+        self._quick: set[asyncio.Task[Any]] = set()
+        self._beside = asyncio.Semaphore(_AT_ONCE)
+        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._main: asyncio.Task[Any] | None = None
+        self._end: tuple[int, str] | None = None
+        self._seq = 0
+        self._own = 0
+
+    @property
+    def by(self) -> str:
+        return f"client:{self.client_id}"
+
+    def require(self, scope: Scope) -> None:
+        if not self.caller.may(scope):
+            raise Forbidden(f"The token {self.caller.name!r} has no scope {scope!r}.")
+
+    # -- the life of a connection ------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        await self.exchange.open()
+        await self._socket.accept()
+        self._main = asyncio.current_task()
+        self.exchange.connections.add(self)
+        try:
+            await self._read()
+        except WebSocketDisconnect:
+            pass
+        except asyncio.CancelledError:
+            if self._end is None or self._main is None:
+                raise
+            self._main.uncancel()
+            await self._close(*self._end)
+        finally:
+            self._leave()
+
+    async def _read(self) -> None:
+        receive = self._socket.receive
+        while True:
+            message = await receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            text = message.get("text")
+            try:
+                if text is None:
+                    raise WireError(wire.INVALID_REQUEST, "Send text frames, one JSON-RPC message in each.")
+                self._take(wire.parse(text))
+            except WireError as error:
+                self.push(wire.failure(wire.blamed(error), error))
+            if len(self._inbox) > _INBOX:
+                self._room.clear()
+                await self._room.wait()
+
+    def _take(self, incoming: Incoming) -> None:
+        if incoming.method == "ping" and incoming.is_request:
+            self.push(wire.reply(incoming.id, None))
+        elif not incoming.method:
+            self._answered(incoming)
+        else:
+            self._inbox.append(incoming)
+            if not self._working:
+                self._working = True
+                self.spawn(self._work(), "work")
+
+    async def _work(self) -> None:
+        try:
+            while self._inbox:
+                incoming = self._inbox.popleft()
+                if len(self._inbox) <= _INBOX // 2:
+                    self._room.set()
+                await self._handle(incoming)
+        finally:
+            self._working = False
+
+    def _leave(self) -> None:
+        self.exchange.connections.discard(self)
+        self._end = self._end or (1000, "")
+        self._inbox.clear()  # what is being done is done to its end; what only waits goes with its client
+        self._out.clear()
+        for target in list(self.targets):
+            self.unsubscribe(target)
+        for future in self._asked.values():
+            if not future.done():
+                future.set_exception(NotFound("client", self.client_id))
+        if self.exchange.clients.get(self.client_id) is self:
+            del self.exchange.clients[self.client_id]
+            commands.client_left(self)
+
+    def end(self, code: int, reason: str) -> None:
+        """Closes the socket from our side."""
+        if self._end is None and self._main is not None:
+            self._end = (code, reason)
+            self._main.cancel()
+
+    async def _close(self, code: int, reason: str) -> None:
+        # A client that reads nothing cannot be told either: the server then just drops it.
+        with contextlib.suppress(TimeoutError, RuntimeError, OSError):
+            await asyncio.wait_for(self._socket.close(code, reason), 1.0)
+
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any]":
+        return self.host.own(work, f"ahp {self.client_id} {name}")
+
+    # -- requests and notifications ----------------------------------------------------------------------------
+
+    async def _handle(self, incoming: Incoming) -> None:
+        if incoming.method == "dispatchAction" and not incoming.is_request:
+            if self.ready:
+                await dispatch.dispatch(self, incoming.params)
+        elif incoming.method == "unsubscribe" and not incoming.is_request:
+            await self.settle()
+            self._unsubscribe_named(incoming.params)
+        elif incoming.is_request:
+            await self.settle()
+            command = commands.find(incoming.method)
+            if command is not None and command.beside:
+                await self._beside.acquire()
+                self.spawn(self._answer_beside(incoming), incoming.method)
+            else:
+                await self._answer(incoming)
+
+    async def _answer_beside(self, incoming: Incoming) -> None:
+        try:
+            await self._answer(incoming)
+        finally:
+            self._beside.release()
+
+    async def _answer(self, incoming: Incoming) -> None:
+        try:
+            self.push(wire.reply(incoming.id, await commands.perform(self, incoming)))
+        except PorticoError as error:
+            self.push(wire.failure(incoming.id, error))
+        except Exception:  # a bug is answered too, without its traceback
+            logger.exception("%s failed", incoming.method)
+            self.push(wire.failure(incoming.id, PorticoError(BUG)))
+
+    def quick(self, work: Awaitable[None]) -> None:
+        """Starts something that only appends: it keeps its place without holding up what follows."""
+        task = asyncio.ensure_future(work)
+        self._quick.add(task)
+        task.add_done_callback(self._quick.discard)
+
+    async def settle(self) -> None:
+        """Waits for what was started before, so that everything is answered in order."""
+        if self._quick:
+            await asyncio.wait(set(self._quick))
+
+    async def ask(self, method: str, params: Json) -> Any:
+        """A request of ours to the client."""
+        ident = len(self._asked) + 1 if not self._asked else max(self._asked) + 1
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._asked[ident] = future
+        self.push(wire.request(ident, method, params))
+        try:
+            return await asyncio.wait_for(future, _REPLY_SECONDS)
+        except TimeoutError:
+            raise NotFound("answer", method, "The client did not answer in time.") from None
+        finally:
+            del self._asked[ident]
+
+    def _answered(self, incoming: Incoming) -> None:
+        future = self._asked.get(incoming.id) if isinstance(incoming.id, int) else None
+        if future is None or future.done():
+            return
+        if incoming.error is not None:
+            code, words = incoming.error.get("code"), str(incoming.error.get("message", "refused"))
+            future.set_exception(WireError(code if isinstance(code, int) else wire.NOT_FOUND, words))
+        else:
+            future.set_result(incoming.result)
+
+    # -- subscriptions -----------------------------------------------------------------------------------------
+
+    def start(self, client_id: str, version: str) -> None:
+        self.client_id = client_id
+        self.dialect = Dialect(version, self.host.now)
+        self._known.clear()
+        self.exchange.clients[client_id] = self
+        self.ready = True
+        self.catch_up()
+
+    def subscribe(self, target: Target, name: str) -> None:
+        self.targets[target] = name
+        self.exchange.add(target, self)
+        self.catch_up()
+
+    def unsubscribe(self, target: Target) -> None:
+        self.targets.pop(target, None)
+        self.exchange.remove(target, self)
+        commands.forget(self, target)
+
+    def _unsubscribe_named(self, params: Json) -> None:
+        name = params.get("resource" if self.dialect.seed else "channel")
+        for target in [target for target, named in self.targets.items() if named == name]:
+            self.unsubscribe(target)
+
+    # -- what goes out -----------------------------------------------------------------------------------------
+
+    def hear(self, seq: int, heard: list[Act]) -> None:
+        """Actions of a record, in order; what the client's version does not know is left out."""
+        for act in heard:
+            if self.wants(act):
+                self._seq, self._own = max(self._seq, seq), 0
+                self.push(act.frame)
+
+    def wants(self, act: Act) -> bool:
+        if act.before is not None and self.dialect.since(act.before):
+            return False
+        known = self._known.get(act.type)
+        if known is None:
+            known = self._known[act.type] = actions.knows(self.dialect, act.type)
+        return known
+
+    def catch_up(self, mark: numbers.Mark | None = None) -> None:
+        """The client has everything up to now: from a snapshot, or from a replay after its `mark`."""
+        if self.host.log.seq > self._seq:
+            self._seq, self._own = self.host.log.seq, 0
+        if mark is not None and mark.seq == self._seq:
+            self._own = max(self._own, mark.place - numbers.SHARED + 1)
+
+    def own_number(self) -> int:
+        """A number for what this client alone hears, behind all it has heard."""
+        place = numbers.SHARED + min(self._own, numbers.SHARED - 1)
+        self._own += 1
+        return numbers.number(self._seq, place)
+
+    def say(self, target: Target, said: Said) -> None:
+        """Tells this client alone; nothing of it is in the log."""
+        name = targets.uri_of(self.host, target, self.dialect.seed)
+        action = envelope.typed(target.kind, name, said.name, said.fields, self.dialect.seed)
+        if actions.knows(self.dialect, action["type"]):
+            made = envelope.enveloped(name, action, self.own_number(), self.dialect.seed, None)
+            self.push(envelope.frame(made))
+
+    def echo(self, name: str, action: Json, client_seq: int, reason: str | None = None) -> None:
+        """An action back to whom it came from: refused (with the reason), or without any effect."""
+        origin = {"clientId": self.client_id, "clientSeq": client_seq}
+        made = envelope.enveloped(name, action, self.own_number(), self.dialect.seed, origin, reason)
+        self.push(envelope.frame(made))
+
+    def push(self, text: str) -> None:
+        if self._end is not None:
+            return
+        self._out.append(text)
+        self._out_bytes += len(text)
+        if self._out_bytes > limits.FOLLOWER_BYTES and len(self._out) > 1:
+            self._out.clear()
+            self.end(TOO_SLOW, "This client fell too far behind. Reconnect: nothing is lost.")
+        elif not self._flushing:
+            self._flushing = True
+            self.spawn(self._flush(), "flush")
+
+    async def _flush(self) -> None:
+        send = self._socket.send
+        try:
+            while self._out:
+                text = self._out.popleft()
+                self._out_bytes -= len(text)
+                await send({"type": "websocket.send", "text": text})
+        except (WebSocketDisconnect, RuntimeError):
+            self._out.clear()  # the client is gone; the reader sees it, too
+        finally:
+            self._flushing = False

@@ -1,0 +1,321 @@
+"""Where connections meet the log: who hears what. One for the whole host.
+
+Every committed batch passes `_hear`, after the host has folded it into its state and before anybody else has it. What
+somebody has subscribed to is translated and encoded once and handed to all who hear it. Nothing here waits, so between
+a snapshot and the subscription that goes with it nothing can slip through.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from portico import events as e
+from portico.doors.ahp import catalogue, config, envelope, names, snapshots, targets, terminal_shapes, translate
+from portico.doors.ahp.envelope import Act
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.targets import ROOT, Target
+from portico.doors.ahp.translate import Said
+from portico.doors.ahp.versions import Dialect
+from portico.doors.house import House
+from portico.events import HOST, Record
+from portico.host.agent import AgentInfo
+from portico.host.policy import WorkspacePolicy, rules_of
+from portico.host.session import Session
+from portico.host.state import SessionState, Summary
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection import Connection
+    from portico.doors.ahp.watches import Watch
+
+logger = logging.getLogger("portico.ahp")
+
+_TURNS = (e.TurnStarted, e.TurnResumed, e.TurnEnded)
+
+
+_KNOWN = 10_000
+"""Clients remembered in memory; the log remembers them all."""
+
+
+class Known(Struct):
+    """What is remembered of a client, so that it can come back: whose it is, and what it speaks."""
+
+    caller: str
+    version: str
+
+
+class Exchange:
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.host = house.host
+        self.agents: dict[str, AgentInfo] = {}
+        self.root_values: Json = {}
+        self.git_folders: dict[str, bool] = {}
+        self.connections: set[Connection] = set()
+        self.clients: dict[str, Connection] = {}
+        self.known: dict[str, Known] = {}
+        self.watches: dict[str, Watch] = {}
+        self._hearers: dict[Target, set[Connection]] = {}
+        self._active: set[str] = set()
+        self._opened: asyncio.Future[None] | None = None
+        self.host.policies.append(WorkspacePolicy(lambda: rules_of(self.root_values)))
+        self.host.log.tap(self._hear)
+        self.host.terminals.watch(self._terminals_changed)
+
+    async def open(self) -> None:
+        """Before the first client is served: what has to be read. A client must not hear of an empty catalogue."""
+        if self._opened is None:
+            self._opened = asyncio.ensure_future(self._open())
+        await asyncio.shield(self._opened)
+
+    async def _open(self) -> None:
+        data = await self.host.log.get_note(HOST, config.ROOT_KEY)
+        self.root_values = msgspec.json.decode(data) if data else {}
+        self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
+        await self.describe_agents()
+
+    async def describe_agents(self) -> None:
+        described = {each.id: each for each in await self.host.describe()}
+        if described != self.agents:
+            self.agents = described
+            self.tell_root(Said("agentsChanged", {"agents": self._agents()}))
+
+    def remember(self, client_id: str, known: Known) -> None:
+        """At once: a client may drop and come back before the log has written its note."""
+        self.known.pop(client_id, None)
+        self.known[client_id] = known
+        if len(self.known) > _KNOWN:
+            del self.known[next(iter(self.known))]
+
+    # -- who hears ---------------------------------------------------------------------------------------------
+
+    def add(self, target: Target, connection: "Connection") -> None:
+        self._hearers.setdefault(target, set()).add(connection)
+
+    def remove(self, target: Target, connection: "Connection") -> None:
+        hearers = self._hearers.get(target)
+        if hearers is not None:
+            hearers.discard(connection)
+            if not hearers:
+                del self._hearers[target]
+
+    def hearers(self, target: Target) -> Iterable["Connection"]:
+        return self._hearers.get(target, ())
+
+    # -- what is heard -----------------------------------------------------------------------------------------
+
+    def _hear(self, records: Sequence[Record]) -> None:
+        for record in records:
+            try:
+                self._pass_on(record)
+            except Exception:  # a bug in this door must never stop the log that everybody writes to
+                logger.exception("the record %d was not passed on", record.seq)
+
+    def _pass_on(self, record: Record) -> None:
+        event = record.event
+        if isinstance(event, _TURNS):
+            self._count(record, event)
+        if not self.connections:
+            return
+        author, kinds = self._author(event)
+        for target in self._concerned(record):
+            hearers = self._hearers.get(target)
+            own = author if target.kind in kinds else None
+            if hearers or own is not None:
+                self._send(target, record, hearers or (), own)
+
+    def _concerned(self, record: Record) -> list[Target]:
+        kind, _, ident = record.channel.partition("/")
+        if kind == "terminal":
+            return [Target("terminal", ident)]
+        if kind == "session":
+            session = self.host.find(ident)
+            if session is None or not session.loaded:
+                return []
+            root = names.family(self.host, session).id
+            return [
+                Target("seed", ident),
+                Target("chat", ident),
+                Target("session", root),
+                Target("annotations", ident),
+            ]
+        if isinstance(record.event, e.SessionRemoved):
+            gone = self.host.find(record.event.session)
+            if gone is not None and gone.summary.parent is not None:
+                return [Target("session", names.family(self.host, gone).id)]
+        return [ROOT] if isinstance(record.event, e.ClientKept) else []
+
+    def _author(self, event: e.Event) -> "tuple[Connection | None, tuple[str, ...]]":
+        """The client whose words these are, and where: it hears them there also without a subscription."""
+        by = getattr(event, "by", "") or (event.meta.get("by", "") if isinstance(event, e.ClientJoined) else "")
+        if not by.startswith("client:") or "#" not in by:
+            return None, ()
+        client, _, tail = by.removeprefix("client:").rpartition("#")
+        author = self.clients.get(client)
+        if author is None or author.behind:
+            return None, ()
+        kind = tail.partition(".")[2].partition("/")[0]
+        return author, ("seed",) if author.dialect.seed and kind == "session" else (kind,)
+
+    def _send(
+        self, target: Target, record: Record, hearers: Iterable["Connection"], author: "Connection | None"
+    ) -> None:
+        forms: dict[bool, list[Act]] = {}
+        for connection in hearers:
+            seed = connection.dialect.seed
+            if seed not in forms:
+                forms[seed] = self.acts(target, record, seed)
+            connection.hear(record.seq, forms[seed])
+        if author is not None and author not in hearers:
+            own = [act for act in self.acts(target, record, author.dialect.seed) if act.client == author.client_id]
+            author.hear(record.seq, own)
+
+    def acts(self, target: Target, record: Record, seed: bool) -> list[Act]:
+        """What this record says to those who hear this target."""
+        said = self._said(target, record, seed)
+        if not said:
+            return []
+        return envelope.acts(target.kind, targets.uri_of(self.host, target, seed), record.seq, said, seed)
+
+    def _said(self, target: Target, record: Record, seed: bool) -> list[Said]:
+        if target.kind == "terminal":
+            return terminal_shapes.actions(record)
+        event = record.event
+        if target.kind == "root":
+            assert isinstance(event, e.ClientKept)
+            fields = {key: value for key, value in event.action.items() if key != "type"}
+            return [Said("configChanged", fields, event.by)]
+        if isinstance(event, e.SessionRemoved):
+            gone = self.host.find(event.session)
+            return [Said("chatRemoved", {"chat": names.chat_uri(gone.summary)})] if gone is not None else []
+        state = self._state(record.channel.removeprefix("session/"))
+        if state is None:
+            return []
+        match target.kind:
+            case "seed" | "chat":
+                return translate.conversation(record, state, target.kind == "seed")
+            case "session":
+                return catalogue.catalogue(record, state, self.chat_line)
+            case _:
+                return catalogue.annotations(record)
+
+    def _state(self, ident: str) -> SessionState | None:
+        session = self.host.find(ident)
+        return session.state if session is not None and session.loaded else None
+
+    # -- the root ----------------------------------------------------------------------------------------------
+
+    def _count(self, record: Record, event: e.Event) -> None:
+        ident = record.channel.removeprefix("session/")
+        before = len(self._active)
+        if isinstance(event, e.TurnEnded):
+            self._active.discard(ident)
+        else:
+            self._active.add(ident)
+        if len(self._active) != before:
+            self.tell_root(Said("activeSessionsChanged", {"activeSessions": len(self._active)}))
+
+    def _terminals_changed(self) -> None:
+        self.tell_root(Said("terminalsChanged", {"terminals": self._terminals()}))
+
+    def tell_root(self, said: Said) -> None:
+        """Facts about the whole host. They replace what was there, so coming back needs only the latest."""
+        for connection in list(self.hearers(ROOT)):
+            connection.say(ROOT, said)
+
+    def root_now(self) -> list[Said]:
+        """For a client that comes back: the same facts, as they are now."""
+        return [
+            Said("agentsChanged", {"agents": self._agents()}),
+            Said("activeSessionsChanged", {"activeSessions": len(self._active)}),
+            Said("terminalsChanged", {"terminals": self._terminals()}),
+            Said("configChanged", {"config": self.root_values, "replace": True}),
+        ]
+
+    def _agents(self) -> list[Json]:
+        return [snapshots.agent(each) for each in self.agents.values()]
+
+    def _terminals(self) -> list[Json]:
+        return [terminal_shapes.info(each) for each in self.host.terminals.list()]
+
+    # -- whole states ------------------------------------------------------------------------------------------
+
+    def snapshot(self, target: Target, dialect: Dialect, last: int | None = None) -> Json:
+        """The state of a target whose session is loaded."""
+        match target.kind:
+            case "root":
+                return {
+                    "agents": self._agents(),
+                    "activeSessions": len(self._active),
+                    "terminals": self._terminals(),
+                    "config": {"schema": config.ROOT_SCHEMA, "values": self.root_values},
+                }
+            case "terminal":
+                return terminal_shapes.state(self.host.terminals.get(target.ident))
+        state = self._state(target.ident)
+        assert state is not None
+        match target.kind:
+            case "seed":
+                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect)
+            case "chat":
+                return snapshots.chat(state, dialect, self.source(state), last)
+            case "annotations":
+                return snapshots.annotations(state)
+        return self._session(state)
+
+    def _session(self, state: SessionState) -> Json:
+        below = names.descendants(self.host, state.id)
+        states = [state, *(found for each in below if (found := self._state(each.id)) is not None)]
+        root = {**snapshots.chat_head(state, ""), "title": state.title}
+        return snapshots.session(
+            state,
+            [root, *(line for each in below if (line := self.chat_line(each.id)) is not None)],
+            [each for chat in states for each in snapshots.input_needed(chat)],
+            self._tools(),
+            self.config_of(state),
+            self.changesets(state),
+        )
+
+    def chat_line(self, ident: str) -> Json | None:
+        session = self.host.find(ident)
+        if session is None:
+            return None
+        if session.loaded:
+            return snapshots.chat_head(session.state, self.source(session.state))
+        return snapshots.chat_line(session.summary, self.source(session.summary))
+
+    def source(self, of: Summary | SessionState) -> str:
+        above = self.host.find(of.origin.session) if of.origin is not None else None
+        return names.chat_uri(above.summary) if above is not None else ""
+
+    def config_of(self, state: SessionState) -> Json:
+        schema = config.session_schema(self.agents.get(state.agent), is_git=self.git_folders.get(state.cwd, False))
+        return {"schema": schema, "values": state.config}
+
+    def changesets(self, state: SessionState) -> list[Json]:
+        if not self.git_folders.get(state.cwd, False):
+            return []
+        return [
+            {
+                "label": "Uncommitted changes",
+                "uriTemplate": f"{names.CHANGESET}{state.id}/uncommitted",
+                "changeKind": "uncommitted",
+                "capabilities": {"review": {}},
+            }
+        ]
+
+    def _tools(self) -> list[e.ToolSpec]:
+        return [tool.spec for tool in self.host.tools.values()]
+
+    async def prepare(self, target: Target) -> Session | None:
+        """Loads what a snapshot of the target needs."""
+        if target.kind not in ("seed", "chat", "session", "annotations"):
+            return None
+        session = await self.host.get(target.ident)
+        if session.state.cwd not in self.git_folders:
+            self.git_folders[session.state.cwd] = await config.is_git(Path(session.state.cwd))
+        return session

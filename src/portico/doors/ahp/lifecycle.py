@@ -1,0 +1,301 @@
+"""Hello, hello again, and what to hear: `initialize`, `reconnect`, `subscribe`."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portico import __version__, limits
+from portico import events as e
+from portico.doors.ahp import envelope, names, numbers, targets, versions, wire
+from portico.doors.ahp.command import Command, optional, subject, text, texts
+from portico.doors.ahp.envelope import Act
+from portico.doors.ahp.exchange import Known
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.targets import ROOT, Target
+from portico.doors.ahp.wire import WireError
+from portico.errors import BadRequest, NotFound, RateLimited
+from portico.events import HOST, Record
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection import Connection
+
+_REPLAY_RECORDS = 5_000
+"""More missed records than this come as a snapshot: it is smaller."""
+_ROUNDS = 20
+"""Reads until a replay has caught up with a busy host; then it is a snapshot."""
+_CLIENT = "ahp.client/"
+_CLIENT_ID_CHARS = 200
+
+
+# -- initialize ------------------------------------------------------------------------------------------------
+
+
+async def initialize(connection: "Connection", params: Json) -> Json:
+    if connection.ready:
+        raise WireError(wire.INVALID_REQUEST, "This connection is initialized already.")
+    version = _version(params)
+    client_id = await _identify(connection, params)
+    _welcome(connection, client_id, version)
+    connection.spawn(connection.exchange.describe_agents(), "agents")  # they may have changed since the last client
+    snapshots = []
+    for name in dict.fromkeys(texts(params, "initialSubscriptions")):
+        try:
+            snapshots.append(await _subscribe(connection, name, params))
+        except NotFound:
+            continue  # what cannot be found is left out
+    seed = connection.dialect.seed
+    result: Json = {
+        "protocolVersion": 1 if seed else version,
+        "serverSeq": numbers.through(connection.host.log.seq),
+        "snapshots": [each for each in snapshots if each is not None],
+        "defaultDirectory": names.file_uri(str(connection.exchange.house.workspaces[0])),
+    }
+    return result if seed else result | _about()
+
+
+def _about() -> Json:
+    return {
+        "serverInfo": {"name": "portico", "version": __version__, "title": "Portico"},
+        "completionTriggerCharacters": ["@", "/"],
+        "telemetry": {"logs": names.LOGS + "{?level}"},
+    }
+
+
+def _version(params: Json) -> str:
+    offered = params.get("protocolVersions")
+    if isinstance(offered, list):
+        found = versions.negotiate(offered)
+    else:
+        number = params.get("protocolVersion")
+        if isinstance(number, str):
+            found = versions.negotiate([number])
+        elif isinstance(number, int) and not isinstance(number, bool):
+            found = versions.SEED if number == 1 else None
+        else:
+            raise BadRequest("Offer 'protocolVersions', or 'protocolVersion': 1.", field="protocolVersions")
+    if found is None:
+        supported = [*versions.SUPPORTED]
+        words = f"This host speaks {', '.join(supported)} and version 1; update one of us."
+        raise WireError(wire.UNSUPPORTED_VERSION, words, {"supportedVersions": supported})
+    return found
+
+
+async def _identify(connection: "Connection", params: Json) -> str:
+    """A client id belongs to whoever used it first: nobody else may speak in its name."""
+    client_id = text(params, "clientId")
+    if len(client_id) > _CLIENT_ID_CHARS:
+        raise BadRequest(f"A 'clientId' has at most {_CLIENT_ID_CHARS} characters.", field="clientId")
+    known = await _remembered(connection, client_id)
+    if known is not None and known.caller != connection.caller.id:
+        raise WireError(-32009, "This clientId belongs to somebody else.")
+    return client_id
+
+
+async def _remembered(connection: "Connection", client_id: str) -> Known | None:
+    known = connection.exchange.known.get(client_id)
+    if known is not None:
+        return known
+    data = await connection.host.log.get_note(HOST, _CLIENT + client_id)
+    return msgspec.json.decode(data, type=Known) if data else None
+
+
+def _welcome(connection: "Connection", client_id: str, version: str) -> None:
+    from portico.doors.ahp.connection import REPLACED
+
+    before = connection.exchange.clients.get(client_id)
+    if before is not None and before is not connection:
+        before.end(REPLACED, "The same client has connected again.")
+    connection.start(client_id, version)
+    known = Known(connection.caller.id, version)
+    connection.exchange.remember(client_id, known)
+    connection.host.log.note(HOST, _CLIENT + client_id, msgspec.json.encode(known))
+
+
+# -- subscribe -------------------------------------------------------------------------------------------------
+
+
+async def subscribe(connection: "Connection", params: Json) -> Json:
+    snapshot = await _subscribe(connection, subject(connection, params, "resource"), params)
+    return {} if snapshot is None else {"snapshot": snapshot}
+
+
+async def _subscribe(connection: "Connection", name: str, params: Json) -> Json | None:
+    target = targets.resolve(connection.host, name, connection.dialect.seed)
+    _check_room(connection, target)
+    if target.kind in _SPECIAL:
+        connection.subscribe(target, name)
+        return await _special(connection, target, name)
+    await connection.exchange.prepare(target)
+    return _snapshot(connection, target, name, _last(params))
+
+
+_SPECIAL = ("watch", "logs", "changeset")
+
+
+async def _special(connection: "Connection", target: Target, name: str) -> Json | None:
+    from portico.doors.ahp import changes, logs, watches
+
+    if target.kind == "logs":
+        logs.follow(connection, target)
+        return None
+    try:
+        if target.kind == "watch":
+            state = watches.state(connection, target)
+        else:
+            state = await changes.state(connection, target)
+    except Exception:
+        connection.unsubscribe(target)
+        raise
+    return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
+
+
+def _check_room(connection: "Connection", target: Target) -> None:
+    if target not in connection.targets and len(connection.targets) >= limits.SUBSCRIPTIONS:
+        raise RateLimited(f"A client may have {limits.SUBSCRIPTIONS} subscriptions; end some.")
+
+
+def _last(params: Json) -> int | None:
+    view = optional(params, "view", dict) or {}
+    turns = view.get("turns")
+    return max(0, turns) if isinstance(turns, int) and not isinstance(turns, bool) else None
+
+
+def _snapshot(connection: "Connection", target: Target, name: str, last: int | None = None) -> Json:
+    """State and subscription in one breath: nothing comes between them."""
+    state = connection.exchange.snapshot(target, connection.dialect, last)
+    connection.subscribe(target, name)
+    return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
+
+
+# -- reconnect -------------------------------------------------------------------------------------------------
+
+
+async def reconnect(connection: "Connection", params: Json) -> Json:
+    if connection.ready:
+        raise WireError(wire.INVALID_REQUEST, "This connection is initialized already.")
+    client_id = text(params, "clientId")
+    last_seen = optional(params, "lastSeenServerSeq", int)
+    if last_seen is None or last_seen < 0:
+        raise BadRequest("'lastSeenServerSeq' must be a number.", field="lastSeenServerSeq")
+    wanted = list(dict.fromkeys(texts(params, "subscriptions")))
+    known = await _remembered(connection, client_id)
+    if known is None or known.caller != connection.caller.id:
+        raise WireError(wire.NOT_FOUND, "This host does not know the client; initialize first.")
+    connection.behind = True
+    try:
+        _welcome(connection, client_id, known.version)
+        return await _come_back(connection, wanted[: limits.SUBSCRIPTIONS], last_seen)
+    finally:
+        connection.behind = False
+
+
+async def _come_back(connection: "Connection", wanted: list[str], last_seen: int) -> Json:
+    found: dict[Target, str] = {}
+    missing: list[str] = []
+    for name in wanted:
+        try:
+            target = targets.resolve(connection.host, name, connection.dialect.seed)
+            if target.kind in _SPECIAL:
+                connection.subscribe(target, name)
+                await _special(connection, target, name)
+            else:
+                await connection.exchange.prepare(target)
+                found[target] = name
+        except NotFound:
+            missing.append(name)
+    mark = numbers.mark(last_seen)
+    channels = {channel: target for target in found for channel in _channels(connection, target)}
+    records = await _missed(connection, list(channels), mark, found)
+    if records is None:
+        snapshots = [_snapshot(connection, target, name) for target, name in found.items()]
+        return {"type": "snapshot", "snapshots": snapshots}
+    acts = [act for target in found for act in _replay(connection, target, records) if act.number > last_seen]
+    for target, name in found.items():
+        connection.subscribe(target, name)
+    connection.catch_up(mark)
+    envelopes = [wire.Raw(act.envelope) for act in sorted(acts, key=lambda act: act.number)]
+    if ROOT in found:
+        envelopes += _root_now(connection)
+    return {"type": "replay", "actions": envelopes, "missing": missing}
+
+
+def _channels(connection: "Connection", target: Target) -> list[str]:
+    if target.kind == "terminal":
+        return [f"terminal/{target.ident}"]
+    if target.kind == "root":
+        return []
+    below = names.descendants(connection.host, target.ident) if target.kind == "session" else []
+    return [f"session/{target.ident}", *(f"session/{each.id}" for each in below)]
+
+
+async def _missed(
+    connection: "Connection", channels: list[str], mark: numbers.Mark, found: dict[Target, str]
+) -> list[Record] | None:
+    """Every record since, up to this very moment; None when a snapshot has to do."""
+    log = connection.host.log
+    if mark.seq > log.seq:
+        return None  # from another host, or from one that was restored from a backup
+    if any(target.kind == "session" for target in found):
+        channels = [*channels, HOST]
+    records: list[Record] = []
+    at = mark.seq - 1
+    for _ in range(_ROUNDS):
+        upto = log.seq
+        if at >= upto or not channels:
+            return records if _complete(connection, records) else None
+        batch = await log.read_all(*channels, after=max(0, at), limit=_REPLAY_RECORDS)
+        records += batch
+        full = len(batch) >= _REPLAY_RECORDS or sum(len(each.data) for each in batch) > limits.READ_BYTES // 4
+        at = batch[-1].seq if full else upto
+        if len(records) > _REPLAY_RECORDS:
+            return None
+        for ident in {each.channel.removeprefix("session/") for each in batch if each.channel.startswith("session/")}:
+            await connection.host.get(ident)
+    return None
+
+
+def _complete(connection: "Connection", records: list[Record]) -> bool:
+    """Whether the records tell it all: nothing was compacted away, and nothing needs more than they say."""
+    host = connection.host
+    if records and records[0].time < host.now() - int(host.retention_hours * 3_600_000) // 2:
+        return False
+    resumes = not connection.dialect.since("0.9.0")
+    return not any(
+        isinstance(record.event, e.SessionRemoved) or (resumes and isinstance(record.event, e.TurnResumed))
+        for record in records
+    )
+
+
+def _replay(connection: "Connection", target: Target, records: list[Record]) -> list[Act]:
+    exchange, seed = connection.exchange, connection.dialect.seed
+    channels = set(_channels(connection, target))
+    return [
+        act
+        for record in records
+        if record.channel in channels
+        for act in exchange.acts(target, record, seed)
+        if connection.wants(act)
+    ]
+
+
+def _root_now(connection: "Connection") -> list[wire.Raw]:
+    seed = connection.dialect.seed
+    name = targets.uri_of(connection.host, ROOT, seed)
+    made = []
+    for said in connection.exchange.root_now():
+        action = envelope.typed("root", name, said.name, said.fields, seed)
+        number = connection.own_number()
+        made.append(wire.Raw(wire.encode(envelope.enveloped(name, action, number, seed, None))))
+    return made
+
+
+async def ping(connection: "Connection", params: Json) -> None:
+    return None
+
+
+COMMANDS = {
+    "initialize": Command(initialize, "read"),
+    "reconnect": Command(reconnect, "read"),
+    "subscribe": Command(subscribe, "read"),
+    "ping": Command(ping, "read"),
+}

@@ -1,0 +1,50 @@
+"""The host's own log lines for those who ask for them, as OTLP/JSON. Never replayed, and never about prompts."""
+
+import logging
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from portico.doors.ahp import wire
+from portico.doors.ahp.targets import Target
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection import Connection
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
+_OTLP = {logging.DEBUG: 5, logging.INFO: 9, logging.WARNING: 13, logging.ERROR: 17, logging.CRITICAL: 21}
+
+
+class Lines(logging.Handler):
+    """Passes lines on to one connection. Lines about this very door are left out: they would cause each other."""
+
+    def __init__(self, connection: "Connection", name: str) -> None:
+        wanted = parse_qs(urlsplit(name).query).get("level", ["info"])[0].lower()
+        super().__init__(_LEVELS.get(wanted, logging.INFO))
+        self.connection = connection
+        self.name_on_wire = name
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name.startswith("portico.ahp"):
+            return
+        line = {
+            "timeUnixNano": str(int(record.created * 1e9)),
+            "severityNumber": _OTLP.get(record.levelno, 9),
+            "severityText": record.levelname,
+            "body": {"stringValue": record.getMessage()[:2000]},
+        }
+        scope = {"scope": {"name": record.name}, "logRecords": [line]}
+        payload = {"resourceLogs": [{"resource": {"attributes": []}, "scopeLogs": [scope]}]}
+        self.connection.push(wire.notification("otlp/exportLogs", {"channel": self.name_on_wire, "payload": payload}))
+
+
+def follow(connection: "Connection", target: Target) -> None:
+    connection.require("admin")
+    handler = Lines(connection, target.ident)
+    connection.handlers[target] = handler
+    logging.getLogger("portico").addHandler(handler)
+
+
+def forget(connection: "Connection", target: Target) -> None:
+    handler = connection.handlers.pop(target, None)
+    if handler is not None:
+        logging.getLogger("portico").removeHandler(handler)

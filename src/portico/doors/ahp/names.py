@@ -1,0 +1,118 @@
+"""The names of our things on the wire, and back.
+
+A session that a client created is called what the client called it. Others are `<agent>:/<id>`: clients of version 1
+read the provider out of the scheme. A session with a parent is a chat of the session at the root of its family; in
+version 1, which has no chats, it is a session of its own.
+"""
+
+import re
+from urllib.parse import quote, unquote, urlsplit
+
+from portico.doors.ahp import uri
+from portico.errors import BadRequest, NotFound
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.state import SessionState, Summary
+
+CHAT = "ahp-chat:/"
+CHANGESET = "ahp-changeset:/"
+TERMINAL = "ahp-terminal:/"
+WATCH = "ahp-resource-watch:/"
+BLOB = "portico-blob:/"
+GIT = "git-blob:/"
+LOGS = "ahp-otlp://logs"
+
+_NO_SCHEME = re.compile(r"[^a-z0-9+.-]+")
+_NAME_MAX = 2048
+"""Characters of a URI that a client chooses: browsers take about as many."""
+
+
+def session_uri(of: Summary | SessionState) -> str:
+    if of.uri is not None:
+        return of.uri
+    if of.parent is not None:
+        return CHAT + of.id
+    return f"{_NO_SCHEME.sub('-', of.agent.lower()) or 'agent'}:/{of.id}"
+
+
+def chat_uri(of: Summary | SessionState) -> str:
+    if of.parent is None:
+        return uri.default_chat(session_uri(of))
+    return of.uri or CHAT + of.id
+
+
+def family(host: Host, session: Session) -> Session:
+    """The session at the root, whose chat this one is."""
+    while session.summary.parent is not None:
+        above = host.find(session.summary.parent)
+        if above is None:
+            break
+        session = above
+    return session
+
+
+def descendants(host: Host, root: str) -> list[Summary]:
+    """All sessions below, oldest first."""
+    children: dict[str, list[Summary]] = {}
+    for summary in host.list():
+        if summary.parent is not None:
+            children.setdefault(summary.parent, []).append(summary)
+    found: list[Summary] = []
+    todo = [root]
+    while todo:
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += [each.id for each in below]
+    return sorted(found, key=lambda summary: (summary.created, _number(summary.id)))
+
+
+def find_session(host: Host, name: str) -> Session | None:
+    """By the client's own name, or by ours for one that no client named."""
+    found = host.find(name)
+    if found is not None and found.summary.uri == name:
+        return found
+    ident = name.rpartition(":/")[2]
+    found = host.find(ident) if ident.startswith("session-") else None
+    return found if found is not None and session_uri(found.summary) == name else None
+
+
+def find_chat(host: Host, name: str) -> Session | None:
+    owner = uri.default_chat_session(name)
+    if owner is not None:
+        return find_session(host, owner)
+    found = host.find(name)
+    if found is not None and found.summary.uri == name and found.summary.parent is not None:
+        return found
+    found = host.find(name.removeprefix(CHAT)) if name.startswith(CHAT) else None
+    return found if found is not None and found.summary.parent is not None else None
+
+
+def chosen(name: object, field: str) -> str:
+    """A URI that a client made up."""
+    if not isinstance(name, str) or not 0 < len(name) <= _NAME_MAX or ":" not in name or name != name.strip():
+        raise BadRequest(f"{field!r} must be a URI of at most {_NAME_MAX} characters.", field=field)
+    if uri.is_root(name):
+        raise BadRequest(f"{field!r} is the root channel.", field=field)
+    return name
+
+
+def file_uri(path: str) -> str:
+    return "file://" + quote(path)
+
+
+def path_of(name: str) -> str:
+    """The path that a `file:` URI means."""
+    parts = urlsplit(name)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        raise NotFound("resource", name, "Only 'file:///...' can be read here.")
+    return unquote(parts.path)
+
+
+def folder_of(name: str) -> str:
+    """A working directory: a `file:` URI, or a plain path as some clients send it."""
+    return name if name.startswith("/") else path_of(name)
+
+
+def _number(ident: str) -> int:
+    tail = ident.rpartition("-")[2]
+    return int(tail) if tail.isdigit() else 0

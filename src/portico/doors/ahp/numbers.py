@@ -1,0 +1,34 @@
+"""The numbers on the wire. `serverSeq` comes from the log, so it goes on after a restart and replay needs no buffer.
+
+One record of the log may become several actions, and a client must be able to come back between any two of them. So
+the record `seq` owns the numbers `seq * SPAN ... seq * SPAN + SPAN - 1`: the first half for its actions, each kind of
+action at its fixed place; the second half for what one client alone hears after that record (a rejection, the echo of
+an action that changed nothing). All numbers a connection sees rise, and `> lastSeen` always means the right thing.
+"""
+
+from typing import NamedTuple
+
+SPAN = 1024
+"""Numbers of one record: 2**53, the largest number every client can hold, is then eight trillion records away."""
+SHARED = SPAN // 2
+"""Places for actions that everybody sees."""
+
+
+class Mark(NamedTuple):
+    """A client's position: the record it has seen something of, and the last place within it."""
+
+    seq: int
+    place: int
+
+
+def number(seq: int, place: int) -> int:
+    return seq * SPAN + place
+
+
+def through(seq: int) -> int:
+    """The number that says: everything up to and with this record."""
+    return seq * SPAN + SHARED - 1
+
+
+def mark(server_seq: int) -> Mark:
+    return Mark(*divmod(server_seq, SPAN))

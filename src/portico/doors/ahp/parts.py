@@ -1,0 +1,275 @@
+"""Turns and their parts as clients see them: pure functions from the host's state.
+
+They are the other half of `translate`: folding the actions it emits with the reducers gives exactly these shapes,
+in every dialect. `tests/doors/ahp/test_translate.py` holds that true for histories that Hypothesis makes up.
+"""
+
+from typing import Any
+
+from portico import limits
+from portico.doors.ahp import message, names
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.versions import Dialect, iso
+from portico.events import ErrorInfo, Option
+from portico.host.state import Approval, CallPart, PendingState, QuestionPart, SessionState, TextPart, TurnState, Usage
+
+_CONTENT = ("text", "embeddedResource", "resource", "fileEdit", "terminal", "subagent")
+_WHOLE = 4096
+"""Characters of live output that are sent as they come. AHP knows no delta here: each change carries the whole."""
+
+
+def turn(of: TurnState, dialect: Dialect) -> Json:
+    """A finished turn, or the active one without `state`."""
+    seed = dialect.seed
+    shown: Json = {"id": of.id, dialect.message: message.to_wire(of.message, seed)}
+    shown["responseParts"] = response_parts(of, dialect)
+    if not seed:
+        shown["startedAt"] = iso(of.started)
+    if of.usage is not None:
+        shown["usage"] = usage(of.usage, seed)
+    if of.outcome is None:
+        return shown
+    if not seed:
+        shown["duration"] = duration(of)
+    shown["state"] = {"completed": "complete", "cancelled": "cancelled"}.get(of.outcome, "error")
+    if shown["state"] == "error" and not dialect.since("0.9.0"):
+        shown["error"] = error_info(of.error)
+    return shown
+
+
+def duration(of: TurnState) -> int:
+    return max(0, (of.ended or of.started) - of.started)
+
+
+def response_parts(of: TurnState, dialect: Dialect) -> list[Json]:
+    shown: list[Json] = []
+    stops = of.stops if dialect.since("0.9.0") else []
+    for index, part in enumerate(of.parts):
+        shown += [error_part(stop.error) for stop in stops if stop.parts == index]
+        made = response_part(part, dialect)
+        if made is not None:
+            shown.append(made)
+    shown += [error_part(stop.error) for stop in stops if stop.parts == len(of.parts)]
+    if of.outcome in ("failed", "interrupted") and dialect.since("0.9.0"):
+        shown.append(error_part(of.error))
+    return shown
+
+
+def response_part(part: TextPart | CallPart | QuestionPart, dialect: Dialect) -> Json | None:
+    if isinstance(part, CallPart):
+        return {"kind": "toolCall", "toolCall": call(part, dialect)}
+    if isinstance(part, TextPart):
+        return text_part(part, dialect.seed)
+    if dialect.seed:
+        return None  # version 1 keeps questions beside the turn, while they are open
+    return {
+        "kind": "inputRequest",
+        "request": request(part),
+        **({"response": part.response} if part.response else {}),
+    }
+
+
+def text_part(part: TextPart, seed: bool) -> Json | None:
+    if part.kind != "notice":
+        return {"kind": "markdown" if part.kind == "text" else "reasoning", "id": part.id, "content": part.text}
+    return notice(part.id, part.text, seed) if part.done else None
+
+
+def notice(ident: str, text: str, seed: bool) -> Json:
+    if seed:
+        return {"kind": "markdown", "id": ident, "content": text}
+    return {"kind": "systemNotification", "content": text}
+
+
+def error_part(error: ErrorInfo | None) -> Json:
+    return {"kind": "error", "error": error_info(error), "resumable": True}
+
+
+def error_info(error: ErrorInfo | None) -> Json:
+    if error is None:
+        return {"errorType": "failed", "message": "The turn failed."}
+    return {"errorType": error.code, "message": error.message}
+
+
+def usage(of: Usage, seed: bool) -> Json:
+    shown: Json = {"inputTokens": of.input, "outputTokens": of.output}
+    if of.model:
+        shown["model"] = of.model
+    if of.cached:
+        shown["cacheReadTokens"] = of.cached
+    if of.cost and not seed:
+        shown["_meta"] = {"cost": of.cost}
+    return shown
+
+
+def pending(of: PendingState, dialect: Dialect) -> Json:
+    return {"id": of.id, dialect.message: message.to_wire(of.message, dialect.seed)}
+
+
+# -- tool calls ------------------------------------------------------------------------------------------------
+
+
+def call(part: CallPart, dialect: Dialect) -> Json:
+    """The state of the tool-call machine that the call is in."""
+    seed = dialect.seed
+    shown = identity(part, seed)
+    approval = part.approval
+    asked = [each for each in part.approvals if each.answered]
+    refused = asked[-1] if asked and not asked[-1].allowed else None
+    if refused is not None and refused.option is not None:
+        reason = "result-denied" if refused.result else "denied"
+        chosen = confirmed_by(part)[1] if refused.result else selected(refused)
+        return shown | _cancelled(part, reason, "" if refused.result else refused.reason, chosen)
+    if part.denied:
+        return shown | _cancelled(part, "denied", part.rule, None)
+    if part.done and part.outcome in ("cancelled", "interrupted"):
+        return shown | _cancelled(part, "skipped", "", None)
+    if part.done:
+        return shown | {"status": "completed", **_running(part)} | result(part)
+    if approval is not None and approval.result:
+        return shown | {"status": "pending-result-confirmation", **_running(part)} | provisional(part)
+    if approval is not None:
+        return shown | {"status": "pending-confirmation", **_input(part), **confirmation(approval)}
+    if part.ready:
+        content = content_of(part)
+        return shown | {"status": "running", **_running(part), **({"content": content} if content else {})}
+    return shown | {"status": "streaming", **({"partialInput": part.input} if part.input else {})}
+
+
+def identity(part: CallPart, seed: bool) -> Json:
+    shown: Json = {"toolCallId": part.id, "toolName": part.tool, "displayName": part.tool}
+    if part.owner is not None:
+        shown |= {"toolClientId": part.owner} if seed else {"contributor": contributor(part.owner)}
+    told = part.meta if seed else meta(part)
+    return shown | ({"_meta": told} if told else {})
+
+
+def contributor(owner: str) -> Json:
+    return {"kind": "client", "clientId": owner}
+
+
+def meta(part: CallPart) -> Json:
+    """What an approval shows besides the protocol's own fields."""
+    asked = [each for each in part.approvals if not each.result]
+    return {**part.meta, "portico": asking(asked[-1])} if asked else part.meta
+
+
+def asking(approval: Approval) -> Json:
+    shown = {"kind": approval.kind, "path": approval.path, "command": approval.command, "diff": approval.diff}
+    return {key: value for key, value in shown.items() if value is not None}
+
+
+def _input(part: CallPart) -> Json:
+    return {"invocationMessage": said(part), **({"toolInput": part.input} if part.input else {})}
+
+
+def said(part: CallPart) -> str:
+    return part.title or part.tool
+
+
+def confirmation(approval: Approval) -> Json:
+    shown: Json = {"confirmationTitle": approval.title, "options": [option(each) for each in approval.options]}
+    return shown | ({"editable": True} if approval.editable else {})
+
+
+def option(of: Option) -> Json:
+    group = {"once": 0, "session": 1, "project": 1}[of.grant] if of.allow else 2
+    return {"id": of.id, "label": of.label, "kind": "approve" if of.allow else "deny", "group": group}
+
+
+def selected(approval: Approval) -> Json | None:
+    return next((option(each) for each in approval.options if each.id == approval.option), None)
+
+
+def confirmed_by(part: CallPart) -> tuple[str, Json | None]:
+    """How a running call came to run, and by which option."""
+    asked = [each for each in part.approvals if each.answered and not each.result]
+    if asked and asked[-1].allowed:
+        return "user-action", selected(asked[-1])
+    if asked:  # refused by the end of the turn, not by a person: the protocol knows no word for it
+        return "not-needed", None
+    return ("setting" if part.rule else "not-needed"), None
+
+
+def _running(part: CallPart) -> Json:
+    how, chosen = confirmed_by(part)
+    return _input(part) | {"confirmed": how} | ({"selectedOption": chosen} if chosen else {})
+
+
+def _cancelled(part: CallPart, reason: str, words: str, chosen: Json | None) -> Json:
+    shown: Json = {"status": "cancelled", **_input(part), "reason": reason}
+    if not part.ready:
+        shown["invocationMessage"] = ""
+    if words:
+        shown["reasonMessage"] = words
+    return shown | ({"selectedOption": chosen} if chosen else {})
+
+
+def result(part: CallPart) -> Json:
+    """What `toolCallComplete` carries."""
+    shown: Json = {"success": part.ok, "pastTenseMessage": part.past or said(part)}
+    content = content_of(part)
+    if content:
+        shown["content"] = content
+    if part.error is not None:
+        shown["error"] = {"message": part.error.message, "code": part.error.code}
+    return shown
+
+
+def provisional(part: CallPart) -> Json:
+    """The result of a call that has run and waits for a yes."""
+    content = content_of(part)
+    return {"success": True, "pastTenseMessage": said(part), **({"content": content} if content else {})}
+
+
+def content_of(part: CallPart) -> list[Json]:
+    items = [made for each in part.content if (made := _content(each)) is not None]
+    ran = part.done or any(each.result for each in part.approvals)
+    text = part.output if ran else part.output[: visible(len(part.output))]
+    if text and not any(each["type"] == "text" for each in items):
+        items.insert(0, {"type": "text", "text": text})
+    if part.blob is not None:
+        items.append({"type": "resource", "uri": names.BLOB + part.blob, "contentType": "text/plain"})
+    return items
+
+
+def visible(size: int) -> int:
+    """How much of live output is shown: all of a short one, then in steps of an eighth, so that a long one costs a
+    few times its size and not its square."""
+    size = min(size, limits.TOOL_OUTPUT_CHARS)
+    if size <= _WHOLE:
+        return size
+    step = 1 << (size.bit_length() - 4)
+    return size - size % step
+
+
+def _content(item: Json) -> Json | None:
+    kind = item.get("type")
+    if kind == "subagent" and "session" in item:
+        return _subagent(item)
+    return item if kind in _CONTENT else None
+
+
+def _subagent(item: Json) -> Json:
+    shown: Json = {
+        "type": "subagent",
+        "resource": names.CHAT + str(item["session"]),
+        "title": item.get("title") or "Sub-agent",
+    }
+    return shown | ({"agentName": item["agent"]} if item.get("agent") else {})
+
+
+# -- questions -------------------------------------------------------------------------------------------------
+
+
+def request(part: QuestionPart) -> Json:
+    questions: list[Any] = part.fields or [{"kind": "text", "id": "answer", "message": part.text}]
+    shown: Json = {"id": part.id, "message": part.text, "questions": questions}
+    if part.url is not None:
+        shown["url"] = part.url
+    return shown | ({"answers": part.answers} if part.answers else {})
+
+
+def open_questions(state: SessionState) -> list[QuestionPart]:
+    active = state.active
+    return [part for part in active.parts if isinstance(part, QuestionPart) and not part.done] if active else []

@@ -1,0 +1,337 @@
+"""Sessions and chats: made, listed, read and ended."""
+
+import asyncio
+import contextlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from portico import events as e
+from portico.doors.ahp import message, names, parts, shapes, snapshots, wire
+from portico.doors.ahp.command import Command, optional, subject, text
+from portico.doors.ahp.config import APPROVE_KEYS
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.targets import Target
+from portico.doors.ahp.translate import Said
+from portico.doors.ahp.wire import WireError
+from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound
+from portico.events import Origin, ToolSpec
+from portico.host.session import Session
+from portico.host.state import Summary, TextPart, TurnState
+from portico.workspace import worktree
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection import Connection
+
+GRACE_SECONDS = 30.0
+"""A client that ran a tool and vanished may come back this long; then its calls fail."""
+_TURNS = 50
+_TURNS_MAX = 100
+"""Turns in one answer of version 1's `fetchTurns`, as its reference host does it."""
+
+
+# -- sessions --------------------------------------------------------------------------------------------------
+
+
+async def create_session(connection: "Connection", params: Json) -> None:
+    field = "session" if connection.dialect.seed else "channel"
+    name = names.chosen(subject(connection, params, "session"), field)
+    client = _own_client(connection, params.get("activeClient"))
+    config = dict(optional(params, "config", dict) or {})
+    check_config(connection, config)
+    if names.find_session(connection.host, name) is not None:
+        raise WireError(wire.SESSION_EXISTS, f"There is a session {name!r} already.")
+    try:
+        session = await _start(connection, params, name, config)
+    except AlreadyExists as error:
+        raise wire.exists(error) from error
+    if client is not None:
+        await join(connection, session, client, connection.by)
+
+
+def check_config(connection: "Connection", config: Json) -> None:
+    if APPROVE_KEYS & config.keys():
+        connection.require("approve")
+
+
+async def _start(connection: "Connection", params: Json, name: str, config: Json) -> Session:
+    host = connection.host
+    fork = optional(params, "fork", dict)
+    if fork is not None:
+        source, turns = await _history(connection, text(fork, "session"), text(fork, "turnId"), names.find_session)
+        state = source.state
+        return await host.start(
+            by=connection.by,
+            agent=state.agent,
+            model=state.model or None,
+            cwd=state.cwd,
+            title=state.title,
+            uri=name,
+            origin=Origin("fork", source.id, turns[-1].id),
+            config={**state.config, **config},
+            history=turns,
+        )
+    model = optional(params, "model", dict) or {}
+    folder = _folder(connection, params)
+    tree = await _isolate(Path(folder), config, name)
+    if tree is not None:
+        folder = tree.folder
+        config["worktree"] = {"path": tree.path, "branch": tree.branch, "base": tree.base, "top": tree.repository}
+    return await host.start(
+        by=connection.by,
+        agent=optional(params, "provider", str),
+        model=optional(model, "id", str),
+        cwd=folder,
+        uri=name,
+        config=config,
+    )
+
+
+def _folder(connection: "Connection", params: Json) -> str:
+    listed = optional(params, "workingDirectories", list) or []
+    first = listed[0] if listed else params.get("workingDirectory")
+    if first is None:
+        return str(connection.exchange.house.workspaces[0])
+    if not isinstance(first, str):
+        raise BadRequest("A working directory is a URI.", field="workingDirectories")
+    return names.folder_of(first)
+
+
+async def _isolate(folder: Path, config: Json, name: str) -> worktree.Worktree | None:
+    if config.get("isolation") != "worktree":
+        return None
+    short = re.sub(r"[^A-Za-z0-9-]+", "-", name.rpartition("/")[2]).strip("-")[:60] or "session"
+    base = config.get("branch")
+    return await worktree.create(folder, short, base=base if isinstance(base, str) and base else "HEAD")
+
+
+async def _history(connection: "Connection", name: str, turn: str, find: Any) -> tuple[Session, list[TurnState]]:
+    """The finished turns of a session through one of them."""
+    found = find(connection.host, name)
+    if found is None:
+        raise NotFound("session", name)
+    source = await connection.host.get(found.id)
+    turns = [each for each in source.state.turns if each.outcome is not None]
+    index = next((at for at, each in enumerate(turns) if each.id == turn), None)
+    if index is None:
+        raise NotFound("finished turn", turn)
+    return source, turns[: index + 1]
+
+
+async def dispose_session(connection: "Connection", params: Json) -> None:
+    session = _session(connection, subject(connection, params, "session"))
+    await _dispose(connection, session)
+
+
+def _session(connection: "Connection", name: str) -> Session:
+    found = names.find_session(connection.host, name)
+    if found is None:
+        raise NotFound("session", name)
+    return found
+
+
+async def _dispose(connection: "Connection", session: Session) -> None:
+    await connection.host.get(session.id)
+    tree = session.state.config.get("worktree")
+    for terminal in connection.host.terminals.list():
+        if terminal.claim.get("kind") == "session" and terminal.claim.get("session") == _name(connection, session):
+            await connection.host.terminals.dispose(terminal.id, by=connection.by)
+    await connection.host.delete(session.id, by=connection.by)
+    if isinstance(tree, dict) and session.summary.parent is None:
+        made = worktree.Worktree(tree["path"], session.summary.cwd, tree["branch"], tree["base"], tree["top"])
+        with contextlib.suppress(Conflict):  # uncommitted work stays where it is: a person decides about it
+            await worktree.remove(made)
+
+
+def _name(connection: "Connection", session: Session) -> str:
+    return names.session_uri(session.summary)
+
+
+async def list_sessions(connection: "Connection", params: Json) -> Json:
+    seed = connection.dialect.seed
+    found = [each for each in connection.host.list() if each.agent and _listed(each, seed)]
+    if seed:
+        return {"items": [snapshots.summary(each, connection.dialect) for each in found]}
+    limit = optional(params, "limit", int)
+    start = _cursor(found, optional(params, "cursor", str))
+    end = start + min(limit, 1000) if limit is not None and limit > 0 else len(found)
+    result: Json = {"items": [snapshots.summary(each, connection.dialect) for each in found[start:end]]}
+    return result | ({"nextCursor": found[end - 1].id} if end < len(found) else {})
+
+
+def _listed(of: Summary, seed: bool) -> bool:
+    """Version 1 has no chats: all but sub-agents are sessions there."""
+    return (of.origin is None or of.origin.kind != "agent") if seed else of.parent is None
+
+
+def _cursor(found: list[Summary], cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    index = next((at for at, each in enumerate(found) if each.id == cursor), None)
+    if index is None:
+        raise BadRequest("This cursor is not (or no longer) valid; list from the start.", field="cursor")
+    return index + 1
+
+
+# -- chats -----------------------------------------------------------------------------------------------------
+
+
+async def create_chat(connection: "Connection", params: Json) -> None:
+    host = connection.host
+    owner = await host.get(_session(connection, text(params, "channel")).id)
+    if owner.summary.parent is not None:
+        raise NotFound("session", text(params, "channel"))
+    name = names.chosen(params.get("chat"), "chat")
+    if names.find_chat(host, name) is not None:
+        raise WireError(wire.SESSION_EXISTS, f"There is a chat {name!r} already.")
+    first = params.get("initialMessage")
+    opening = message.from_wire(shapes.check("Message", first, "initialMessage")) if first is not None else None
+    source = optional(params, "source", dict)
+    try:
+        chat = await _open_chat(connection, owner, name, shapes.check("ChatSource", source, "source") if source else {})
+    except AlreadyExists as error:
+        raise wire.exists(error) from error
+    for client in owner.state.clients:
+        await chat.join(client.id, client.name, client.tools, client.meta)
+    if opening is not None:
+        await chat.send(opening, by=connection.by)
+
+
+async def _open_chat(connection: "Connection", owner: Session, name: str, source: Json) -> Session:
+    host, origin, above = connection.host, None, owner
+    turns: list[TurnState] = []
+    config = {key: value for key, value in owner.state.config.items() if key != "worktree"}
+    if source:
+        above, turns = await _history(connection, source["chat"], source["turnId"], names.find_chat)
+        if names.family(host, above).id != owner.id:
+            raise BadRequest("The source chat belongs to another session.", field="source.chat")
+        side = source["kind"] == "sideChat"
+        origin = Origin("side" if side else "fork", above.id, turns[-1].id, selection=source.get("selection") or {})
+        if side:
+            config["context"] = _context(turns[-1], origin.selection)
+            turns = []
+    chat = await host.start(
+        by=connection.by,
+        agent=owner.state.agent,
+        model=owner.state.model or None,
+        cwd=owner.state.cwd,
+        title=f"Fork of {above.state.title}" if turns else "New chat",
+        uri=name,
+        parent=above.id,
+        origin=origin,
+        config=config,
+        history=turns,
+    )
+    kind = origin.kind if origin is not None else "side"
+    await above.append(e.ChildStarted(session=chat.id, kind=kind, turn=origin.turn if origin is not None else None))
+    return chat
+
+
+def _context(turn: TurnState, selection: Json) -> str:
+    """What a side chat is told of the turn it hangs on: it starts empty, but not ignorant."""
+    chosen = selection.get("text")
+    answer = chosen or "\n".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == "text")
+    return f"{turn.message.text}\n\n{answer}"
+
+
+async def dispose_chat(connection: "Connection", params: Json) -> None:
+    name = text(params, "channel")
+    chat = names.find_chat(connection.host, name)
+    if chat is None:
+        raise NotFound("session", name)
+    if chat.summary.parent is None:
+        raise BadRequest("The default chat ends with its session.", field="channel")
+    await connection.host.delete(chat.id, by=connection.by)
+
+
+# -- turns -----------------------------------------------------------------------------------------------------
+
+
+async def fetch_turns(connection: "Connection", params: Json) -> Json:
+    if connection.dialect.seed:
+        return await _fetch_old(connection, params)
+    chat = names.find_chat(connection.host, text(params, "channel"))
+    if chat is None:
+        raise NotFound("session", text(params, "channel"))
+    state = (await connection.host.get(chat.id)).state
+    cursor = optional(params, "cursor", str)
+    done = [each for each in state.turns if each.outcome is not None]
+    end = next((at for at, each in enumerate(done) if each.id == cursor), None) if cursor is not None else len(done)
+    if end is None:
+        raise BadRequest("This cursor is not valid.", field="cursor")
+    start = max(0, end - _TURNS)
+    fields: Json = {"turns": [parts.turn(each, connection.dialect) for each in done[start:end]]}
+    if start:
+        fields["turnsNextCursor"] = done[start].id
+    connection.say(Target("chat", chat.id), Said("turnsLoaded", fields))
+    return {}
+
+
+async def _fetch_old(connection: "Connection", params: Json) -> Json:
+    session = await connection.host.get(_session(connection, text(params, "session")).id)
+    done = [each for each in session.state.turns if each.outcome is not None]
+    before = optional(params, "before", str)
+    limit = optional(params, "limit", int)
+    end = next((at for at, each in enumerate(done) if each.id == before), len(done))
+    start = max(0, end - min(max(1, limit if limit is not None else _TURNS), _TURNS_MAX))
+    return {"turns": [parts.turn(each, connection.dialect) for each in done[start:end]], "hasMore": start > 0}
+
+
+# -- clients and their tools -----------------------------------------------------------------------------------
+
+
+def _own_client(connection: "Connection", said: Any) -> Json | None:
+    if said is None:
+        return None
+    client: Json = shapes.check("ActiveClient", said, "activeClient")
+    if client["clientId"] != connection.client_id:
+        raise BadRequest("'activeClient' is somebody else.", field="activeClient.clientId")
+    return client
+
+
+async def join(connection: "Connection", session: Session, client: Json, by: str) -> None:
+    tools = [
+        ToolSpec(each["name"], each.get("description") or "", each.get("inputSchema") or {}, each.get("title") or "")
+        for each in client.get("tools") or []
+    ]
+    shown = {**client, "tools": client.get("tools") or []}
+    connection.joined.add(session.id)
+    await session.join(client["clientId"], client.get("displayName") or "", tools, {"ahp": shown, "by": by})
+
+
+def client_left(connection: "Connection") -> None:
+    """Its tools go at once; calls that it still runs get some time, for it may only have lost its network."""
+    host, client_id = connection.host, connection.client_id
+    if not host.stopping and connection.joined:
+        host.own(_leave(connection, client_id), f"ahp {client_id} leaves")
+
+
+async def _leave(connection: "Connection", client_id: str) -> None:
+    host = connection.host
+    sessions = [found for ident in connection.joined if (found := host.find(ident)) is not None]
+    for session in sessions:
+        await session.load()
+        await session.leave(client_id)
+    never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    await host.clock.wait(never, GRACE_SECONDS)
+    back = connection.exchange.clients.get(client_id)
+    for session in sessions:
+        if back is None and host.find(session.id) is session:
+            await session.tools.abandon(client_id)
+
+
+async def authenticate(connection: "Connection", params: Json) -> None:
+    resource = text(params, "resource")
+    text(params, "token")
+    raise BadRequest(f"Nothing here asks for a token of {resource!r}: agents sign in by themselves.", field="resource")
+
+
+COMMANDS = {
+    "createSession": Command(create_session),
+    "disposeSession": Command(dispose_session),
+    "listSessions": Command(list_sessions, "read"),
+    "createChat": Command(create_chat, seed=False),
+    "disposeChat": Command(dispose_chat, seed=False),
+    "fetchTurns": Command(fetch_turns, "read"),
+    "authenticate": Command(authenticate),
+}

@@ -1,0 +1,256 @@
+"""Whole states, computed from the host's: what a client gets when it subscribes."""
+
+from collections.abc import Iterable
+
+from portico.doors.ahp import names, parts, uri
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.status import ERROR, IDLE, IN_PROGRESS, INPUT_NEEDED, IS_ARCHIVED, IS_READ
+from portico.doors.ahp.versions import Dialect, iso
+from portico.events import ToolSpec
+from portico.host.agent import AgentInfo
+from portico.host.state import CallPart, ClientState, QuestionPart, SessionState, Summary, TurnState
+
+ANNOTATION = "annotation/"
+DRAFT = "draft"
+REVIEWED = "reviewed/"
+
+MODERN = Dialect("0.7.0", lambda: 0)
+"""For shapes that are alike in all versions of the channel dialect."""
+
+
+def waits(turn: TurnState) -> bool:
+    """Does a person have to do something?"""
+    return any(
+        (isinstance(part, CallPart) and not part.done and part.approval is not None)
+        or (isinstance(part, QuestionPart) and not part.done)
+        for part in turn.parts
+    )
+
+
+def activity(state: SessionState) -> int:
+    turn = state.active
+    if turn is not None:
+        return INPUT_NEEDED if waits(turn) else IN_PROGRESS
+    failed = bool(state.turns) and state.turns[-1].outcome in ("failed", "interrupted") and not state.rewound
+    return ERROR if failed else IDLE
+
+
+def status(state: SessionState) -> int:
+    return activity(state) | (IS_READ if state.read else 0) | (IS_ARCHIVED if state.archived else 0)
+
+
+def summary_status(of: Summary) -> int:
+    bits = {"idle": IDLE, "running": IN_PROGRESS, "waiting": INPUT_NEEDED, "failed": ERROR}[of.status]
+    return bits | (IS_READ if of.read else 0) | (IS_ARCHIVED if of.archived else 0)
+
+
+def summary(of: Summary, dialect: Dialect) -> Json:
+    """A line of the catalogue."""
+    shown: Json = {
+        "resource": names.session_uri(of),
+        "provider": of.agent,
+        "title": of.title,
+        "status": summary_status(of),
+        "createdAt": of.created if dialect.seed else iso(of.created),
+        "modifiedAt": of.modified if dialect.seed else iso(of.modified),
+        "workingDirectory": names.file_uri(of.cwd),
+    }
+    if dialect.seed:
+        return shown | ({"model": {"id": of.model}} if of.model else {})
+    return shown | {"workingDirectories": [shown["workingDirectory"]]}
+
+
+def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, dialect: Dialect) -> Json:
+    """The one state of version 1: catalogue entry and conversation together."""
+    head: Json = {
+        "resource": names.session_uri(state),
+        "provider": state.agent,
+        "title": state.title,
+        "status": status(state),
+        "createdAt": state.created,
+        "modifiedAt": state.modified,
+        "workingDirectory": names.file_uri(state.cwd),
+    }
+    if state.model:
+        head["model"] = {"id": state.model}
+    shown: Json = {"summary": head, "lifecycle": "ready", **_conversation(state, dialect), "config": config}
+    shown |= _tools(tools)
+    if state.clients:
+        shown["activeClient"] = client(state.clients[-1])
+    questions = [parts.request(part) for part in parts.open_questions(state)]
+    return shown | ({"inputRequests": questions} if questions else {})
+
+
+def chat(state: SessionState, dialect: Dialect, source: str = "", last: int | None = None) -> Json:
+    """`source`: the chat it was made from. `last`: only so many finished turns; `fetchTurns` brings the others."""
+    shown = {**chat_head(state, source), **_conversation(state, dialect)}
+    if dialect.since("1.0.0"):
+        shown["status"] = status(state)
+    if last is not None and len(shown["turns"]) > last:
+        shown["turns"] = shown["turns"][len(shown["turns"]) - last :]
+        shown["turnsNextCursor"] = shown["turns"][0]["id"] if shown["turns"] else state.turns[-1].id
+    if DRAFT in state.kept:
+        shown["draft"] = state.kept[DRAFT]
+    return shown
+
+
+def _conversation(state: SessionState, dialect: Dialect) -> Json:
+    active = state.active
+    done = [each for each in state.turns if each is not active]
+    shown: Json = {"turns": [parts.turn(each, dialect) for each in done]}
+    if active is not None:
+        shown["activeTurn"] = parts.turn(active, dialect)
+    queued = [parts.pending(each, dialect) for each in state.queue if each.kind == "queue"]
+    steering = [each for each in state.queue if each.kind == "steer"]
+    if queued:
+        shown["queuedMessages"] = queued
+    if steering:
+        shown["steeringMessage"] = parts.pending(steering[-1], dialect)
+    return shown
+
+
+def chat_head(state: SessionState, source: str) -> Json:
+    """What a chat's summary and its state have in common."""
+    shown: Json = {
+        "resource": names.chat_uri(state),
+        "title": state.title,
+        "status": activity(state),
+        "modifiedAt": iso(state.modified),
+        "workingDirectories": [names.file_uri(state.cwd)],
+    }
+    return shown | ({"origin": origin(state, source)} if state.parent is not None else {})
+
+
+def chat_line(of: Summary, source: str) -> Json:
+    """A chat in its session's catalogue, when only its summary is known."""
+    shown: Json = {
+        "resource": names.chat_uri(of),
+        "title": of.title,
+        "status": summary_status(of) & ~(IS_READ | IS_ARCHIVED),
+        "modifiedAt": iso(of.modified),
+        "workingDirectories": [names.file_uri(of.cwd)],
+    }
+    return shown | ({"origin": origin(of, source)} if of.parent is not None else {})
+
+
+def origin(of: Summary | SessionState, source: str) -> Json:
+    if of.origin is None:
+        return {"kind": "user"}
+    if of.origin.kind == "agent":
+        return {"kind": "tool", "chat": source, "toolCallId": of.origin.call or ""}
+    kind = "fork" if of.origin.kind == "fork" else "sideChat"
+    shown: Json = {"kind": kind, "chat": source, "turnId": of.origin.turn or ""}
+    return shown | ({"selection": of.origin.selection} if of.origin.selection else {})
+
+
+def session(
+    state: SessionState,
+    chats: list[Json],
+    needed: list[Json],
+    tools: Iterable[ToolSpec],
+    config: Json,
+    changesets: list[Json],
+) -> Json:
+    """A session of the channel dialect: the catalogue around its chats."""
+    promoted = any(each["status"] & INPUT_NEEDED == INPUT_NEEDED for each in chats)
+    bits = status(state)
+    folder = names.file_uri(state.cwd)
+    annotations = [value for key, value in state.kept.items() if key.startswith(ANNOTATION)]
+    shown: Json = {
+        "provider": state.agent,
+        "title": state.title,
+        "status": (bits & ~0b11111) | INPUT_NEEDED if promoted else bits,
+        "workingDirectory": folder,
+        "workingDirectories": [folder],
+        "lifecycle": "ready",
+        "activeClients": [client(each) for each in state.clients],
+        "chats": chats,
+        "defaultChat": names.chat_uri(state),
+        "config": config,
+        "annotations": {
+            "resource": uri.annotations(names.session_uri(state)),
+            "annotationCount": len(annotations),
+            "entryCount": sum(len(each.get("entries", [])) for each in annotations),
+        },
+        **_tools(tools),
+    }
+    if changesets:
+        shown["changesets"] = changesets
+    return shown | ({"inputNeeded": needed} if needed else {})
+
+
+def input_needed(state: SessionState) -> list[Json]:
+    """What waits for somebody in this chat, as the session's channel lists it."""
+    turn = state.active
+    found = [needed(state, turn, part) for part in turn.parts] if turn is not None else []
+    return [each for each in found if each is not None]
+
+
+def needed(state: SessionState, turn: TurnState, part: object) -> Json | None:
+    chat_of = names.chat_uri(state)
+    if isinstance(part, QuestionPart) and not part.done:
+        return {"id": part.id, "chat": chat_of, "kind": "chatInput", "request": parts.request(part)}
+    if not isinstance(part, CallPart) or part.done:
+        return None
+    shown: Json = {"id": needed_id(state, part.id), "chat": chat_of, "turnId": turn.id}
+    if part.approval is not None:
+        return shown | {"kind": "toolConfirmation", "toolCall": parts.call(part, MODERN)}
+    if part.owner is not None and part.ready:
+        return shown | {
+            "kind": "toolClientExecution",
+            "clientId": part.owner,
+            "toolCall": parts.call(part, MODERN),
+        }
+    return None
+
+
+def needed_id(state: SessionState, call: str) -> str:
+    return f"{state.id}.{call}"
+
+
+def client(of: ClientState) -> Json:
+    """As the client described itself, or from what we know of one that came through another door."""
+    said = of.meta.get("ahp")
+    if isinstance(said, dict):
+        return said
+    shown: Json = {"clientId": of.id, "tools": [tool(each) for each in of.tools]}
+    return shown | ({"displayName": of.name} if of.name else {})
+
+
+def tool(of: ToolSpec) -> Json:
+    shown: Json = {"name": of.name}
+    if of.title:
+        shown["title"] = of.title
+    if of.description:
+        shown["description"] = of.description
+    return shown | ({"inputSchema": of.schema} if of.schema else {})
+
+
+def _tools(tools: Iterable[ToolSpec]) -> Json:
+    shown = [tool(each) for each in tools]
+    return {"serverTools": shown} if shown else {}
+
+
+def agent(of: AgentInfo) -> Json:
+    words = " ".join(filter(None, (of.description, of.missing, f"({of.label})" if of.label else "")))
+    return {
+        "provider": of.id,
+        "displayName": of.name,
+        "description": words,
+        "models": [
+            {
+                "id": each.id,
+                "provider": of.id,
+                "name": each.name,
+                "supportsVision": each.vision,
+                **({"maxContextWindow": each.context} if each.context else {}),
+                "_meta": {"multiplier": each.multiplier},
+            }
+            for each in of.models
+        ],
+        "capabilities": {"multipleChats": {"fork": True, "sideChat": True}},
+    }
+
+
+def annotations(state: SessionState) -> Json:
+    return {"annotations": [value for key, value in state.kept.items() if key.startswith(ANNOTATION)]}

@@ -1,0 +1,96 @@
+"""Terminals: opened and closed by command, used by actions. Only who holds the claim may type, or give it away."""
+
+from typing import TYPE_CHECKING, Any
+
+from portico.doors.ahp import names, shapes
+from portico.doors.ahp.command import Command, optional, subject
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.resources import jail
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound
+from portico.host.terminals import OpenTerminal
+from portico.workspace.terminal import INPUT_MAX
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection import Connection
+
+
+async def create(connection: "Connection", params: Json) -> None:
+    field = "terminal" if connection.dialect.seed else "channel"
+    name = names.chosen(subject(connection, params, "terminal"), field)
+    claim = _claim(connection, params.get("claim"))
+    cwd = params.get("cwd")
+    if cwd is not None and not isinstance(cwd, str):
+        raise BadRequest("'cwd' must be a URI.", field="cwd")
+    folder = names.folder_of(cwd) if cwd is not None else str(connection.exchange.house.workspaces[0])
+    where = jail(connection).resolve(folder)
+    if not where.is_dir():
+        raise NotFound("folder", folder)
+    await connection.host.terminals.start(
+        claim=claim,
+        cwd=str(where),
+        by=connection.by,
+        title=(optional(params, "name", str) or "")[:200],
+        cols=optional(params, "cols", int) or 80,
+        rows=optional(params, "rows", int) or 24,
+        uri=name,
+    )
+
+
+def _claim(connection: "Connection", said: Any) -> Json:
+    """A client claims for itself or for a session that is there, never for somebody else."""
+    if said is None:
+        return {"kind": "client", "clientId": connection.client_id}
+    claim: Json = shapes.check("Claim", said, "claim")
+    if claim["kind"] == "client" and claim["clientId"] != connection.client_id:
+        raise BadRequest("A terminal cannot be claimed for another client.", field="claim.clientId")
+    if claim["kind"] == "session" and names.find_session(connection.host, claim["session"]) is None:
+        raise NotFound("session", claim["session"])
+    return claim
+
+
+async def dispose(connection: "Connection", params: Json) -> None:
+    name = subject(connection, params, "terminal")
+    terminal = connection.host.terminals.get(name.removeprefix(names.TERMINAL))
+    holds(connection, terminal)
+    await connection.host.terminals.dispose(terminal.id, by=connection.by)
+
+
+def holds(connection: "Connection", terminal: OpenTerminal) -> None:
+    """Raises for a client that does not hold the terminal while the one that does is here."""
+    claim = terminal.claim
+    if claim.get("kind") != "client" or claim.get("clientId") == connection.client_id:
+        return
+    if claim.get("clientId") in connection.exchange.clients:
+        raise Forbidden("Another client holds this terminal.")
+
+
+async def act(connection: "Connection", terminal: OpenTerminal, action: Json, by: str) -> bool:
+    """A client's action on a terminal; False when it leaves no trace in the log."""
+    connection.require("terminal")
+    holds(connection, terminal)
+    match action["type"]:
+        case "terminal/input":
+            if terminal.exited:
+                raise Conflict("This terminal has ended.")
+            if len(action["data"]) > INPUT_MAX:
+                raise BadRequest("That is too much to type at once.", field="data")
+            terminal.input(action["data"])
+            return False
+        case "terminal/resized":
+            await terminal.resize(action["cols"], action["rows"], by=by)
+        case "terminal/claimed":
+            claim = shapes.check("Claim", action["claim"], "claim")
+            await terminal.claim_for(claim, by=by)
+        case "terminal/titleChanged":
+            if not action["title"].strip():
+                raise BadRequest("A title has at least one character.", field="title")
+            await terminal.rename(action["title"], by=by)
+        case "terminal/cleared":
+            await terminal.clear(by=by)
+    return True
+
+
+COMMANDS = {
+    "createTerminal": Command(create, "terminal"),
+    "disposeTerminal": Command(dispose, "terminal"),
+}

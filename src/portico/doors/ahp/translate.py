@@ -1,0 +1,420 @@
+"""From the log's events to the conversation's actions, in both dialects: `session/…` of version 1, `chat/…` later.
+
+`conversation(record, state, seed)` is pure. `state` is the session at the record or later: what it is asked for either
+never changes (a part's kind, a call's owner) or is sent whole each time, so that folding the actions always ends in
+the state that `snapshots` computes, also when a client comes back and hears an old record with today's state.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from portico import events as e
+from portico.doors.ahp import message, parts
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.snapshots import DRAFT, MODERN, client
+from portico.doors.ahp.versions import Dialect, iso
+from portico.events import Record
+from portico.host.state import CallPart, QuestionPart, SessionState, TextPart
+
+SEED = Dialect("1", lambda: 0)
+
+
+class Said(NamedTuple):
+    """One action of a conversation: its name without the dialect's prefix, and its fields."""
+
+    name: str
+    fields: Json
+    by: str = ""
+    before: str | None = None
+    """Only for versions older than this one."""
+
+
+class Scene(NamedTuple):
+    record: Record
+    state: SessionState
+    seed: bool
+
+    @property
+    def dialect(self) -> Dialect:
+        return SEED if self.seed else MODERN
+
+    def part(self, turn: str, ident: str) -> Any:
+        found = self.state.turn(turn)
+        return found.part(ident) if found is not None else None
+
+    def call(self, turn: str, ident: str) -> CallPart | None:
+        part = self.part(turn, ident)
+        return part if isinstance(part, CallPart) else None
+
+    def is_over(self, turn: str) -> bool:
+        found = self.state.turn(turn)
+        return found is None or found.outcome is not None
+
+    def message(self, of: e.Message) -> Json:
+        return {self.dialect.message: message.to_wire(of, self.seed)}
+
+
+def conversation(record: Record, state: SessionState, seed: bool) -> list[Said]:
+    translate = _TABLE.get(type(record.event))
+    return translate(record.event, Scene(record, state, seed)) if translate is not None else []
+
+
+def origin_of(by: str, kind: str) -> Json | None:
+    """The client action that this one echoes. `by` names its type, because one command may have several effects and
+    only one of them is the echo."""
+    if not by.startswith("client:"):
+        return None
+    client_id, _, tail = by.removeprefix("client:").rpartition("#")
+    number, _, action = tail.partition(".")
+    if action != kind or not client_id or not number.lstrip("-").isdigit():
+        return None
+    return {"clientId": client_id, "clientSeq": int(number)}
+
+
+# -- turns -----------------------------------------------------------------------------------------------------
+
+
+def _turn_started(event: e.TurnStarted, scene: Scene) -> list[Said]:
+    fields: Json = {"turnId": event.turn, **scene.message(event.message)}
+    if not scene.seed:
+        fields["startedAt"] = iso(scene.record.time)
+    if event.pending is not None:
+        fields["queuedMessageId"] = event.pending
+    return [Said("turnStarted", fields, event.by), *(_steering(scene) if event.pending is not None else [])]
+
+
+def _turn_ended(event: e.TurnEnded, scene: Scene) -> list[Said]:
+    fields: Json = {"turnId": event.turn}
+    turn = scene.state.turn(event.turn)
+    if not scene.seed:
+        fields["duration"] = max(0, scene.record.time - (turn.started if turn is not None else scene.record.time))
+    if event.outcome == "completed":
+        return [Said("turnComplete", fields)]
+    if event.outcome == "cancelled":
+        return [Said("turnCancelled", fields, event.by)]
+    fields["error"] = parts.error_info(event.error)
+    if not scene.seed:
+        fields["part"] = parts.error_part(event.error)
+    return [Said("error", fields)]
+
+
+def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Said]:
+    """Clients that know no resume see the turn taken back and begun again with all it has said."""
+    resumed = [Said("turnResume", {"turnId": event.turn}, event.by)] if not scene.seed else []
+    index = next((at for at, turn in enumerate(scene.state.turns) if turn.id == event.turn), None)
+    if index is None:
+        return resumed
+    turn = scene.state.turns[index]
+    back: Json = {"turnId": scene.state.turns[index - 1].id} if index else {}
+    start: Json = {"turnId": turn.id, **scene.message(turn.message)}
+    if not scene.seed:
+        start["startedAt"] = iso(turn.started)
+    said = [Said("truncated", back, before="0.9.0"), Said("turnStarted", start, before="0.9.0")]
+    for part in turn.parts[: turn.stops[-1].parts if turn.stops else None]:
+        made = parts.response_part(part, scene.dialect)
+        if made is not None:
+            said.append(Said("responsePart", {"turnId": turn.id, "part": made}, before="0.9.0"))
+    if turn.usage is not None:
+        spent = parts.usage(turn.usage, scene.seed)
+        said.append(Said("usage", {"turnId": turn.id, "usage": spent}, before="0.9.0"))
+    return resumed + said
+
+
+def _truncated(event: e.SessionTruncated, scene: Scene) -> list[Said]:
+    return [Said("truncated", {"turnId": event.turn} if event.turn is not None else {}, event.by)]
+
+
+def _part_started(event: e.PartStarted, scene: Scene) -> list[Said]:
+    if event.kind == "notice":
+        return []
+    kind = "markdown" if event.kind == "text" else "reasoning"
+    return [Said("responsePart", {"turnId": event.turn, "part": {"kind": kind, "id": event.part, "content": ""}})]
+
+
+def _part_delta(event: e.PartDelta, scene: Scene) -> list[Said]:
+    part = scene.part(event.turn, event.part)
+    if not isinstance(part, TextPart) or part.kind == "notice":
+        return []
+    name = "delta" if part.kind == "text" else "reasoning"
+    return [Said(name, {"turnId": event.turn, "partId": event.part, "content": event.text})]
+
+
+def _part_ended(event: e.PartEnded, scene: Scene) -> list[Said]:
+    part = scene.part(event.turn, event.part)
+    if not isinstance(part, TextPart) or part.kind != "notice":
+        return []
+    return [
+        Said("responsePart", {"turnId": event.turn, "part": parts.notice(event.part, event.text, scene.seed)}),
+    ]
+
+
+def _usage(event: e.UsageReported, scene: Scene) -> list[Said]:
+    turn = scene.state.turn(event.turn)
+    if turn is None or turn.usage is None:
+        return []
+    return [Said("usage", {"turnId": event.turn, "usage": parts.usage(turn.usage, scene.seed)})]
+
+
+# -- tool calls ------------------------------------------------------------------------------------------------
+
+
+def _of(turn: str, call: str) -> Json:
+    return {"turnId": turn, "toolCallId": call}
+
+
+def _tool_started(event: e.ToolStarted, scene: Scene) -> list[Said]:
+    fields: Json = {**_of(event.turn, event.call), "toolName": event.tool, "displayName": event.tool}
+    if event.owner is not None:
+        fields |= {"toolClientId": event.owner} if scene.seed else {"contributor": parts.contributor(event.owner)}
+    if event.meta:
+        fields["_meta"] = event.meta
+    return [Said("toolCallStart", fields)]
+
+
+def _tool_input(event: e.ToolInput, scene: Scene) -> list[Said]:
+    return [Said("toolCallDelta", {**_of(event.turn, event.part), "content": event.text})]
+
+
+def _tool_ready(event: e.ToolReady, scene: Scene) -> list[Said]:
+    call = scene.call(event.turn, event.call)
+    if call is not None and (call.rule or any(not each.result for each in call.approvals)):
+        return []  # the approval or the decision says it
+    words = event.title or (parts.said(call) if call is not None else event.call)
+    return [_ready(event.turn, event.call, words, event.input, "not-needed")]
+
+
+def _ready(turn: str, call: str, words: str, input: str, confirmed: str | None, **more: Any) -> Said:
+    fields: Json = {**_of(turn, call), "invocationMessage": words, **more}
+    if input:
+        fields["toolInput"] = input
+    if confirmed is not None:
+        fields["confirmed"] = confirmed
+    return Said("toolCallReady", fields)
+
+
+def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Said]:
+    call = scene.call(event.turn, event.call)
+    if call is None:
+        return []
+    if event.allowed:
+        if any(each.answered for each in call.approvals):
+            return []  # it runs already, and a person said so
+        return [_ready(event.turn, call.id, parts.said(call), call.input, "setting"), *_again(event.turn, call)]
+    return [
+        _ready(event.turn, call.id, parts.said(call), call.input, None),
+        _refusal(event.turn, call.id, "denied", event.rule),
+    ]
+
+
+def _refusal(turn: str, call: str, reason: str, words: str = "", option: str | None = None, by: str = "") -> Said:
+    fields: Json = {**_of(turn, call), "approved": False, "reason": reason}
+    if words:
+        fields["reasonMessage"] = words
+    if option is not None:
+        fields["selectedOptionId"] = option
+    return Said("toolCallConfirmed", fields, by)
+
+
+def _again(turn: str, call: CallPart) -> list[Said]:
+    """A confirmation in the middle of a run makes clients forget the content so far."""
+    content = parts.content_of(call)
+    if not content or call.done:
+        return []
+    return [Said("toolCallContentChanged", {**_of(turn, call.id), "content": content})]
+
+
+def _tool_output(event: e.ToolOutput, scene: Scene) -> list[Said]:
+    call = scene.call(event.turn, event.part)
+    if call is None or call.done:
+        return []  # its end says it all
+    size = len(call.output)
+    if parts.visible(size) == parts.visible(max(0, size - len(event.text))):
+        return []
+    return _again(event.turn, call)
+
+
+def _tool_content(event: e.ToolContent, scene: Scene) -> list[Said]:
+    call = scene.call(event.turn, event.call)
+    if call is None or (call.done and not event.by):
+        return []
+    content = parts.content_of(call) if not call.done else event.content
+    return [Said("toolCallContentChanged", {**_of(event.turn, event.call), "content": content}, event.by)]
+
+
+def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Said]:
+    call = scene.call(event.turn, event.call)
+    if call is None:
+        return []
+    if event.outcome in ("cancelled", "interrupted"):
+        if scene.is_over(event.turn):
+            return []  # the turn's end skips it
+        return [
+            _ready(event.turn, call.id, parts.said(call) if call.ready else "", call.input, None),
+            _refusal(event.turn, call.id, "skipped"),
+        ]
+    said = [] if call.ready else [_ready(event.turn, call.id, parts.said(call), "", "not-needed")]
+    return [*said, Said("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call)}, event.by)]
+
+
+def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Said]:
+    call = scene.call(event.turn, event.call)
+    approval = next((each for each in call.approvals if each.id == event.approval), None) if call else None
+    if call is None or approval is None:
+        return []
+    if event.result:
+        fields = {**_of(event.turn, call.id), "result": parts.provisional(call), "requiresResultConfirmation": True}
+        return [Said("toolCallComplete", fields)]
+    extra = {} if scene.seed else {"_meta": {**call.meta, "portico": parts.asking(approval)}}
+    more = {**parts.confirmation(approval), **extra}
+    return [_ready(event.turn, call.id, parts.said(call), event.input, None, **more)]
+
+
+def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Said]:
+    call, approval = None, None
+    turn = scene.state.turn(event.turn)
+    for part in turn.parts if turn is not None else []:
+        if isinstance(part, CallPart):
+            for each in part.approvals:
+                if each.id == event.approval:
+                    call, approval = part, each
+    if call is None or approval is None or event.option is None:
+        return []  # the turn's end answered it, and says so itself
+    if approval.result:
+        return [Said("toolCallResultConfirmed", {**_of(event.turn, call.id), "approved": event.allowed}, event.by)]
+    if not event.allowed:
+        return [_refusal(event.turn, call.id, "denied", event.reason, event.option, event.by)]
+    fields: Json = {**_of(event.turn, call.id), "approved": True, "confirmed": "user-action"}
+    fields["selectedOptionId"] = event.option
+    if event.input is not None:
+        fields["editedToolInput"] = event.input
+    return [Said("toolCallConfirmed", fields, event.by), *_again(event.turn, call)]
+
+
+# -- questions and the queue -----------------------------------------------------------------------------------
+
+
+def _question_asked(event: e.QuestionAsked, scene: Scene) -> list[Said]:
+    part = QuestionPart(event.question, event.text, event.fields, event.url)
+    return [Said("inputRequested", {"request": parts.request(part)})]
+
+
+def _question_drafted(event: e.QuestionDrafted, scene: Scene) -> list[Said]:
+    fields: Json = {"requestId": event.question, "questionId": event.field}
+    return [Said("inputAnswerChanged", fields | ({"answer": event.answer} if event.answer else {}), event.by)]
+
+
+def _question_answered(event: e.QuestionAnswered, scene: Scene) -> list[Said]:
+    fields: Json = {"requestId": event.question, "response": event.response}
+    return [Said("inputCompleted", fields | ({"answers": event.answers} if event.answers else {}), event.by)]
+
+
+_KINDS = {"queue": "queued", "steer": "steering"}
+
+
+def _queue_added(event: e.QueueAdded, scene: Scene) -> list[Said]:
+    fields = {"kind": _KINDS[event.kind], "id": event.pending, **scene.message(event.message)}
+    return [Said("pendingMessageSet", fields, event.by)]
+
+
+def _queue_edited(event: e.QueueEdited, scene: Scene) -> list[Said]:
+    kind = _KINDS[event.kind]
+    fields = {"kind": kind, "id": event.pending, **scene.message(event.message)}
+    return [Said("pendingMessageSet", fields, event.by), *(_steering(scene) if kind == "steering" else [])]
+
+
+def _steering(scene: Scene) -> list[Said]:
+    """AHP has room for one steering message, the host for several: the last one is shown."""
+    waiting = [each for each in scene.state.queue if each.kind == "steer"]
+    if not waiting:
+        return []
+    fields = {"kind": "steering", "id": waiting[-1].id, **scene.message(waiting[-1].message)}
+    return [Said("pendingMessageSet", fields)]
+
+
+def _queue_removed(event: e.QueueRemoved, scene: Scene) -> list[Said]:
+    removed = Said("pendingMessageRemoved", {"kind": _KINDS[event.kind], "id": event.pending}, event.by)
+    return [removed, *(_steering(scene) if event.kind == "steer" else [])]
+
+
+def _queue_reordered(event: e.QueueReordered, scene: Scene) -> list[Said]:
+    return [Said("queuedMessagesReordered", {"order": event.order}, event.by), *_steering(scene)]
+
+
+def _kept(event: e.ClientKept, scene: Scene) -> list[Said]:
+    if event.key != DRAFT or scene.seed:
+        return []
+    return [Said("draftChanged", {"draft": event.value} if event.value is not None else {}, event.by)]
+
+
+# -- what version 1 keeps beside the conversation, in the same state ------------------------------------------------
+
+
+def _only_seed(make: Callable[[Any, Scene], list[Said]]) -> Callable[[Any, Scene], list[Said]]:
+    return lambda event, scene: make(event, scene) if scene.seed else []
+
+
+def _renamed(event: e.SessionRenamed, scene: Scene) -> list[Said]:
+    return [Said("titleChanged", {"title": event.title}, event.by)]
+
+
+def _model(event: e.SessionModel, scene: Scene) -> list[Said]:
+    return [Said("modelChanged", {"model": {"id": event.model}}, event.by)]
+
+
+def _configured(event: e.SessionConfigured, scene: Scene) -> list[Said]:
+    fields: Json = {"config": event.values}
+    return [Said("configChanged", fields | ({"replace": True} if event.replace else {}), event.by)]
+
+
+def _read(event: e.SessionRead, scene: Scene) -> list[Said]:
+    return [Said("isReadChanged", {"isRead": event.read}, event.by)]
+
+
+def _archived(event: e.SessionArchived, scene: Scene) -> list[Said]:
+    return [Said("isArchivedChanged", {"isArchived": event.archived}, event.by)]
+
+
+def _client_changed(event: e.ClientJoined | e.ClientLeft, scene: Scene) -> list[Said]:
+    clients = scene.state.clients
+    by = event.by if isinstance(event, e.ClientLeft) else str(event.meta.get("by", ""))
+    if by.endswith(".session/activeClientToolsChanged") and clients:
+        return [Said("activeClientToolsChanged", {"tools": client(clients[-1])["tools"]}, by)]
+    fields: Json = {"activeClient": client(clients[-1]) if clients else None}
+    return [Said("activeClientChanged", fields, by)]
+
+
+_TABLE: dict[type[e.Event], Callable[[Any, Scene], list[Said]]] = {
+    e.TurnStarted: _turn_started,
+    e.TurnEnded: _turn_ended,
+    e.TurnResumed: _turn_resumed,
+    e.SessionTruncated: _truncated,
+    e.PartStarted: _part_started,
+    e.PartDelta: _part_delta,
+    e.PartEnded: _part_ended,
+    e.UsageReported: _usage,
+    e.ToolStarted: _tool_started,
+    e.ToolInput: _tool_input,
+    e.ToolReady: _tool_ready,
+    e.ToolDecided: _tool_decided,
+    e.ToolOutput: _tool_output,
+    e.ToolContent: _tool_content,
+    e.ToolEnded: _tool_ended,
+    e.ApprovalAsked: _approval_asked,
+    e.ApprovalAnswered: _approval_answered,
+    e.QuestionAsked: _question_asked,
+    e.QuestionDrafted: _question_drafted,
+    e.QuestionAnswered: _question_answered,
+    e.QueueAdded: _queue_added,
+    e.QueueEdited: _queue_edited,
+    e.QueueRemoved: _queue_removed,
+    e.QueueReordered: _queue_reordered,
+    e.ClientKept: _kept,
+    e.SessionRenamed: _only_seed(_renamed),
+    e.SessionModel: _only_seed(_model),
+    e.SessionConfigured: _only_seed(_configured),
+    e.SessionRead: _read,
+    e.SessionArchived: _archived,
+    e.ClientJoined: _only_seed(_client_changed),
+    e.ClientLeft: _only_seed(_client_changed),
+}
+"""Chats have `isReadChanged` and `isArchivedChanged` since 1.0; the dialect's filter keeps them from older ones."""

@@ -1,0 +1,179 @@
+"""The Anywhere door: messages over HTTP, answers as server-sent events, for scripts and pages of any kind.
+
+It translates the host's sessions into projects and their conversations, and decides nothing. Its paths stand at the
+root (`/message`, `/events`, `/sessions`), where programs written against the first of its kind expect them.
+"""
+
+import zlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from portico.doors.anywhere import history
+from portico.doors.anywhere.events import accepts_gzip, stream
+from portico.doors.anywhere.identity import Idents
+from portico.doors.anywhere.message import Messages
+from portico.doors.anywhere.project import Project, Projects
+from portico.doors.body import JsonResponse, read_as
+from portico.doors.house import House
+from portico.doors.route import Route, Table, caller
+from portico.errors import BadRequest, Conflict, NotFound
+
+PACK_BYTES = 1024
+"""Below this, compression costs more than it saves."""
+
+
+class ProjectBody(Struct):
+    path: str
+
+
+class CancelBody(Struct, rename={"session_id": "sessionId"}):
+    id: str | None = None
+    session_id: str | None = None
+
+
+class ApprovalBody(Struct, rename={"approval_id": "approvalId"}):
+    approval_id: str
+    approved: bool
+
+
+class ClearBody(Struct, rename={"session_id": "sessionId"}):
+    session_id: str | None = None
+
+
+def anywhere(house: House) -> Table:
+    host = house.host
+    projects, idents = Projects(house), Idents(host)
+    messages = Messages(house, projects, idents)
+
+    def shown(project: Project) -> dict[str, Any]:
+        ids = set(projects.sessions(project.id))
+        stored = [summary for summary in host.list() if summary.id in ids]
+        return {
+            "id": project.id,
+            "name": project.name,
+            "path": project.path,
+            "created": min((summary.created for summary in stored), default=project.added),
+            "count": sum(summary.turns for summary in stored),
+        }
+
+    async def listing(request: Request) -> Response:
+        await projects.ready()
+        return packed(request, [shown(project) for project in projects.all()])
+
+    async def show(request: Request) -> Response:
+        await projects.ready()
+        project = projects.get(request.path_params["id"])
+        items = await history.messages(host, projects, idents, project)
+        return packed(request, {"id": project.id, "name": project.name, "messages": items})
+
+    async def add(request: Request) -> Response:
+        await projects.ready()
+        body = await read_as(request, ProjectBody)
+        return JsonResponse(shown(await projects.add(body.path, caller(request).by)), 201)
+
+    async def forget(request: Request) -> Response:
+        await projects.ready()
+        await projects.forget(request.path_params["id"], caller(request).by)
+        return Response(status_code=204)
+
+    async def cancel(request: Request) -> Response:
+        await projects.ready()
+        body, by = await read_as(request, CancelBody), caller(request).by
+        if (body.id is None) == (body.session_id is None):
+            raise BadRequest("Say either 'id' or 'sessionId'.", field="id")
+        if body.id is not None:
+            await cancel_message(body.id, by)
+        else:
+            await cancel_project(projects.get(body.session_id), by)
+        return JsonResponse({"ok": True})
+
+    async def cancel_message(ident: str, by: str) -> None:
+        session_id, turn = await idents.turn(ident)
+        session = await host.get(session_id)
+        waiting = ident.rpartition(".")[2]
+        if turn is None and session.state.pending(waiting) is not None:
+            await session.queue.remove(waiting, by=by)
+            return
+        try:
+            if turn is None or await idents.of(session_id, turn) != ident:
+                raise NotFound("running message", ident)
+            await session.cancel(by=by, turn=turn)
+        except Conflict:
+            raise NotFound("running message", ident, "It has ended.") from None
+
+    async def cancel_project(project: Project, by: str) -> None:
+        running = [await host.get(each) for each in projects.sessions(project.id, cleared=True)]
+        running = [session for session in running if session.running is not None]
+        if not running:
+            raise NotFound("running message in the project", project.id)
+        for session in running:
+            try:
+                await session.cancel(by=by)
+            except Conflict:
+                continue  # it ended in this moment, which is what was wanted
+
+    async def approve(request: Request) -> Response:
+        body, by = await read_as(request, ApprovalBody), caller(request).by
+        session = await host.get(host.session_of(body.approval_id))
+        await session.approvals.answer(body.approval_id, by=by, allow=body.approved)
+        await host.audit("approval", by, approval=body.approval_id, allowed=body.approved)
+        return JsonResponse({"ok": True})
+
+    async def clear(request: Request) -> Response:
+        await projects.ready()
+        body = await read_as(request, ClearBody)
+        await projects.clear(projects.get(body.session_id))
+        return JsonResponse({"ok": True})
+
+    async def context(request: Request) -> Response:
+        await projects.ready()
+        project = projects.get(request.query_params.get("session"))
+        lines = history.context(host, projects, idents, project)
+        if not accepts_gzip(request):
+            return StreamingResponse(lines, media_type="application/jsonl")
+        headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        return StreamingResponse(packing(lines), media_type="application/jsonl", headers=headers)
+
+    one = "/sessions/{id:path}"
+    return [
+        Route("/sessions", listing, "read", summary="The projects."),
+        Route("/sessions", add, "drive", ("POST",), "Add a project."),
+        Route(one, show, "read", summary="A project's stored messages."),
+        Route(one, forget, "drive", ("DELETE",), "Forget a project; its folder is not touched."),
+        Route("/message", messages.post, "drive", ("POST",), "Send a message, a goal or a command.", limited=True),
+        Route("/cancel", cancel, "drive", ("POST",), "Stop a message or all of a project."),
+        Route("/approval", approve, "approve", ("POST",), "Answer an approval."),
+        Route("/clear", clear, "drive", ("POST",), "Begin a fresh conversation."),
+        Route("/context", context, "read", summary="The whole stored context of a project."),
+        Route(
+            "/events",
+            None,
+            "read",
+            summary="What happens in the projects, as server-sent events.",
+            app=stream(house, projects, idents),
+            stream=True,
+            limited=True,
+        ),
+    ]
+
+
+def packed(request: Request, content: Any) -> Response:
+    """JSON, compressed when it is worth it and the client takes it."""
+    response = JsonResponse(content)
+    body = bytes(response.body)
+    if len(body) < PACK_BYTES or not accepts_gzip(request):
+        return response
+    packer = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    return Response(packer.compress(body) + packer.flush(), media_type="application/json", headers=headers)
+
+
+async def packing(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    packer = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    async for line in lines:
+        yield packer.compress(line)
+    yield packer.flush()

@@ -1,0 +1,58 @@
+"""What was said and done in a project, from the stored sessions."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from portico.doors.anywhere.identity import Idents
+from portico.doors.anywhere.project import Project, Projects
+from portico.doors.anywhere.translate import detail
+from portico.events import Json
+from portico.host.host import Host
+from portico.host.state import CallPart, TextPart, TurnState
+
+
+async def messages(host: Host, projects: Projects, idents: Idents, project: Project) -> list[Json]:
+    """The current conversations of a project, in the order of their turns."""
+    found: list[tuple[int, str, TurnState, str]] = []
+    for ident in projects.sessions(project.id):
+        session = await host.get(ident)
+        found += [(turn.started, ident, turn, session.state.model) for turn in session.state.turns]
+    items: list[Json] = []
+    for _, session_id, turn, model in sorted(found, key=lambda each: each[0]):
+        items += turn_items(await idents.of(session_id, turn.id), turn, model)
+    return items
+
+
+async def context(host: Host, projects: Projects, idents: Idents, project: Project) -> AsyncIterator[bytes]:
+    """Everything that is stored, cleared conversations included: JSON lines, one conversation after the other."""
+    for ident in projects.sessions(project.id, cleared=True):
+        session = await host.get(ident)
+        for turn in session.state.turns:
+            items = turn_items(await idents.of(ident, turn.id), turn, session.state.model)
+            yield b"".join(msgspec.json.encode({"session": ident, **item}) + b"\n" for item in items)
+
+
+def turn_items(ident: str, turn: TurnState, model: str) -> list[Json]:
+    model = turn.message.model or (turn.usage.model if turn.usage is not None else "") or model
+    items: list[Json] = [
+        {"type": "inbound", "id": ident, "text": turn.message.text, "source": turn.by, "time": turn.started}
+    ]
+    for part in turn.parts:
+        if isinstance(part, TextPart) and part.kind != "reasoning":
+            items.append({"type": "outbound", "id": ident, "text": part.text, "model": model})
+        elif isinstance(part, CallPart):
+            items.append(
+                {
+                    "type": "action",
+                    "id": ident,
+                    "tool": part.tool,
+                    "summary": part.title or part.tool,
+                    "ok": part.ok,
+                    "detail": detail(part),
+                }
+            )
+    if turn.outcome is not None:
+        error = {"error": turn.error.message} if turn.error is not None else {}
+        items.append({"type": "done", "id": ident, "outcome": turn.outcome, "model": model, **error})
+    return items

@@ -1,0 +1,168 @@
+"""`POST /message`: a chat, an agent run or a slash command; queued when the conversation is busy, never run twice."""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico.doors.anywhere.identity import Idents
+from portico.doors.anywhere.project import BUILT_IN, Project, Projects
+from portico.doors.body import JsonResponse, decode_as
+from portico.doors.house import House
+from portico.doors.route import caller
+from portico.errors import BadRequest, Conflict
+from portico.events import Json, Message
+from portico.host.session import Session, check_message
+
+STEPS_MAX = 1000
+"""The ceiling of the setting `agent.max_steps`."""
+KEYS_MAX = 10_000
+"""Idempotency keys in memory; older ones are still found in the stored conversation."""
+KEY_CHARS = 200
+COMMANDS = ("files", "run", "clear", "diag", "agent")
+
+
+class MessageBody(Struct, rename={"session_id": "sessionId", "max_steps": "maxSteps"}):
+    text: str | None = None
+    message: str | None = None
+    session_id: str | None = None
+    mode: Literal["agent", "chat"] | None = None
+    max_steps: int | None = None
+    model: str | None = None
+    agent: str | None = None
+
+
+class Sent(Struct, omit_defaults=True, rename={"session_id": "sessionId"}):
+    id: str
+    session_id: str
+    accepted: bool | None = None
+    queued: bool = False
+    position: int | None = None
+
+
+class Messages:
+    def __init__(self, house: House, projects: Projects, idents: Idents) -> None:
+        self._house = house
+        self._host = house.host
+        self._projects = projects
+        self._idents = idents
+        self._keys: OrderedDict[str, tuple[str, asyncio.Future[Sent]]] = OrderedDict()
+
+    async def post(self, request: Request) -> Response:
+        await self._projects.ready()
+        data, who = await request.body(), caller(request)
+        body = decode_as(data or b"{}", MessageBody)
+        key = request.headers.get("idempotency-key")
+        if key is None:
+            return _accepted(await self._send(body, who.by))
+        if not 1 <= len(key) <= KEY_CHARS:
+            raise BadRequest(f"An Idempotency-Key has 1 to {KEY_CHARS} characters.", field="Idempotency-Key")
+        name = hashlib.sha256(f"{who.id}\0{key}".encode()).hexdigest()[:32]
+        return _accepted(await self._once(name, hashlib.sha256(data).hexdigest(), body, who.by))
+
+    # -- once --------------------------------------------------------------------------------------------------
+
+    async def _once(self, name: str, digest: str, body: MessageBody, by: str) -> Sent:
+        """The first request with this key does it; the others get its answer, also those that come meanwhile."""
+        known = self._keys.get(name)
+        if known is not None:
+            if known[0] != digest:
+                raise Conflict("This Idempotency-Key was used for another request.", field="Idempotency-Key")
+            return await asyncio.shield(known[1])
+        answer: asyncio.Future[Sent] = asyncio.get_running_loop().create_future()
+        self._keys[name] = (digest, answer)
+        while len(self._keys) > KEYS_MAX:
+            self._keys.popitem(last=False)
+        try:
+            sent = await self._before(name, body) or await self._send(body, by, name)
+        except BaseException as error:
+            # Nothing was started: the key is free again. Whoever waits meanwhile gets the same refusal.
+            self._keys.pop(name, None)
+            answer.set_exception(error if isinstance(error, Exception) else Conflict("The first request was given up."))
+            answer.exception()
+            raise
+        answer.set_result(sent)
+        return sent
+
+    async def _before(self, name: str, body: MessageBody) -> Sent | None:
+        """A host before this one may have done it: the stored message carries the key."""
+        project = self._projects.get(body.session_id)
+        for ident in self._projects.sessions(project.id, cleared=True):
+            state = (await self._host.get(ident)).state
+            for turn in state.turns:
+                if turn.message.meta.get("key") == name:
+                    return Sent(await self._idents.of(ident, turn.id), project.id)
+            for pending in state.queue:
+                if pending.message.meta.get("key") == name:
+                    return Sent(f"{ident}.{pending.id}", project.id, queued=True)
+        return None
+
+    # -- sending -----------------------------------------------------------------------------------------------
+
+    async def _send(self, body: MessageBody, by: str, key: str | None = None) -> Sent:
+        text = body.text if body.text is not None else body.message
+        if text is None:
+            raise BadRequest("A message needs 'text'.", field="text")
+        if body.max_steps is not None and body.max_steps < 1:
+            raise BadRequest("'maxSteps' is 1 or more.", field="maxSteps")
+        project = self._projects.get(body.session_id)
+        agent, message = self._read(text, body, key)
+        check_message(message)
+        if message.meta.get("command") == "clear":
+            await self._projects.clear(project)
+        session = await self._projects.conversation(project, agent, by)
+        ident = await session.send(message, by=by)
+        return _sent(session, ident, project)
+
+    def _read(self, text: str, body: MessageBody, key: str | None) -> tuple[str | None, Message]:
+        """Whom it is for, and the message."""
+        meta: Json = {"key": key} if key is not None else {}
+        if body.max_steps is not None:
+            meta["maxSteps"] = min(body.max_steps, STEPS_MAX)
+        command, argument = _command(text)
+        prefix = self._house.settings.agent.prefix
+        goal = body.mode == "agent" or command == "agent" or (bool(prefix) and text.lstrip().startswith(prefix))
+        if command is not None and command != "agent":
+            meta |= {"command": command, "argument": argument}
+            if command == "diag":
+                meta["projects"] = [each.path for each in self._projects.all()]
+            return self._built_in(None), Message(text, model=body.model, meta=meta)
+        meta["mode"] = "agent" if goal else "chat"
+        agent = self._built_in(body.agent) if goal else body.agent
+        return agent, Message(argument if command == "agent" else text, model=body.model, meta=meta)
+
+    def _built_in(self, agent: str | None) -> str:
+        if agent is not None and agent != BUILT_IN:
+            return agent
+        if BUILT_IN not in self._host.agents:
+            raise Conflict("The built-in agent is not among this host's agents; start it with --agent loop as well.")
+        if not self._house.settings.agent.enabled:
+            raise Conflict("The built-in agent is off. Set enabled = true in [agent] of the settings.")
+        return BUILT_IN
+
+
+def _command(text: str) -> tuple[str | None, str]:
+    """Unknown ones are sent as text."""
+    if not text.startswith("/"):
+        return None, ""
+    name, _, argument = text[1:].partition(" ")
+    name, argument = name.strip(), argument.strip()
+    if name not in COMMANDS:
+        return None, ""
+    if name in ("run", "agent") and not argument:
+        raise BadRequest(f"/{name} needs {'a command' if name == 'run' else 'a goal'}.", field="text")
+    return name, argument
+
+
+def _sent(session: Session, ident: str, project: Project) -> Sent:
+    position = next((i for i, pending in enumerate(session.state.queue, 1) if pending.id == ident), None)
+    return Sent(f"{session.id}.{ident}", project.id, queued=position is not None, position=position)
+
+
+def _accepted(sent: Sent) -> Response:
+    return JsonResponse(msgspec.structs.replace(sent, accepted=True), 202)

@@ -1,0 +1,206 @@
+"""Projects and their conversations.
+
+A project is a folder: from the settings and flags (which change while we run), or added over HTTP. Its id is a short
+hash of the folder's real path, because absolute paths leak and are noisy; the path itself is accepted as an alias.
+Each project has one conversation with an agent, an ordinary session that every other door sees; a message that names
+another agent goes to the project's conversation with that one.
+"""
+
+import asyncio
+import hashlib
+import os
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from portico.doors.house import House
+from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound
+from portico.events import HOST
+from portico.host.host import check_folder
+from portico.host.session import Session
+from portico.host.state import Summary
+
+BUILT_IN = "loop"
+DEFAULT = "default"
+AUDIT_CHARS = 500
+"""What an audit record quotes of a path."""
+PROJECTS_MAX = 1_000
+"""Projects added over HTTP; more is a script gone wild."""
+_CONVERSATION = "anywhere"
+_PROJECTS = "anywhere.projects"
+
+
+class Project(Struct, frozen=True):
+    id: str
+    name: str
+    path: str
+    added: int = 0
+
+
+class Conversation(Struct, omit_defaults=True):
+    project: str
+    agent: str
+    cleared: bool = False
+    """A fresh one has taken its place; it stays stored."""
+
+
+class _Kept(Struct):
+    added: dict[str, int] = {}
+    forgotten: list[str] = []
+
+
+class Projects:
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._host = house.host
+        self._conversations: dict[str, Conversation] = {}
+        self._kept = _Kept()
+        self._ready = False
+        self._lock = asyncio.Lock()
+        self._since = house.host.now()
+        house.host.watch(self._changed)
+
+    async def ready(self) -> "Projects":
+        """What a host before this one knew. Sessions and projects are named beside their channels in the log."""
+        async with self._lock:
+            if not self._ready:
+                log = self._host.log
+                data = await log.get_note(HOST, _PROJECTS)
+                self._kept = msgspec.json.decode(data, type=_Kept) if data else _Kept()
+                for channel, note in (await log.notes(_CONVERSATION)).items():
+                    session = channel.removeprefix("session/")
+                    if self._host.has(session):
+                        self._conversations[session] = msgspec.json.decode(note, type=Conversation)
+                self._ready = True
+        return self
+
+    def _changed(self, session: str, summary: Summary | None) -> None:
+        if summary is None:
+            self._conversations.pop(session, None)
+
+    # -- projects ----------------------------------------------------------------------------------------------
+
+    def all(self) -> list[Project]:
+        """The settings' own first, then what was added; `default` when there is none."""
+        forgotten = set(self._kept.forgotten)
+        found: dict[str, Project] = {}
+        for path in self._house.workspaces:
+            project = _project(str(path), self._since)
+            if project.path not in forgotten and os.path.isdir(project.path):
+                found[project.id] = project
+        for folder, added in self._kept.added.items():
+            project = _project(folder, added)
+            found.setdefault(project.id, project)
+        return list(found.values()) or [self._default()]
+
+    def _default(self) -> Project:
+        folder = self._house.home.path / "projects" / DEFAULT
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Project(DEFAULT, DEFAULT, os.path.realpath(folder), self._since)
+
+    def get(self, ident: str | None) -> Project:
+        """By id or path; the first one when nothing is said."""
+        projects = self.all()
+        if ident is None:
+            return projects[0]
+        path = os.path.realpath(ident) if os.path.isabs(ident) and "\0" not in ident else None
+        found = next((each for each in projects if each.id == ident or each.path == path), None)
+        if found is None:
+            raise NotFound("project", ident, f"There are: {', '.join(each.id for each in projects)}.")
+        return found
+
+    async def add(self, path: str, by: str) -> Project:
+        folder = _folder(path)
+        async with self._lock:
+            if any(each.path == folder for each in self.all()):
+                raise AlreadyExists(f"There is a project {folder!r} already.")
+            if len(self._kept.added) >= PROJECTS_MAX:
+                raise Conflict(f"There are {PROJECTS_MAX} projects; forget some.")
+            self._kept.forgotten = [each for each in self._kept.forgotten if each != folder]
+            self._kept.added[folder] = self._host.now()
+            await self._keep()
+        await self._host.audit("project.added", by, path=folder[:AUDIT_CHARS])
+        return _project(folder, self._kept.added[folder])
+
+    async def forget(self, ident: str, by: str) -> None:
+        """The folder and the stored conversations stay."""
+        project = self.get(ident)
+        if project.id == DEFAULT:
+            raise Conflict("The default project stays until there is another.")
+        async with self._lock:
+            self._kept.added.pop(project.path, None)
+            if any(_project(str(path), 0).path == project.path for path in self._house.workspaces):
+                self._kept.forgotten.append(project.path)
+            await self._keep()
+        await self._host.audit("project.forgotten", by, path=project.path[:AUDIT_CHARS])
+
+    async def _keep(self) -> None:
+        self._host.log.note(HOST, _PROJECTS, msgspec.json.encode(self._kept))
+        await self._host.log.settled()
+
+    # -- conversations -----------------------------------------------------------------------------------------
+
+    def of_session(self, session: str) -> str | None:
+        """The project that a session belongs to."""
+        found = self._conversations.get(session)
+        return found.project if found is not None else None
+
+    def sessions(self, project: str, *, cleared: bool = False) -> list[str]:
+        """The ids of a project's conversations, oldest first."""
+        return [
+            session
+            for session, each in sorted(self._conversations.items(), key=lambda item: _number(item[0]))
+            if each.project == project and (cleared or not each.cleared)
+        ]
+
+    async def conversation(self, project: Project, agent: str | None, by: str) -> Session:
+        """The project's conversation with that agent (with the one it has, when None); begun if need be."""
+        async with self._lock:
+            for ident in self.sessions(project.id):
+                if agent is None or self._conversations[ident].agent == agent:
+                    session = await self._host.get(ident)
+                    if not session.state.closed:
+                        return session
+                    self._conversations[ident].cleared = True  # somebody closed it at another door
+                    await self._note(ident)
+            chosen = agent or await self._answering()
+            started = await self._host.start(by=by, agent=chosen, cwd=project.path, title=project.name)
+            self._conversations[started.id] = Conversation(project.id, chosen)
+            await self._note(started.id)
+            return started
+
+    async def _answering(self) -> str:
+        """The built-in agent when it has a model, else the first that is ready."""
+        infos = sorted(await self._host.describe(), key=lambda info: (info.missing is not None, info.id != BUILT_IN))
+        if not infos:
+            raise Conflict("This host has no agent.")
+        return infos[0].id
+
+    async def clear(self, project: Project) -> None:
+        async with self._lock:
+            for session in self.sessions(project.id):
+                self._conversations[session].cleared = True
+                await self._note(session)
+
+    async def _note(self, session: str) -> None:
+        self._host.log.note(f"session/{session}", _CONVERSATION, msgspec.json.encode(self._conversations[session]))
+        await self._host.log.settled()
+
+
+def _project(path: str, added: int) -> Project:
+    whole = os.path.realpath(path)
+    ident = hashlib.sha256(os.fsencode(whole)).hexdigest()[:12]
+    return Project(ident, Path(whole).name or whole, whole, added)
+
+
+def _folder(path: str) -> str:
+    try:
+        return os.path.realpath(check_folder(path))
+    except BadRequest as error:
+        raise BadRequest(error.message, field="path") from None
+
+
+def _number(session: str) -> int:
+    tail = session.rpartition("-")[2]
+    return int(tail) if tail.isdigit() else 0

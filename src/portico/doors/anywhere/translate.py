@@ -1,0 +1,245 @@
+"""From the log's events to this door's: `inbound`, `fragment`, `action`, `approvalRequest`, `approvalDecision`, `done`.
+
+Plain functions around what a reader knows of a running turn. A record's frames are made once and shared by all
+readers, so a thousand of them cost one encoding.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from portico import events as e
+from portico import limits
+from portico.doors.anywhere.identity import begun
+from portico.events import Json, Record
+from portico.host.state import CallPart, TextPart, TurnState
+
+FRAME_CHARS = (limits.DELTA_BYTES - 2048) // 6
+"""Characters of one fragment: with every one escaped (six bytes each) the frame still stays below 64 KiB."""
+PREVIEW_CHARS = 2_000
+DETAIL_CHARS = 400
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass
+class Watched:
+    """What a reader knows of the turn that runs in a session."""
+
+    project: str
+    turn: str
+    id: str
+    model: str
+    kinds: dict[str, str] = field(default_factory=dict)
+    tools: dict[str, str] = field(default_factory=dict)
+    announced: set[str] = field(default_factory=set)
+    """Calls whose start was shown."""
+    fresh: set[str] = field(default_factory=set)
+    """Parts that began and have shown nothing: their deltas may have been compacted away, the end has the whole."""
+
+    @classmethod
+    def of(cls, project: str, ident: str, model: str, turn: TurnState) -> "Watched":
+        watched = cls(project, turn.id, ident, turn.message.model or model)
+        for part in turn.parts:
+            if isinstance(part, TextPart):
+                watched.kinds[part.id] = part.kind
+            elif isinstance(part, CallPart):
+                watched.tools[part.id] = part.tool
+                watched.announced.add(part.id)
+        return watched
+
+
+def frames(record: Record, watched: Watched) -> list[bytes]:
+    """The record's frames, encoded once; updates what is known."""
+    event = record.event
+    if type(event) is e.PartDelta:
+        watched.fresh.discard(event.part)
+    elif isinstance(event, e.PartStarted):
+        watched.kinds[event.part] = event.kind
+        watched.fresh.add(event.part)
+    elif isinstance(event, e.ToolStarted):
+        watched.tools[event.call] = event.tool
+        if not event.title or event.title == event.tool:
+            return []  # what it is about is known when its input is
+        watched.announced.add(event.call)
+    elif isinstance(event, e.ToolReady):
+        if event.call in watched.announced:
+            return []
+        watched.announced.add(event.call)
+    elif isinstance(event, e.UsageReported) and event.model:
+        watched.model = event.model
+    elif isinstance(event, e.PartEnded):
+        if event.part not in watched.fresh:
+            return []
+        watched.fresh.discard(event.part)
+        return _framed(record, watched)  # not shared: only this reader has missed the deltas
+    made: list[bytes] = record.form("anywhere", lambda record: _framed(record, watched))
+    return made
+
+
+def _framed(record: Record, watched: Watched) -> list[bytes]:
+    """Several frames of one record have ids of their own; the last one's is the record's, so a cursor is exact."""
+    made = list(_messages(record.event, watched))
+    last = len(made) - 1
+    return [
+        b"id: %s\nevent: %s\ndata: %s\n\n" % (_id(record.seq, index, last), name.encode(), _encode(data))
+        for index, (name, data) in enumerate(made)
+    ]
+
+
+def _id(seq: int, index: int, last: int) -> bytes:
+    return b"%d" % seq if index == last else b"%d-%d" % (seq, index + 1)
+
+
+def _messages(event: e.Event, watched: Watched) -> Iterator[tuple[str, Json]]:
+    make = _MAKERS.get(type(event))
+    if make is not None:
+        yield from make(event, watched)
+
+
+def inbound(ident: str, project: str, text: str, by: str) -> Json:
+    return {"id": ident, "text": text, "source": by, "sessionId": project}
+
+
+def _begun(event: e.TurnStarted, watched: Watched) -> Iterator[tuple[str, Json]]:
+    yield "inbound", inbound(watched.id, watched.project, event.message.text, event.by)
+
+
+def _delta(event: e.PartDelta, watched: Watched) -> Iterator[tuple[str, Json]]:
+    return _fragments(event.part, event.text, watched)
+
+
+def _ended_part(event: e.PartEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
+    return _fragments(event.part, event.text, watched)
+
+
+def _fragments(part: str, text: str, watched: Watched) -> Iterator[tuple[str, Json]]:
+    kind = watched.kinds.get(part, "text")
+    if kind == "reasoning":
+        return  # thinking aloud is not the answer; the other doors show it
+    more = {} if kind == "text" else {"kind": kind}
+    for start in range(0, len(text), FRAME_CHARS):
+        piece = text[start : start + FRAME_CHARS]
+        yield (
+            "fragment",
+            {"id": watched.id, "fragment": piece, "sessionId": watched.project, "model": watched.model, **more},
+        )
+
+
+def _tool_started(event: e.ToolStarted, watched: Watched) -> Iterator[tuple[str, Json]]:
+    yield "action", _action(watched, event.tool, event.title)
+
+
+def _tool_ready(event: e.ToolReady, watched: Watched) -> Iterator[tuple[str, Json]]:
+    tool = watched.tools.get(event.call, "tool")
+    yield "action", _action(watched, tool, event.title or tool)
+
+
+def _action(watched: Watched, tool: str, summary: str) -> Json:
+    return {"id": watched.id, "tool": tool, "summary": summary, "sessionId": watched.project}
+
+
+def _tool_ended(event: e.ToolEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
+    tool = watched.tools.get(event.call, "tool")
+    yield (
+        "action",
+        {"id": watched.id, "tool": tool, "ok": event.ok, "detail": detail(event), "sessionId": watched.project},
+    )
+
+
+def detail(ended: e.ToolEnded | CallPart) -> str:
+    error = ended.error.message if ended.error is not None else ""
+    text = ended.detail or error or ended.output
+    return text if len(text) <= DETAIL_CHARS else text[: DETAIL_CHARS - 1] + "…"
+
+
+def _asked(event: e.ApprovalAsked, watched: Watched) -> Iterator[tuple[str, Json]]:
+    optional = {
+        "path": event.path,
+        "command": event.command,
+        "diff": event.diff,
+        "contentPreview": _preview(event.input),
+    }
+    yield (
+        "approvalRequest",
+        {
+            "approvalId": event.approval,
+            "id": watched.id,
+            "action": event.tool,
+            "title": event.title,
+            **{name: value for name, value in optional.items() if value is not None},
+            "sessionId": watched.project,
+        },
+    )
+
+
+def _preview(text: str) -> str | None:
+    try:
+        content = msgspec.json.decode(text)["content"]
+    except (msgspec.DecodeError, TypeError, KeyError):
+        return None
+    return content[:PREVIEW_CHARS] if isinstance(content, str) else None
+
+
+def _answered(event: e.ApprovalAnswered, watched: Watched) -> Iterator[tuple[str, Json]]:
+    yield (
+        "approvalDecision",
+        {
+            "approvalId": event.approval,
+            "id": watched.id,
+            "approved": event.allowed,
+            "by": event.by,
+            "sessionId": watched.project,
+        },
+    )
+
+
+def _done(event: e.TurnEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
+    error = {"error": event.error.message} if event.error is not None else {}
+    yield (
+        "done",
+        {
+            "id": watched.id,
+            "sessionId": watched.project,
+            "model": watched.model,
+            "outcome": event.outcome,
+            **error,
+        },
+    )
+
+
+_MAKERS: dict[type[e.Event], Callable[[Any, Watched], Iterator[tuple[str, Json]]]] = {
+    e.TurnStarted: _begun,
+    e.PartDelta: _delta,
+    e.PartEnded: _ended_part,
+    e.ToolStarted: _tool_started,
+    e.ToolReady: _tool_ready,
+    e.ToolEnded: _tool_ended,
+    e.ApprovalAsked: _asked,
+    e.ApprovalAnswered: _answered,
+    e.TurnEnded: _done,
+}
+
+
+def removed(record: Record, project: str, session: str) -> bytes:
+    """A queued message that never became a turn of its own: a person took it out, or the running turn took it in."""
+    event = record.event
+    assert isinstance(event, e.QueueRemoved)
+    outcome = "completed" if event.reason == "steered" else "cancelled"
+    data = {"id": f"{session}.{event.pending}", "sessionId": project, "outcome": outcome}
+    return b"id: %d\nevent: done\ndata: %s\n\n" % (record.seq, _encode(data))
+
+
+def resumed(record: Record, watched: Watched, text: str) -> bytes:
+    event = record.event
+    assert isinstance(event, e.TurnResumed)
+    data = inbound(watched.id, watched.project, text, event.by)
+    return b"id: %d\nevent: inbound\ndata: %s\n\n" % (record.seq, _encode(data))
+
+
+def start_of(record: Record, session: str) -> str | None:
+    """The id of the run that begins with this record."""
+    event = record.event
+    return begun(session, record.pos, event) if isinstance(event, e.TurnStarted | e.TurnResumed) else None

@@ -1,0 +1,110 @@
+"""What comes in: bodies and JSON, bounded, with errors that name the field; and the error form that goes out."""
+
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico import limits
+from portico.errors import BadRequest, PorticoError, RateLimited, TooLarge, WrongMethod, kind
+
+T = TypeVar("T")
+_encode = msgspec.json.Encoder().encode
+
+
+class EmptyBody(Struct, forbid_unknown_fields=True):
+    """For commands that need nothing: an empty body or `{}`."""
+
+
+class JsonResponse(Response):
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return _encode(content)
+
+
+async def read_body(request: Request) -> bytes:
+    """The gate has bounded it already."""
+    return await request.body()
+
+
+async def read_text(request: Request) -> str:
+    try:
+        return (await request.body()).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"The body is not UTF-8 (byte {error.start}).", field="body") from None
+
+
+async def read_as(request: Request, shape: type[T]) -> T:
+    """The body as one of our structs; an empty body is an empty object."""
+    return decode_as(await request.body() or b"{}", shape)
+
+
+def decode_as(data: bytes, shape: type[T]) -> T:
+    check_depth(data)
+    try:
+        return msgspec.json.decode(data, type=shape)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"The body is not as expected: {error}", field=_path(str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRequest(f"The body is not JSON: {error}", field="body") from None
+
+
+_TO_SQUARE = bytes.maketrans(b"{}", b"[]")
+_REST = bytes(set(range(256)) - set(b'"[]{}'))
+
+
+def check_depth(data: bytes, limit: int = limits.JSON_DEPTH) -> None:
+    """Nesting is bounded before any parser recurses into it. Each round takes away the innermost brackets, so what is
+    left after `limit` rounds was nested deeper. All of it runs at the speed of C: a body may have millions of them,
+    and the loop stands still meanwhile."""
+    if data.count(b"[") + data.count(b"{") <= limit:
+        return
+    brackets = _outside_strings(data)
+    for _ in range(limit):
+        before, brackets = len(brackets), brackets.replace(b"[]", b"")
+        if len(brackets) == before:
+            break
+    if b"[]" in brackets or brackets.count(b"[") > limit:
+        raise BadRequest(f"The JSON is nested deeper than {limit} levels.", field="body")
+
+
+def _outside_strings(data: bytes) -> bytes:
+    """The brackets that are structure, all of them square. Without escapes every quote begins or ends a string, and
+    a pair of quotes side by side changes nothing."""
+    bare = data.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in data else data
+    bare = bare.translate(_TO_SQUARE, _REST).replace(b'""', b"")
+    return b"".join(bare.split(b'"')[::2])
+
+
+def _path(message: str) -> str | None:
+    """msgspec says `... - at `$.a.b``; the field is `a.b`. A missing or unknown field is named in the text."""
+    _, found, path = message.rpartition(" - at `$")
+    prefix = path.rstrip("`").lstrip(".") if found else ""
+    for words in ("missing required field `", "contains unknown field `"):
+        if words in message:
+            name = message.split(words)[1].split("`")[0]
+            return f"{prefix}.{name}" if prefix else name
+    return prefix or None
+
+
+def error_body(error: PorticoError) -> dict[str, Any]:
+    body: dict[str, Any] = {"error": error.message, "code": error.code}
+    if error.field is not None:
+        body["field"] = error.field
+    return body
+
+
+def error_response(error: PorticoError) -> Response:
+    headers = {}
+    if isinstance(error, WrongMethod):
+        headers["Allow"] = ", ".join(error.allowed)
+    if isinstance(error, RateLimited) or error.retry_after is not None:
+        headers["Retry-After"] = str(max(1, round(error.retry_after or 1)))
+    return JsonResponse(error_body(error), kind(error).http, headers)
+
+
+def too_large(limit: int) -> TooLarge:
+    return TooLarge(f"The body is over the limit of {limit} bytes.", field="body")

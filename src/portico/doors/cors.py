@@ -1,0 +1,50 @@
+"""Pages of other origins, when the user has named them in `security.allow_origins`. By default there are none.
+
+A browser lets a page of another origin read our answers only if we say so, and asks first (a preflight) before it
+sends a token. Who is not on the exact list gets no header at all: the browser then keeps the answer from the page.
+"""
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+_METHODS = b"GET, HEAD, POST, PUT, PATCH, DELETE"
+_HEADERS = b"Authorization, Content-Type, If-Match, Last-Event-ID"
+_EXPOSED = b"Content-Disposition, ETag, Retry-After"
+_REMEMBERED_SECONDS = b"600"
+"""How long a browser need not ask again: the longest that all of them honour."""
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+def is_preflight(scope: Scope, headers: Headers, origins: frozenset[str]) -> bool:
+    """A browser's question on behalf of a page that we know. Any other OPTIONS is an ordinary request."""
+    return (
+        scope["type"] == "http"
+        and scope["method"] == "OPTIONS"
+        and headers.get("origin") in origins
+        and "access-control-request-method" in headers
+    )
+
+
+def answer_headers(headers: Headers, origins: frozenset[str]) -> RawHeaders:
+    """What every answer to a page of an allowed origin carries."""
+    if not origins:
+        return []
+    origin = headers.get("origin")
+    vary = (b"vary", b"Origin")  # also without a match: a cache must not give one origin's answer to another
+    if origin is None or origin not in origins:
+        return [vary]
+    return [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-allow-credentials", b"true"),
+        (b"access-control-expose-headers", _EXPOSED),
+        vary,
+    ]
+
+
+def preflight_headers() -> RawHeaders:
+    return [
+        (b"access-control-allow-methods", _METHODS),
+        (b"access-control-allow-headers", _HEADERS),
+        (b"access-control-max-age", _REMEMBERED_SECONDS),
+    ]

@@ -1,0 +1,31 @@
+"""What a door gets when it is built: the host and what belongs to this process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from portico.home import Home
+from portico.host.host import Host
+from portico.settings import Loaded, Settings
+
+if TYPE_CHECKING:
+    from portico.doors.gate import Gate
+
+
+@dataclass
+class House:
+    host: Host
+    home: Home
+    loaded: Loaded
+    stop: Callable[[], None]
+    """Asks the process for a graceful stop; returns at once."""
+    workspaces: list[Path] = field(default_factory=list)
+    test: bool = False
+    """`--test`: shorter countdowns and the test-only routes."""
+    gate: "Gate | None" = None
+
+    @property
+    def settings(self) -> Settings:
+        """The current values: they change when the file does."""
+        return self.loaded.settings

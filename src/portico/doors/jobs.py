@@ -1,0 +1,64 @@
+"""Jobs in the host's own words, `/v1/jobs`: the whole history, entries of one's own, resume and retry.
+
+The command line uses it. A job's events are those of its channel: `/v1/events?channel=job/ID`.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico.doors.body import EmptyBody, JsonResponse, read_as
+from portico.doors.house import House
+from portico.doors.route import Route, Table, caller
+from portico.jobs import Jobs, load_entry
+
+
+class StartJob(Struct, forbid_unknown_fields=True):
+    job: str
+    cwd: str
+    input: str = ""
+    entry: dict[str, Any] | None = None
+    """An entry for this job alone; absent: the host's own."""
+
+
+def job_routes(house: House, jobs: Jobs) -> Table:
+    async def listing(request: Request) -> Response:
+        return JsonResponse({"jobs": jobs.history()})
+
+    async def start(request: Request) -> Response:
+        body = await read_as(request, StartJob)
+        entry = None if body.entry is None else load_entry(body.entry)
+        by = caller(request).by
+        job = await jobs.start_job(body.job, cwd=body.cwd, input=body.input, by=by, entry=entry)
+        return JsonResponse({"job": job}, 201)
+
+    async def show(request: Request) -> Response:
+        job = request.path_params["id"]
+        entry = await jobs.entry_of(job)
+        return JsonResponse({**msgspec.to_builtins(jobs.job(job)), "entry": entry})
+
+    async def stop(request: Request) -> Response:
+        await read_as(request, EmptyBody)
+        await jobs.stop_job(request.path_params["id"], by=caller(request).by)
+        return JsonResponse({})
+
+    async def resume(request: Request) -> Response:
+        await read_as(request, EmptyBody)
+        return JsonResponse({"job": await jobs.resume(request.path_params["id"], by=caller(request).by)}, 202)
+
+    async def retry(request: Request) -> Response:
+        await read_as(request, EmptyBody)
+        return JsonResponse({"job": await jobs.retry(request.path_params["id"], by=caller(request).by)}, 202)
+
+    one = "/v1/jobs/{id}"
+    return [
+        Route("/v1/jobs", listing, "read", summary="Every job there ever was."),
+        Route("/v1/jobs", start, "jobs", ("POST",), "Start a job.", doc={"body": StartJob}),
+        Route(one, show, "read", summary="A job: what became of its works, and the entry it runs."),
+        Route(f"{one}/stop", stop, "jobs", ("POST",), "Cancel a job."),
+        Route(f"{one}/resume", resume, "jobs", ("POST",), "Go on with a waiting, failed or canceled job."),
+        Route(f"{one}/retry", retry, "jobs", ("POST",), "The same job from the beginning."),
+    ]

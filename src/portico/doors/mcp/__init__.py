@@ -1,0 +1,25 @@
+"""The MCP door, `/mcp`: Portico as a server of tools over streamable HTTP, so that an agent can drive agents.
+
+It translates and decides nothing. A caller can do here what its token's scopes allow elsewhere.
+"""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico import mcp as protocol
+from portico.doors.house import House
+from portico.doors.mcp.tools import HostTools
+from portico.doors.route import Route, Table, caller
+from portico.jobs.jobs import Jobs
+
+
+def mcp(house: House, jobs: Jobs | None = None) -> Table:
+    async def answer(request: Request) -> Response:
+        reply = await protocol.answer(await request.body(), HostTools(house, jobs, caller(request)))
+        if reply is None:
+            return Response(status_code=202)
+        return Response(reply, media_type="application/json")
+
+    return [
+        Route("/mcp", answer, "read", ("POST",), "Model Context Protocol: tools that drive this host.", limited=True)
+    ]

@@ -1,0 +1,264 @@
+"""The tools themselves: each with the scope a caller needs and the arguments it takes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from portico.doors.house import House
+from portico.doors.route import Caller, Scope
+from portico.errors import BadRequest, Conflict, Forbidden
+from portico.events import Json, Message, ToolSpec
+from portico.host.session import Session
+from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
+from portico.host.tool import ToolResult
+from portico.jobs.jobs import Jobs
+
+WAIT_SECONDS = 50.0
+"""How long one call waits: below the minute after which many clients give up. The caller may wait again."""
+_TURNS = 20
+"""Turns shown at once, the last ones."""
+_CHARS = 20_000
+"""Of one answer or tool output: what a model can use."""
+
+
+class Nothing(Struct, forbid_unknown_fields=True):
+    pass
+
+
+class StartBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    agent: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    title: str = ""
+
+
+class SendBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    session: str
+    text: str
+    wait: float = WAIT_SECONDS
+
+
+class SessionBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    session: str
+
+
+class WaitBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    session: str
+    wait: float = WAIT_SECONDS
+
+
+class ApproveBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    approval: str
+    allow: bool
+    reason: str = ""
+
+
+class AnswerBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    question: str
+    text: str
+
+
+class RunBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    job: str
+    input: str = ""
+    cwd: str | None = None
+
+
+class JobBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    id: str
+
+
+@dataclass(frozen=True)
+class Offer:
+    scope: Scope
+    body: type[Struct]
+    run: Callable[[Any], Awaitable[Any]]
+    description: str
+
+
+class HostTools:
+    """For one caller. What its scopes do not allow is not even listed."""
+
+    def __init__(self, house: House, jobs: Jobs | None, who: Caller) -> None:
+        self._house = house
+        self._host = house.host
+        self._jobs = jobs
+        self._who = who
+        offers = {
+            "list_agents": Offer("read", Nothing, self._agents, "The agents of this host with their models."),
+            "list_sessions": Offer("read", Nothing, self._sessions, "All sessions, newest first."),
+            "start_session": Offer("drive", StartBody, self._start, "Starts a session with an agent; returns its id."),
+            "send_message": Offer(
+                "drive",
+                SendBody,
+                self._send,
+                "Sends a message and waits (seconds) until the agent is done or needs somebody. If it still runs, "
+                "call wait_session.",
+            ),
+            "wait_session": Offer("read", WaitBody, self._wait, "Waits until the agent is done or needs somebody."),
+            "read_session": Offer("read", SessionBody, self._read, "What was said and done in a session."),
+            "cancel_turn": Offer("drive", SessionBody, self._cancel, "Stops what runs in a session."),
+            "answer_approval": Offer("approve", ApproveBody, self._approve, "Allows or denies a call that waits."),
+            "answer_question": Offer("approve", AnswerBody, self._answer, "Answers a question that waits."),
+        }
+        if jobs is not None:
+            offers |= {
+                "list_jobs": Offer("jobs", Nothing, self._list_jobs, "Which jobs can be run, and which have run."),
+                "run_job": Offer("jobs", RunBody, self._run_job, "Starts a job; returns its id."),
+                "read_job": Offer("jobs", JobBody, self._read_job, "How a job stands."),
+                "stop_job": Offer("jobs", JobBody, self._stop_job, "Stops a job."),
+            }
+        self._offers = {name: offer for name, offer in offers.items() if who.may(offer.scope)}
+
+    def specs(self) -> list[ToolSpec]:
+        return [ToolSpec(name, offer.description, _schema(offer.body)) for name, offer in self._offers.items()]
+
+    async def call(self, name: str, arguments: Json) -> ToolResult:
+        offer = self._offers.get(name)
+        if offer is None:
+            raise Forbidden(f"Your token does not allow {name!r}.")
+        try:
+            body = msgspec.convert(arguments, offer.body)
+        except msgspec.ValidationError as error:
+            raise BadRequest(f"The arguments are not as expected: {error}") from None
+        return ToolResult(True, msgspec.json.encode(await offer.run(body)).decode())
+
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    async def _agents(self, body: Nothing) -> list[Json]:
+        return [
+            {"id": info.id, "name": info.name, "models": [model.id for model in info.models], "missing": info.missing}
+            for info in await self._host.describe()
+        ]
+
+    async def _sessions(self, body: Nothing) -> list[Json]:
+        found = self._host.list(archived=False)[:100]
+        return [{"id": each.id, "title": each.title, "agent": each.agent, "status": each.status} for each in found]
+
+    async def _start(self, body: StartBody) -> Json:
+        cwd = body.cwd or (str(self._house.workspaces[0]) if self._house.workspaces else None)
+        session = await self._host.start(by=self._who.by, agent=body.agent, model=body.model, cwd=cwd, title=body.title)
+        return {"session": session.id, "agent": session.state.agent, "model": session.state.model}
+
+    async def _send(self, body: SendBody) -> Json:
+        session = await self._host.get(body.session)
+        await session.send(Message(body.text, origin="agent"), by=self._who.by)
+        return await self._settle(session, body.wait)
+
+    async def _wait(self, body: WaitBody) -> Json:
+        return await self._settle(await self._host.get(body.session), body.wait)
+
+    async def _settle(self, session: Session, seconds: float) -> Json:
+        """Until nothing runs, or somebody is needed, or the time is over: whatever comes first."""
+        try:
+            async with asyncio.timeout(min(max(seconds, 0), WAIT_SECONDS)):
+                await session.wait_until(_resting)
+        except TimeoutError:
+            pass  # told by the state: it still runs
+        return _standing(session.state)
+
+    async def _read(self, body: SessionBody) -> Json:
+        state = (await self._host.get(body.session)).state
+        return {**_standing(state), "turns": [_told(turn) for turn in state.turns[-_TURNS:]]}
+
+    async def _cancel(self, body: SessionBody) -> Json:
+        session = await self._host.get(body.session)
+        await session.cancel(by=self._who.by)
+        return _standing(session.state)
+
+    # -- people ------------------------------------------------------------------------------------------------
+
+    async def _approve(self, body: ApproveBody) -> Json:
+        session = await self._host.get(self._host.session_of(body.approval))
+        decision = await session.approvals.answer(body.approval, by=self._who.by, allow=body.allow, reason=body.reason)
+        await self._host.audit("approval", self._who.by, approval=body.approval, allowed=decision.allowed)
+        return {"approval": body.approval, "allowed": decision.allowed}
+
+    async def _answer(self, body: AnswerBody) -> Json:
+        session = await self._host.get(self._host.session_of(body.question))
+        await session.questions.answer(body.question, "accept", {"answer": body.text}, by=self._who.by)
+        return {"question": body.question}
+
+    # -- jobs --------------------------------------------------------------------------------------------------
+
+    @property
+    def _running_jobs(self) -> Jobs:
+        if self._jobs is None:
+            raise Conflict("This host runs no jobs.")
+        return self._jobs
+
+    async def _list_jobs(self, body: Nothing) -> Json:
+        jobs = self._running_jobs
+        return {"jobs": sorted(jobs.entry.jobs), "history": [_job(each) for each in jobs.history()[-20:]]}
+
+    async def _run_job(self, body: RunBody) -> Json:
+        cwd = body.cwd or (str(self._house.workspaces[0]) if self._house.workspaces else ".")
+        return {"id": await self._running_jobs.start_job(body.job, cwd=cwd, input=body.input, by=self._who.by)}
+
+    async def _read_job(self, body: JobBody) -> Json:
+        return _job(self._running_jobs.job(body.id))
+
+    async def _stop_job(self, body: JobBody) -> Json:
+        await self._running_jobs.stop_job(body.id, by=self._who.by)
+        return _job(self._running_jobs.job(body.id))
+
+
+def _job(summary: Any) -> Json:
+    told: Json = msgspec.to_builtins(summary)
+    return {key: value for key, value in told.items() if key not in ("pos", "by")}
+
+
+def _resting(state: SessionState) -> bool:
+    return state.active is None or bool(_needs(state.active))
+
+
+def _needs(turn: TurnState) -> list[Json]:
+    """What waits for somebody."""
+    needs: list[Json] = []
+    for part in turn.parts:
+        if isinstance(part, CallPart) and (waiting := part.approval) is not None:
+            about = {"command": waiting.command, "path": waiting.path, "diff": waiting.diff, "input": waiting.input}
+            shown = {key: value[:_CHARS] for key, value in about.items() if value}
+            needs.append({"approval": waiting.id, "tool": part.tool, "title": waiting.title, **shown})
+        elif isinstance(part, QuestionPart) and not part.done:
+            needs.append({"question": part.id, "text": part.text, "fields": part.fields})
+    return needs
+
+
+def _standing(state: SessionState) -> Json:
+    if state.active is not None:
+        needs = _needs(state.active)
+        return {"session": state.id, "status": "waiting" if needs else "running", "needs": needs}
+    last = state.turns[-1] if state.turns else None
+    standing: Json = {"session": state.id, "status": "idle"}
+    if last is not None:
+        standing |= {"outcome": last.outcome, "answer": _answer_of(last)}
+        if last.error is not None:
+            standing["error"] = last.error.message
+    return standing
+
+
+def _answer_of(turn: TurnState) -> str:
+    texts = [part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == "text"]
+    return "\n\n".join(texts)[-_CHARS:]
+
+
+def _told(turn: TurnState) -> Json:
+    calls = [
+        {"tool": part.tool, "title": part.title, "outcome": part.outcome, "output": part.output[:1000]}
+        for part in turn.parts
+        if isinstance(part, CallPart)
+    ]
+    return {"prompt": turn.message.text[:_CHARS], "answer": _answer_of(turn), "calls": calls, "outcome": turn.outcome}
+
+
+def _schema(body: type[Struct]) -> Json:
+    """A flat JSON Schema: agents' readers of schemas do not all follow references."""
+    (_, definitions) = msgspec.json.schema_components([body], ref_template="{name}")
+    schema = dict(definitions[body.__name__])
+    schema.pop("title", None)
+    return schema

@@ -1,0 +1,83 @@
+"""For whoever looks after the host: health and metrics."""
+
+import os
+import resource
+import time
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico import __version__
+from portico.doors.body import JsonResponse
+from portico.doors.gate import Gate
+from portico.doors.house import House
+from portico.doors.route import Route, Table
+
+
+def ops(house: House, gate: Gate) -> Table:
+    async def health(request: Request) -> Response:
+        """200 while the host can do its work; 503 when the log cannot be written. Says nothing to strangers."""
+        down = house.host.log.down
+        return JsonResponse({"ok": down is None}, 200 if down is None else 503)
+
+    async def metrics(request: Request) -> Response:
+        return Response(render(measure(house, gate)), media_type="text/plain; version=0.0.4")
+
+    return [
+        Route("/healthz", health, "open", summary="Is the host well?"),
+        Route("/metrics", metrics, "read", summary="Prometheus metrics."),
+    ]
+
+
+Metric = tuple[str, str, str, dict[str, float]]
+"""Name, kind, help, and the value by label."""
+
+
+def measure(house: House, gate: Gate) -> list[Metric]:
+    host = house.host
+    statuses: dict[str, float] = {
+        'status="idle"': 0,
+        'status="running"': 0,
+        'status="waiting"': 0,
+        'status="failed"': 0,
+    }
+    for summary in host.list():
+        statuses[f'status="{summary.status}"'] += 1
+    return [
+        ("portico_info", "gauge", "The version that runs.", {f'version="{__version__}"': 1}),
+        ("portico_uptime_seconds", "counter", "Since the start.", {"": time.monotonic() - host.started_at}),
+        ("portico_sessions", "gauge", "Stored sessions by status.", statuses),
+        ("portico_turns_running", "gauge", "Turns that run now.", {"": host.running}),
+        ("portico_log_seq", "counter", "Events written since ever.", {"": host.log.seq}),
+        ("portico_log_down", "gauge", "1 while the log cannot be written.", {"": int(host.log.down is not None)}),
+        ("portico_connections", "gauge", "Open requests and sockets.", {"": gate.connections}),
+        (
+            "portico_http_responses_total",
+            "counter",
+            "Answers by status.",
+            {f'code="{code}"': count for code, count in sorted(gate.requests.items())},
+        ),
+        ("process_resident_memory_bytes", "gauge", "Memory.", {"": resident()}),
+        (
+            "process_cpu_seconds_total",
+            "counter",
+            "CPU time, user and system.",
+            {"": sum(resource.getrusage(resource.RUSAGE_SELF)[:2])},
+        ),
+    ]
+
+
+def render(metrics: list[Metric]) -> str:
+    lines = []
+    for name, kind, words, values in metrics:
+        lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]
+        lines += [f"{name}{{{label}}} {value:g}" if label else f"{name} {value:.6g}" for label, value in values.items()]
+    return "\n".join(lines) + "\n"
+
+
+def resident() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # not Linux: the peak is the best there is
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

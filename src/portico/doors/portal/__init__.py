@@ -1,0 +1,171 @@
+"""The Portal door, `/api`: the REST and long-polling API of the seeds 001, 000 and 002, all three at once.
+
+docs/reference/portal.md describes every route. It translates and decides nothing; it imports host and jobs.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico.doors.body import JsonResponse
+from portico.doors.house import House
+from portico.doors.portal.answer import UNKNOWN, Level, Room, route
+from portico.doors.portal.callbacks import (
+    Element,
+    Open,
+    Translate,
+    coalesce,
+    job_elements,
+    old_task_elements,
+    prompted_session_elements,
+    session_elements,
+    task_elements,
+)
+from portico.doors.portal.live import Live, Trouble
+from portico.doors.portal.sessions import Sessions
+from portico.doors.portal.work import Work
+from portico.doors.route import Route, Table
+from portico.errors import NotFound
+from portico.jobs import Jobs
+
+COUNTDOWN_SECONDS = 60.0
+TEST_COUNTDOWN_SECONDS = 5.0
+"""How long something closed can still be read by a new token: the clients' own figures."""
+
+ClosedAt = Callable[[str], Awaitable[int | None]]
+"""When this session, task or job was closed, in milliseconds since the epoch; None: it is open."""
+
+
+def portal(house: House, jobs: Jobs, *, level: Level = "latest", test_folder: Path = Path("test")) -> Table:
+    live = Live(house.host, TEST_COUNTDOWN_SECONDS if house.test else COUNTDOWN_SECONDS)
+    room = Room(house, jobs, live, level, test_folder.absolute())
+    lives = _Lives(room)
+    return [
+        *_plain(room),
+        *Sessions(room).table(),
+        *Work(room).table(),
+        *lives.table("session", session_elements, session_elements, lives.session_closed, "SessionClosed"),
+        *lives.table("task", task_elements, old_task_elements, lives.task_closed, "TaskClosed"),
+        *lives.table("job", job_elements, job_elements, lives.job_closed, "JobsClosed"),
+        Route("/api/{rest:path}", _unknown, "read", ("GET", "POST"), "Any other path: 404."),
+    ]
+
+
+async def _unknown(request: Request) -> Response:
+    return JsonResponse(UNKNOWN, 404)
+
+
+def _plain(room: Room) -> list[Route]:
+    house = room.house
+
+    hello = JsonResponse({"message": "Hello, world!"})  # what watchdogs call again and again: made once
+
+    async def test(request: Request) -> Response:
+        return hello
+
+    async def config(request: Request) -> Any:
+        return {"repoRoot": str(repo_root(house.workspaces[0] if house.workspaces else Path.cwd()))}
+
+    async def token(request: Request) -> Any:
+        return {"token": str(uuid.uuid4())}
+
+    async def stop(request: Request) -> Any:
+        room.live.stop_waiting()
+        # The answer first: the loop sends it before the stop can close the connection.
+        asyncio.get_running_loop().call_later(0.05, house.stop)
+        return {}
+
+    return [
+        Route("/api/test", test, "read", ("GET", "POST"), "Is anybody there?"),
+        route("config", config, "read", "The root of the repository."),
+        route("token", token, "read", "A new token for live calls; any other string is one, too."),
+        route("stop", stop, "admin", "Stop the host. What runs goes on when it is started again."),
+    ]
+
+
+def repo_root(start: Path) -> Path:
+    """The nearest folder above that has a `.git`; without one the folder itself."""
+    return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
+
+
+def _form(request: Request, translate: Translate) -> Translate:
+    prompts = translate is session_elements and request.query_params.get("prompts") == "1"
+    return prompted_session_elements if prompts else translate
+
+
+class _Lives:
+    """The live calls of sessions, tasks and jobs: with a token all that is new, without one element after the other."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+
+    def table(
+        self, kind: str, translate: Translate, old: Translate, closed_at: ClosedAt, closed_code: str
+    ) -> list[Route]:
+        name = kind.capitalize()
+        codes: dict[Trouble, str] = {
+            "NotFound": f"{name}NotFound",
+            "Closed": closed_code,
+            "Timeout": "HttpRequestTimeout",
+            "Parallel": "ParallelCallNotSupported",
+        }
+
+        async def poll(request: Request, token: str | None) -> Any:
+            ident = request.path_params["id"]
+            await request.body()  # so that the next message can only be that the caller has gone
+            if self._room.house.host.log.head(f"{kind}/{ident}") == 0:
+                return {"error": codes["NotFound"]}
+            form = _form(request, translate) if token is not None else old
+            try:
+                found = await self._room.live.poll(
+                    f"{kind}/{ident}", token, form, lambda: closed_at(ident), request.is_disconnected
+                )
+            except NotFound:  # deleted: its channel is known, and empty
+                return {"error": codes["NotFound"]}
+            if isinstance(found, list):
+                return {"responses": found} if token is not None else found[0]
+            if found == "Closed" and token is None:
+                return {"error": codes["NotFound"]}
+            return {"error": codes[found]}
+
+        async def with_token(request: Request) -> Any:
+            return await poll(request, request.path_params["token"])
+
+        async def without_token(request: Request) -> Any:
+            return await poll(request, None)
+
+        async def history(request: Request) -> Any:
+            """Everything that is stored, also of what the live calls count as gone."""
+            channel, after = f"{kind}/{request.path_params['id']}", 0
+            form, open, elements = _form(request, translate), Open(), list[Element]()
+            while records := await self._room.house.host.log.read(channel, after):
+                after = records[-1].pos
+                elements += [each for record in records for each in form(record.event, open)]
+            return {"responses": coalesce(elements)} if after else {"error": codes["NotFound"]}
+
+        errors = list(codes.values())
+        whole, one = f"What is new in a {kind}.", f"The next element of a {kind}, shared by all callers."
+        routes = [
+            route(f"copilot/{kind}/{{id}}/live", without_token, "read", one, errors=errors),
+            route(f"copilot/{kind}/{{id}}/live/{{token:path}}", with_token, "read", whole, errors=errors),
+        ]
+        stored = f"All that is stored of a {kind}."
+        routes.append(route(f"copilot/{kind}/{{id}}/history", history, "read", stored, errors=[codes["NotFound"]]))
+        if kind == "session":
+            routes.insert(0, route("copilot/session/live/{id}", without_token, "read", one, errors=errors))
+        return routes
+
+    async def session_closed(self, ident: str) -> int | None:
+        summary = (await self._room.house.host.get(ident)).summary
+        return summary.modified if summary.closed else None
+
+    async def task_closed(self, ident: str) -> int | None:
+        return (await self._room.jobs.task(ident)).ended
+
+    async def job_closed(self, ident: str) -> int | None:
+        return self._room.jobs.job(ident).ended

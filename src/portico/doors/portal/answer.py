@@ -1,0 +1,81 @@
+"""The form of this API: arguments in the path, raw text in the body, one JSON document back, status 200 for our errors.
+
+Anything unexpected is a 500 with `{"error": ...}`; a path that nobody knows, or one with a slash at its end, is a 404.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico.doors.body import JsonResponse
+from portico.doors.house import House
+from portico.doors.portal.live import Live
+from portico.doors.route import Endpoint, Route, Scope
+from portico.errors import LogUnavailable, PorticoError, RateLimited, TooLarge
+from portico.jobs import Jobs, NoEntry
+
+Level = Literal["latest", "000"]
+Answer = Callable[[Request], Awaitable[Any]]
+UNKNOWN = {"error": "Unknown API endpoint"}
+
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+
+
+@dataclass(frozen=True)
+class Room:
+    """What every endpoint of this door has at hand."""
+
+    house: House
+    jobs: Jobs
+    live: Live
+    level: Level
+    test_folder: Path
+
+
+def route(path: str, answer: Answer, scope: Scope, summary: str, **doc: Any) -> Route:
+    """An endpoint of this API: the method is never looked at."""
+    return Route(f"/api/{path}", _endpoint(answer), scope, ("GET", "POST"), summary, doc=doc)
+
+
+def _endpoint(answer: Answer) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        if request.scope["path"].endswith("/"):
+            return JsonResponse(UNKNOWN, 404)
+        try:
+            return JsonResponse(await answer(request))
+        except (TooLarge, RateLimited, LogUnavailable):
+            raise  # said in the language of HTTP, like everywhere else in the house
+        except NoEntry as error:
+            return JsonResponse({"error": f"Error: {error.message}"}, 500)
+        except PorticoError as error:
+            return JsonResponse({"error": error.message}, 500)
+
+    return endpoint
+
+
+async def text_of(request: Request) -> str:
+    """The body. What is no UTF-8 in it is replaced: it then names nothing that exists, and gets that error."""
+    return (await request.body()).decode("utf-8", "replace")
+
+
+def folder_trouble(path: str, test: bool) -> str | None:
+    """Why this cannot be a working directory. In tests a Windows path is absolute everywhere."""
+    windows = test and _WINDOWS.match(path) is not None
+    if "\0" in path or not (Path(path).is_absolute() or windows):
+        return "WorkingDirectoryNotAbsolutePath"
+    try:
+        return None if Path(path).is_dir() else "WorkingDirectoryNotExists"
+    except OSError:  # too long, or not ours to look at
+        return "WorkingDirectoryNotExists"
+
+
+def moment(milliseconds: int) -> str:
+    """As JavaScript writes a Date."""
+    at = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"

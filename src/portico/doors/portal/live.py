@@ -1,0 +1,259 @@
+"""Long polling: a reader is a cursor into a channel of the log, named by the token of the caller.
+
+An answer goes out as soon as there is something to say; a reader that was answered a moment ago waits a little longer,
+so that a fast stream becomes few answers. While somebody polls, new records are handed to the reader by reference;
+a reader that falls silent or behind keeps only its cursor and comes back through the log. Cursors are kept in the log
+beside the channel, so a reader goes on after a restart where it was.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from portico.doors.portal.callbacks import Element, Open, Translate, closes, coalesce
+from portico.events import HOST, Channel, HostStopped, Record
+from portico.host.host import Host
+from portico.log.log import Log
+
+WAIT_SECONDS = 5.0
+"""How long a call without data waits: the clients' own figure."""
+WINDOW_SECONDS = 0.005
+"""Between two answers of a stream: far below what an eye sees, and a poll costs more than many deltas."""
+ANSWER_ELEMENTS = 20_000
+"""In one answer: a long session in one go; the next call has the rest."""
+BUFFER_BYTES = 4 * 1024 * 1024
+"""Handed to a reader between two polls; more is read from the log when it comes back."""
+SILENT_SECONDS = 15.0
+"""A reader that has not polled for this long gets nothing handed any more."""
+KEPT_SECONDS = 3600.0
+"""A reader that has not polled for this long leaves memory; its cursor is in the log."""
+_LONG_TOKEN = 80
+
+Trouble = Literal["NotFound", "Closed", "Timeout", "Parallel"]
+Closed = Callable[[], Awaitable[int | None]]
+"""When was it closed (milliseconds since the epoch)? None: it is open."""
+Gone = Callable[[], Awaitable[bool]]
+"""Has the caller hung up?"""
+
+
+class Cursor(Struct):
+    """What is stored of a reader."""
+
+    pos: int = 0
+    open: Open = {}
+
+
+class Reader:
+    def __init__(self, channel: Channel, key: str, translate: Translate, cursor: Cursor) -> None:
+        self.channel = channel
+        self.key = key
+        self.translate = translate
+        self.pos = cursor.pos
+        self.open = cursor.open
+        self.unsent: list[tuple[int, Element]] = []
+        self.buffer: list[Record] | None = None
+        self.buffered = 0
+        self.busy = False
+        self.closed = False
+        self.told = False
+        self.answered = 0.0
+        self.used = 0.0
+        self.waiter: asyncio.Future[None] | None = None
+
+    def take(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if record.pos <= self.pos:
+                continue
+            event = record.event
+            self.unsent += [(record.pos, element) for element in self.translate(event, self.open)]
+            closing = closes(event)
+            self.closed = self.closed if closing is None else closing
+            self.pos = record.pos
+
+    def push(self, record: Record) -> bool:
+        """Takes a new record by reference; False when there is no room for it."""
+        assert self.buffer is not None
+        self.buffer.append(record)
+        self.buffered += len(record.data)
+        self.wake()
+        return self.buffered <= BUFFER_BYTES
+
+    def wake(self) -> None:
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+    @property
+    def sent(self) -> Cursor:
+        """Everything before the first element that was not sent."""
+        return Cursor(self.unsent[0][0] - 1 if self.unsent else self.pos, self.open)
+
+
+class Live:
+    def __init__(self, host: Host, countdown: float) -> None:
+        self._host = host
+        self._log: Log = host.log
+        self._countdown = countdown
+        self._readers: dict[tuple[Channel, str], Reader] = {}
+        self._attached: dict[Channel, list[Reader]] = {}
+        self._closed_again: dict[Channel, int] = {}
+        self._stopping = False
+        self._swept = 0.0
+        host.log.tap(self._apply)
+
+    def expired(self, channel: Channel, closed: int | None) -> bool:
+        """Closed (milliseconds since the epoch) so long ago that it counts as gone."""
+        if closed is None:
+            return False
+        closed = max(closed, self._closed_again.get(channel, 0))
+        return self._host.now() - closed > self._countdown * 1000
+
+    def restart_countdown(self, channel: Channel) -> None:
+        self._closed_again[channel] = self._host.now()
+
+    def stop_waiting(self) -> None:
+        """The host stops: nobody is kept waiting."""
+        self._stopping = True
+        for reader in self._readers.values():
+            reader.wake()
+
+    # -- one call ----------------------------------------------------------------------------------------------
+
+    async def poll(
+        self, channel: Channel, token: str | None, translate: Translate, closed: Closed, gone: Gone
+    ) -> list[Element] | Trouble:
+        """What the reader has not seen yet, as soon as there is something. Without a token all callers share one
+        reader, and an answer has one element as it happened. Nothing is taken for a caller who has gone."""
+        reader = await self._reader(channel, token, translate, closed)
+        if reader is None or reader.told:
+            return "NotFound"
+        if reader.busy:
+            return "Parallel"
+        reader.busy = True
+        try:
+            trouble = await self._wait(reader)
+            if trouble is not None:
+                return trouble
+            if await gone():
+                return "Timeout"
+            return self._answer(reader, whole=token is not None)
+        finally:
+            reader.busy = False
+            reader.used = asyncio.get_running_loop().time()
+
+    async def _reader(self, channel: Channel, token: str | None, translate: Translate, closed: Closed) -> Reader | None:
+        key = "live" if token is None else f"live:{_short(token)}"
+        reader = self._readers.get((channel, key))
+        if reader is None:
+            self._sweep()
+            stored = await self._log.get_note(channel, key)
+            at = await closed()
+            if stored is None and self.expired(channel, at):
+                return None
+            cursor = msgspec.json.decode(stored, type=Cursor) if stored else Cursor()
+            made = Reader(channel, key, translate, cursor)
+            made.closed = at is not None
+            reader = self._readers.setdefault((channel, key), made)
+        return reader
+
+    async def _wait(self, reader: Reader) -> Trouble | None:
+        loop = asyncio.get_running_loop()
+        reader.used = loop.time()
+        deadline = reader.used + WAIT_SECONDS
+        while True:
+            await self._pull(reader)
+            now = loop.time()
+            if reader.unsent:
+                rest = reader.answered + WINDOW_SECONDS - now
+                if rest > 0 and not _urgent(reader):
+                    await asyncio.sleep(rest)
+                    await self._pull(reader)
+                return None
+            if reader.closed:
+                reader.told = True
+                self._detach(reader)
+                self._log.note(reader.channel, reader.key, None)
+                return "Closed"
+            if now >= deadline or self._stopping:
+                return "Timeout"
+            await self._until_pushed(reader, deadline - now)
+
+    async def _until_pushed(self, reader: Reader, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        if reader.buffer:
+            return
+        reader.waiter = loop.create_future()
+        timer = loop.call_later(seconds, reader.wake)
+        try:
+            await reader.waiter
+        finally:
+            timer.cancel()
+            reader.waiter = None
+
+    async def _pull(self, reader: Reader) -> None:
+        """What is new for the reader; one that was not attached reads up to the head and joins in the same breath."""
+        while reader.buffer is None and len(reader.unsent) < ANSWER_ELEMENTS:
+            head = self._log.head(reader.channel)
+            if reader.pos >= head:
+                reader.buffer, reader.buffered = [], 0
+                self._attached.setdefault(reader.channel, []).append(reader)
+                return
+            records = await self._log.read(reader.channel, reader.pos)
+            reader.take(records)
+            if not records:
+                reader.pos = head  # what was behind has been compacted away
+        if reader.buffer:
+            records, reader.buffer, reader.buffered = reader.buffer, [], 0
+            reader.take(records)
+
+    def _answer(self, reader: Reader, *, whole: bool) -> list[Element]:
+        count = len(reader.unsent) if whole else 1
+        taken, reader.unsent = reader.unsent[:count], reader.unsent[count:]
+        reader.answered = asyncio.get_running_loop().time()
+        self._log.note(reader.channel, reader.key, msgspec.json.encode(reader.sent))
+        return coalesce([element for _, element in taken])
+
+    # -- what is new -------------------------------------------------------------------------------------------
+
+    def _apply(self, records: Iterable[Record]) -> None:
+        now = asyncio.get_running_loop().time()
+        for record in records:
+            for reader in self._attached.get(record.channel, ()):
+                silent = not reader.busy and now - reader.used > SILENT_SECONDS
+                if silent or not reader.push(record):
+                    self._detach(reader)
+            if record.channel == HOST and isinstance(record.event, HostStopped):
+                self.stop_waiting()
+
+    def _detach(self, reader: Reader) -> None:
+        """A new list each time: whoever goes through the old one is not disturbed."""
+        reader.buffer = None
+        others = [each for each in self._attached.get(reader.channel, ()) if each is not reader]
+        if others:
+            self._attached[reader.channel] = others
+        else:
+            self._attached.pop(reader.channel, None)
+
+    def _sweep(self) -> None:
+        """Now and then, when a new reader comes: the ones that nobody uses any more leave memory."""
+        now = asyncio.get_running_loop().time()
+        if now - self._swept < SILENT_SECONDS:
+            return
+        self._swept = now
+        for key, reader in list(self._readers.items()):
+            if not reader.busy and now - reader.used > KEPT_SECONDS:
+                self._detach(reader)
+                del self._readers[key]
+
+
+def _urgent(reader: Reader) -> bool:
+    """The end of a turn, and everything that is no stream: nothing will follow soon that could join it."""
+    return not reader.channel.startswith("session/") or reader.unsent[-1][1].get("callback") == "onIdle"
+
+
+def _short(token: str) -> str:
+    """Any string is a token; a long one is kept by its hash."""
+    return token if len(token) <= _LONG_TOKEN else hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

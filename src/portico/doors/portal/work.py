@@ -1,0 +1,193 @@
+"""Tasks and jobs: list, start, stop, status; and putting an entry in its place, in tests."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+
+from portico import limits
+from portico.doors.portal.answer import Room, folder_trouble, moment, route, text_of
+from portico.doors.route import Route, caller
+from portico.errors import NotFound, PorticoError
+from portico.jobs import EntryError, JobSummary, job_listing
+from portico.jobs.legacy import import_legacy, looks_legacy
+from portico.jobs.load import EntrySyntaxError, load_entry, parse
+from portico.jobs.stage import detailed
+
+CLOSED = {"result": "Closed"}
+
+
+class Work:
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._jobs = room.jobs
+
+    def table(self) -> list[Route]:
+        jobs = "copilot/job"
+        routes = [
+            route("copilot/task", self.tasks, "read", "All tasks."),
+            route(
+                "copilot/task/start/{task:path}/session/{session}",
+                self.start_task,
+                "jobs",
+                "Run a task inside a session; the body is the user's input.",
+                errors=["SessionNotFound"],
+            ),
+            route(
+                "copilot/task/{task}/stop",
+                self.stop_task,
+                "jobs",
+                "Stop a task.",
+                errors=["TaskNotFound", "TaskCannotClose"],
+            ),
+            route(jobs, self.list, "read", "The grid, the jobs and their charts.", query={"level": "`000`: a list"}),
+            route(f"{jobs}/running", self.running, "read", "Jobs that run or ended within the last hour."),
+            route(
+                f"{jobs}/start/{{job:path}}",
+                self.start,
+                "jobs",
+                "Start a job; the body is the working directory, then the user's input from the second line on.",
+                errors=["JobNotFound", "WorkingDirectoryNotAbsolutePath", "WorkingDirectoryNotExists"],
+            ),
+            route(f"{jobs}/{{job}}/status", self.status, "read", "What has become of a job.", errors=["JobNotFound"]),
+            route(f"{jobs}/{{job}}/stop", self.stop, "jobs", "Cancel a job.", errors=["JobNotFound"]),
+        ]
+        if self._room.house.test:
+            routes.append(
+                route(
+                    "copilot/test/installJobsEntry",
+                    self.install,
+                    "admin",
+                    "Only with --test: use the entry in this file; the body is its path.",
+                    errors=["InvalidatePath", "InvalidateEntry", "Rejected"],
+                )
+            )
+        return routes
+
+    # -- tasks -------------------------------------------------------------------------------------------------
+
+    async def tasks(self, request: Request) -> Any:
+        tasks = self._jobs.entry.tasks
+        return {"tasks": [{"name": name, "requireUserInput": task.require_user_input} for name, task in tasks.items()]}
+
+    async def start_task(self, request: Request) -> Any:
+        name, session = request.path_params["task"], request.path_params["session"]
+        body = await text_of(request)
+        try:
+            task = await self._jobs.start_task(name, session=session, input=body, by=caller(request).by)
+        except NotFound as error:
+            if error.what == "session":
+                return {"error": "SessionNotFound"}
+            return {"taskError": detailed("Error", error.message)}
+        return {"taskId": task}
+
+    async def stop_task(self, request: Request) -> Any:
+        ident = request.path_params["task"]
+        try:
+            task = await self._jobs.task(ident)
+        except NotFound:
+            return {"error": "TaskNotFound"}
+        if self._room.live.expired(f"task/{ident}", task.ended):
+            return {"error": "TaskNotFound"}
+        if task.borrowing:
+            return {"error": "TaskCannotClose"}
+        await self._jobs.stop_task(ident)
+        return CLOSED
+
+    # -- jobs --------------------------------------------------------------------------------------------------
+
+    async def list(self, request: Request) -> Any:
+        entry = self._jobs.entry
+        if request.query_params.get("level", self._room.level) == "000":
+            return {"jobs": [{"name": name, **msgspec.to_builtins(job)} for name, job in entry.jobs.items()]}
+        return job_listing(entry)
+
+    async def running(self, request: Request) -> Any:
+        return {"jobs": [_shown(summary) for summary in self._jobs.running()]}
+
+    async def start(self, request: Request) -> Any:
+        name = request.path_params["job"]
+        first, _, rest = (await text_of(request)).partition("\n")
+        if name not in self._jobs.entry.jobs:
+            return {"error": "JobNotFound"}
+        folder = first.strip()
+        trouble = folder_trouble(folder, self._room.house.test)
+        if trouble is not None:
+            return {"error": trouble}
+        try:
+            job = await self._jobs.start_job(name, cwd=folder, input=rest, by=caller(request).by)
+        except EntryError as error:
+            return {"error": error.message}  # it names the missing model and what there is
+        except PorticoError as error:
+            return {"jobError": detailed(type(error).__name__, error.message)}
+        return {"jobId": job}
+
+    async def status(self, request: Request) -> Any:
+        summary = self._find(request)
+        if summary is None:
+            return {"error": "JobNotFound"}
+        tasks = []
+        for work in summary.works:
+            task = {"workIdInJob": work.work, "status": work.status.capitalize()}
+            if work.status == "running":
+                task["taskId"] = work.task
+            tasks.append(task)
+        return {**_shown(summary), "tasks": tasks}
+
+    async def stop(self, request: Request) -> Any:
+        summary = self._find(request)
+        if summary is None:
+            return {"error": "JobNotFound"}
+        await self._jobs.stop_job(summary.id, by=caller(request).by)
+        return CLOSED
+
+    def _find(self, request: Request) -> JobSummary | None:
+        try:
+            summary = self._jobs.job(request.path_params["job"])
+        except NotFound:
+            return None
+        return summary if self._jobs.listed(summary) else None
+
+    # -- tests -------------------------------------------------------------------------------------------------
+
+    async def install(self, request: Request) -> Any:
+        data = _read(Path((await text_of(request)).strip()), self._room.test_folder)
+        if data is None:
+            return {"result": "InvalidatePath"}
+        try:
+            document = parse(data)
+        except EntrySyntaxError as error:
+            return {"result": "InvalidatePath", "error": error.message}
+        try:
+            entry = (
+                import_legacy(document, "testEntry").entry
+                if looks_legacy(document)
+                else load_entry(document, "testEntry")
+            )
+        except EntryError as error:
+            return {"result": "InvalidateEntry", "error": error.message}
+        try:
+            await self._jobs.install(entry)
+        except PorticoError as error:
+            return {"result": "Rejected", "error": error.message}
+        return {"result": "OK"}
+
+
+def _shown(summary: JobSummary) -> dict[str, Any]:
+    status = "Running" if summary.status == "waiting" else summary.status.capitalize()
+    return {
+        "jobId": summary.id,
+        "jobName": summary.name,
+        "startTime": moment(summary.started),
+        "status": status,
+    }
+
+
+def _read(path: Path, folder: Path) -> bytes | None:
+    """The file, if it lies inside the test folder."""
+    try:
+        inside = path.is_absolute() and path.resolve(strict=True).is_relative_to(folder.resolve())
+        return path.read_bytes() if inside and path.stat().st_size <= limits.BODY_BYTES else None
+    except (OSError, ValueError):  # no such file, or a path that cannot be one
+        return None

@@ -1,0 +1,47 @@
+"""How often: a token bucket per caller, and a brake on wrong tokens per address."""
+
+from collections import deque
+
+from portico import limits
+
+
+class Bucket:
+    """`rate` a second on average, `burst` at once."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._left = burst
+        self._at = 0.0
+
+    def take(self, now: float) -> float:
+        """0 when there is one left (it is taken), else the seconds until there will be."""
+        self._left = min(self._burst, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left >= 1:
+            self._left -= 1
+            return 0.0
+        return (1 - self._left) / self._rate
+
+
+class WrongTokens:
+    """Counts wrong tokens per address in the last minute. Only wrong ones are slowed, so nobody is locked out."""
+
+    _WINDOW = 60.0
+    _WAIT = 1.0
+    _ADDRESSES = 10_000
+
+    def __init__(self) -> None:
+        self._times: dict[str, deque[float]] = {}
+
+    def count(self, address: str, now: float) -> tuple[float, bool]:
+        """Notes one more; returns how long its answer must wait and whether it is worth a line in the audit record:
+        a guesser fills no disk."""
+        if len(self._times) > self._ADDRESSES:
+            self._times.clear()
+        times = self._times.setdefault(address, deque(maxlen=limits.WRONG_TOKENS + 1))
+        while times and times[0] < now - self._WINDOW:
+            times.popleft()
+        news = len(times) <= limits.WRONG_TOKENS
+        times.append(now)
+        return (self._WAIT if len(times) > limits.WRONG_TOKENS else 0.0), news

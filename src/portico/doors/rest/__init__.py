@@ -1,0 +1,18 @@
+"""The REST door, `/v1`: the host's own words over HTTP and server-sent events.
+
+The Python client, the command line and the pages use it. It translates and decides nothing.
+"""
+
+from portico.doors.house import House
+from portico.doors.rest import events, people, queue, search, sessions
+from portico.doors.route import Table
+
+
+def rest(house: House) -> Table:
+    return [
+        *sessions.table(house),
+        *queue.table(house),
+        *people.table(house),
+        *events.table(house),
+        *search.table(house),
+    ]

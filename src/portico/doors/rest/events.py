@@ -1,0 +1,121 @@
+"""The log, read from a cursor: as server-sent events or as one JSON answer; and blobs."""
+
+import re
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from portico import limits
+from portico.doors.body import JsonResponse
+from portico.doors.house import House
+from portico.doors.rest.query import number
+from portico.doors.rest.wire import wire
+from portico.doors.route import Route, Table
+from portico.doors.stream import send_events
+from portico.errors import BadRequest, NotFound
+from portico.events import HOST, Audited, Channel, Record
+
+_CHANNEL = re.compile(r"host|(session|task|job|terminal)/[\w.-]+")
+
+
+def _by_pos(record: Record) -> bytes:
+    return b"id: %d\ndata: %s\n\n" % (record.pos, wire(record))
+
+
+def _by_seq(record: Record) -> bytes:
+    return b"id: %d\ndata: %s\n\n" % (record.seq, wire(record))
+
+
+def table(house: House) -> Table:
+    host = house.host
+
+    async def frames(channels: tuple[Channel, ...], after: int) -> AsyncIterator[bytes]:
+        name, make = ("rest.pos", _by_pos) if len(channels) == 1 else ("rest.seq", _by_seq)
+        async for records in host.log.follow(*channels, after=after):
+            yield b"".join([record.form(name, make) for record in records])
+
+    def stream(channels_of: Callable[[Request], tuple[Channel, ...]]) -> ASGIApp:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            request = Request(scope, receive)
+            channels = channels_of(request)
+            after = cursor(request)
+            if "text/event-stream" in request.headers.get("accept", ""):
+                await send_events(receive, send, frames(channels, after))
+            else:
+                await (await page(channels, after, request))(scope, receive, send)
+
+        return app
+
+    async def page(channels: tuple[Channel, ...], after: int, request: Request) -> Response:
+        limit = number(request, "limit", 1000, 1, limits.READ_EVENTS)
+        if len(channels) == 1:
+            records = await host.log.read(channels[0], after, limit)
+        else:
+            records = await host.log.read_all(*channels, after=after, limit=limit)
+        return Response(
+            b'{"events":[%s],"head":%d}'
+            % (
+                b",".join(wire(record) for record in records),
+                host.log.head(channels[0]) if len(channels) == 1 else host.log.seq,
+            ),
+            media_type="application/json",
+        )
+
+    def of_session(request: Request) -> tuple[Channel, ...]:
+        ident: str = request.path_params["id"]
+        if not host.has(ident):
+            raise NotFound("session", ident)
+        return (f"session/{ident}",)
+
+    def of_query(request: Request) -> tuple[Channel, ...]:
+        channels = tuple(request.query_params.getlist("channel"))
+        for channel in channels:
+            if not _CHANNEL.fullmatch(channel):
+                raise BadRequest(f"{channel!r} is not a channel; for example 'session/session-1'.", field="channel")
+        if len(channels) > limits.SUBSCRIPTIONS:
+            raise BadRequest(f"At most {limits.SUBSCRIPTIONS} channels.", field="channel")
+        return channels
+
+    async def blob(request: Request) -> Response:
+        data = await host.log.blob(request.path_params["digest"])
+        return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": "attachment"})
+
+    async def audit(request: Request) -> Response:
+        found = []
+        after = number(request, "after", 0)
+        while True:
+            records = await host.log.read(HOST, after, limits.READ_EVENTS)
+            if not records:
+                break
+            after = records[-1].pos
+            found += [
+                {"time": r.time, "pos": r.pos, **msgspec.to_builtins(r.event)}
+                for r in records
+                if isinstance(r.event, Audited)
+            ]
+        return JsonResponse({"audit": found})
+
+    return [
+        Route(
+            "/v1/sessions/{id}/events",
+            None,
+            "read",
+            summary="A session's events from a cursor.",
+            app=stream(of_session),
+            stream=True,
+        ),
+        Route("/v1/events", None, "read", summary="Events of some or all channels.", app=stream(of_query), stream=True),
+        Route("/v1/blobs/{digest}", blob, "read", summary="A large output by its hash."),
+        Route("/v1/audit", audit, "admin", summary="The audit record."),
+    ]
+
+
+def cursor(request: Request) -> int:
+    """`Last-Event-ID` (a browser that comes back) or `?after=`."""
+    text = request.headers.get("last-event-id") or request.query_params.get("after", "0")
+    if not text.isdecimal() or len(text) > 18:
+        raise BadRequest(f"A cursor is a number, not {text!r}.", field="after")
+    return int(text)

@@ -1,0 +1,193 @@
+"""Sessions and turns."""
+
+from msgspec import UNSET, Struct, UnsetType
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico import __version__
+from portico.doors.body import EmptyBody, JsonResponse, read_as
+from portico.doors.house import House
+from portico.doors.rest.export import FORMATS, export
+from portico.doors.rest.query import flag, number
+from portico.doors.route import Route, Table, caller
+from portico.errors import BadRequest
+from portico.events import Json, Message
+from portico.host.session import Session
+
+
+class StartBody(Struct, forbid_unknown_fields=True):
+    agent: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    title: str = ""
+    config: Json = {}
+
+
+class ChangeBody(Struct, forbid_unknown_fields=True):
+    title: str | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    archived: bool | UnsetType = UNSET
+    read: bool | UnsetType = UNSET
+    config: Json | UnsetType = UNSET
+
+
+class MessageBody(Struct, forbid_unknown_fields=True):
+    text: str
+    attachments: list[Json] = []
+    model: str | None = None
+    busy: str = "queue"
+    """What to do while a turn runs: `queue`, `steer` or `refuse`."""
+
+
+class TurnBody(Struct, forbid_unknown_fields=True):
+    turn: str | None = None
+
+
+def table(house: House) -> Table:
+    host = house.host
+
+    async def get(request: Request) -> Session:
+        return await host.get(request.path_params["id"])
+
+    async def about(request: Request) -> Response:
+        return JsonResponse(
+            {
+                "name": "portico",
+                "version": __version__,
+                "sessions": len(host.list()),
+                "running": host.running,
+                "log": {"seq": host.log.seq, "down": host.log.down.message if host.log.down else None},
+                "workspaces": [str(path) for path in house.workspaces],
+                "you": caller(request).name,
+            }
+        )
+
+    async def agents(request: Request) -> Response:
+        return JsonResponse({"agents": await host.describe()})
+
+    async def listing(request: Request) -> Response:
+        archived = flag(request, "archived")
+        children = flag(request, "children")
+        found = host.list(
+            archived=archived,
+            parent=request.query_params.get("parent"),
+            children=True if children is None else children,
+        )
+        limit = number(request, "limit", 1000, 1)
+        return JsonResponse({"sessions": found[:limit], "total": len(found)})
+
+    async def start(request: Request) -> Response:
+        body = await read_as(request, StartBody)
+        cwd = body.cwd if body.cwd is not None else str(house.workspaces[0]) if house.workspaces else None
+        session = await host.start(
+            by=caller(request).by,
+            agent=body.agent,
+            model=body.model,
+            cwd=cwd,
+            title=body.title,
+            config=body.config,
+        )
+        return JsonResponse(session.summary, 201)
+
+    async def show(request: Request) -> Response:
+        return JsonResponse((await get(request)).state)
+
+    async def change(request: Request) -> Response:
+        session, by = await get(request), caller(request).by
+        body = await read_as(request, ChangeBody)
+        if not isinstance(body.title, UnsetType):
+            await session.rename(body.title, by=by)
+        if not isinstance(body.model, UnsetType):
+            await session.set_model(body.model, by=by)
+        if not isinstance(body.archived, UnsetType):
+            await session.archive(body.archived, by=by)
+        if not isinstance(body.read, UnsetType):
+            await session.mark_read(body.read, by=by)
+        if not isinstance(body.config, UnsetType):
+            await session.configure(body.config, by=by)
+        return JsonResponse(session.summary)
+
+    async def delete(request: Request) -> Response:
+        await host.delete(request.path_params["id"], by=caller(request).by)
+        return Response(status_code=204)
+
+    async def close(request: Request) -> Response:
+        session = await get(request)
+        await read_as(request, EmptyBody)
+        await session.close(by=caller(request).by)
+        return JsonResponse(session.summary)
+
+    async def reopen(request: Request) -> Response:
+        session = await get(request)
+        await read_as(request, EmptyBody)
+        await session.reopen(by=caller(request).by)
+        return JsonResponse(session.summary)
+
+    async def fork(request: Request) -> Response:
+        body = await read_as(request, TurnBody)
+        session = await host.fork(request.path_params["id"], by=caller(request).by, turn=body.turn)
+        return JsonResponse(session.summary, 201)
+
+    async def send(request: Request) -> Response:
+        session = await get(request)
+        return await send_message(session, await read_as(request, MessageBody), caller(request).by)
+
+    async def cancel(request: Request) -> Response:
+        session = await get(request)
+        body = await read_as(request, TurnBody)
+        await session.cancel(by=caller(request).by, turn=body.turn)
+        return JsonResponse(session.summary)
+
+    async def resume(request: Request) -> Response:
+        session = await get(request)
+        body = await read_as(request, TurnBody)
+        return JsonResponse({"turn": await session.resume(by=caller(request).by, turn=body.turn)}, 202)
+
+    async def truncate(request: Request) -> Response:
+        session = await get(request)
+        body = await read_as(request, TurnBody)
+        await session.truncate(body.turn, by=caller(request).by)
+        return JsonResponse(session.summary)
+
+    async def exported(request: Request) -> Response:
+        wanted = request.query_params.get("format", "markdown")
+        if wanted not in FORMATS:
+            raise BadRequest(f"There is no format {wanted!r}; choose one of {', '.join(FORMATS)}.", field="format")
+        session = await get(request)
+        media, suffix = FORMATS[wanted]
+        text = await export(host, session, wanted)
+        name = f"{session.id}.{suffix}"
+        return Response(text, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+    one = "/v1/sessions/{id}"
+    return [
+        Route("/v1", about, "read", summary="The host: version, counts, health of the log."),
+        Route("/v1/agents", agents, "read", summary="Agents and models, with what is missing."),
+        Route("/v1/sessions", listing, "read", summary="All sessions, newest first."),
+        Route("/v1/sessions", start, "drive", ("POST",), "Start a session."),
+        Route(one, show, "read", summary="A session with all its turns."),
+        Route(one, change, "drive", ("PATCH",), "Rename, change the model, archive, mark as read, configure."),
+        Route(one, delete, "drive", ("DELETE",), "Delete a session, its history and its children."),
+        Route(f"{one}/messages", send, "drive", ("POST",), "Send a message.", limited=True),
+        Route(f"{one}/cancel", cancel, "drive", ("POST",), "Stop the running turn."),
+        Route(f"{one}/resume", resume, "drive", ("POST",), "Go on with the last turn."),
+        Route(f"{one}/fork", fork, "drive", ("POST",), "A new session from this one's turns."),
+        Route(f"{one}/truncate", truncate, "drive", ("POST",), "Forget the turns after one."),
+        Route(f"{one}/close", close, "drive", ("POST",), "Release the agent; the history stays."),
+        Route(f"{one}/reopen", reopen, "drive", ("POST",), "Take a closed session up again."),
+        Route(f"{one}/export", exported, "read", summary="The session as Markdown, HTML or JSON Lines."),
+    ]
+
+
+async def send_message(session: Session, body: MessageBody, by: str) -> Response:
+    message = Message(body.text, body.attachments, body.model)
+    if body.busy not in ("queue", "steer", "refuse"):
+        raise BadRequest("'busy' is 'queue', 'steer' or 'refuse'.", field="busy")
+    if body.busy == "steer" and session.state.active is not None:
+        taken = await session.queue.steer(message, by=by)
+        return JsonResponse({"steered": taken, "queued": not taken}, 202)
+    ident = await session.send(message, by=by, queue=body.busy == "queue")
+    position = next((i for i, pending in enumerate(session.state.queue, 1) if pending.id == ident), None)
+    if position is None:
+        return JsonResponse({"turn": ident}, 202)
+    return JsonResponse({"queued": True, "pending": ident, "position": position}, 202)

@@ -1,0 +1,74 @@
+"""How a door says what it offers: a table of routes, each with the scope a caller needs.
+
+Doors hand these tables to the gate and cannot reach the server in any other way, so a route without a scope cannot
+exist. `open` is for what a stranger may see: the login page, the pages' own files, the health check.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+from starlette.websockets import WebSocket
+
+Scope = Literal["open", "read", "drive", "approve", "files", "terminal", "jobs", "admin"]
+SCOPES: tuple[Scope, ...] = ("read", "drive", "approve", "files", "terminal", "jobs", "admin")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who talks to us, as the gate found out; what callers say about themselves is ignored."""
+
+    id: str
+    name: str
+    scopes: frozenset[str]
+
+    @property
+    def by(self) -> str:
+        return f"token:{self.name}"
+
+    def may(self, scope: Scope) -> bool:
+        return scope == "open" or scope in self.scopes
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Route:
+    """One HTTP route. `path` is in Starlette's syntax. `endpoint` makes a response, or `app` is plain ASGI."""
+
+    path: str
+    endpoint: Endpoint | None
+    scope: Scope
+    methods: tuple[str, ...] = ("GET",)
+    summary: str = ""
+    app: ASGIApp | None = None
+    stream: bool = False
+    """A long answer (an event stream): revoking the token ends it."""
+    limited: bool = False
+    """Counts against the caller's rate."""
+    max_body: int | None = None
+    doc: dict[str, Any] = field(default_factory=dict)
+    """OpenAPI details: parameters, bodies, answers."""
+
+
+@dataclass(frozen=True)
+class Socket:
+    """One WebSocket route. Revoking the token closes it."""
+
+    path: str
+    endpoint: Callable[[WebSocket], Awaitable[None]]
+    scope: Scope
+    summary: str = ""
+
+
+Table = list[Route | Socket]
+
+
+def caller(connection: Request | WebSocket) -> Caller:
+    found = connection.scope["portico.caller"]
+    assert isinstance(found, Caller)
+    return found

@@ -1,0 +1,359 @@
+"""The process: home, log, host, gate and doors put together, started and stopped in a written order.
+
+Start: lock the home, open the log, open the host (which closes what a crash left open), build the doors, listen,
+announce. Stop: refuse new work, end the running turns, retract the announcement, end the open streams, stop listening,
+close the log, unlock. `tests/doors/test_server.py` holds both orders true.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+
+from portico import __version__, limits
+from portico.agents.agent import AgentContext
+from portico.agents.registry import discover
+from portico.agents.scripted import seed
+from portico.doors.ahp.door import ahp
+from portico.doors.anywhere import anywhere
+from portico.doors.gate import Gate
+from portico.doors.house import House
+from portico.doors.identity import Tokens
+from portico.doors.jobs import job_routes
+from portico.doors.mcp import mcp
+from portico.doors.openapi import openapi
+from portico.doors.ops import ops
+from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
+from portico.doors.portal import portal
+from portico.doors.portal.answer import Level
+from portico.doors.protocol import BoundedHttp
+from portico.doors.rest import rest
+from portico.doors.route import Table
+from portico.doors.web import web
+from portico.errors import BadRequest
+from portico.events import HOST
+from portico.home import Endpoint, Home
+from portico.host.host import Host
+from portico.jobs import Jobs
+from portico.jobs.source import EntrySource, find_entry
+from portico.log.sqlite import SqliteLog
+from portico.settings import Loaded, load
+
+logger = logging.getLogger("portico.server")
+
+_WATCH_SECONDS = 1.0
+"""How often the settings file and the tokens are looked at: soon enough for a person, too seldom to cost."""
+
+_TOKENS = "tokens"
+"""The note that remembers which tokens the audit record knows."""
+
+Door = Callable[[House], Table]
+
+
+@dataclass
+class Options:
+    """What `portico serve` was told."""
+
+    home: Home
+    flags: dict[str, Any] = field(default_factory=dict)
+    agents: Sequence[str] = ()
+    script: Path | None = None
+    script_delay: float = 0.0
+    allow_remote: bool = False
+    with_token: bool = True
+    test: bool = False
+    entry: Path | None = None
+    test_folder: Path = Path("test")
+    api_level: str = "latest"
+
+
+class Server:
+    """`async with Server(options) as server:` runs a whole host; `await server.stopped()` waits for its end."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.home = options.home
+        self._stamp = _stamp(self.home.settings_path)  # before the first look, so that no edit falls in between
+        self.loaded: Loaded = load(self.home.settings_path, flags=options.flags)
+        self._stop = asyncio.Event()
+        self._stack = contextlib.AsyncExitStack()
+        self._sockets: list[socket.socket] = []
+        self._watcher: asyncio.Task[None] | None = None
+        self._known: dict[str, str] = {}
+        self.port = 0
+
+    # -- start -------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> "Server":
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def _start(self) -> None:
+        settings, options, stack = self.loaded.settings, self.options, self._stack
+        check_address(settings.server.host, options)
+        check_origins(settings.security.allow_origins)
+        self.home.make()
+        self.home.lock()
+        stack.callback(self.home.unlock)
+        self._sockets = listen(settings.server.host, settings.server.port)
+        for each in self._sockets:
+            stack.callback(each.close)
+        self.port = self._sockets[0].getsockname()[1]
+        log = await SqliteLog.open(self.home.log_path, durability=settings.log.durability)
+        stack.push_async_callback(log.close)
+        context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
+        self.host = await Host.open(log, discover(context, options.agents))
+        stack.push_async_callback(self.host.close)
+        await seed(self.host)
+        source = None if options.test else EntrySource(find_entry(options.entry, Path.cwd()))
+        self.jobs = await Jobs.open(self.host, source)
+        stack.push_async_callback(self.jobs.close)
+        self.tokens = Tokens(self.home, options.with_token)
+        seen = await log.get_note(HOST, _TOKENS)
+        self._known = msgspec.json.decode(seen, type=dict[str, str]) if seen else {}
+        await self._audit_tokens()
+        self.gate = Gate(
+            self.tokens,
+            hosts=self._hosts(),
+            origins=frozenset(settings.security.allow_origins),
+            cookie=f"portico-{self.port}",
+            audit=self._audit,
+        )
+        self.house = House(
+            self.host, self.home, self.loaded, self._stop.set, self._workspaces(), options.test, self.gate
+        )
+        self._apply_settings()
+        self._build()
+        await self.jobs.recover()
+        await self._listen()
+        stack.callback(self.home.retract)
+        self.home.announce(
+            Endpoint(self.url, os.getpid(), str(self.home.token_path) if options.with_token else None, __version__)
+        )
+        self._watcher = asyncio.get_running_loop().create_task(self._watch(), name="watch settings")
+        stack.push_async_callback(_cancel, self._watcher)
+
+    def _build(self) -> None:
+        level: Level = "000" if self.options.api_level == "000" else "latest"
+        self.gate.add(portal(self.house, self.jobs, level=level, test_folder=self.options.test_folder))
+        self.gate.add(anywhere(self.house))
+        self.gate.add(ahp(self.house))
+        self.gate.add(mcp(self.house, self.jobs))
+        self.gate.add(rest(self.house))
+        self.gate.add(job_routes(self.house, self.jobs))
+        self.gate.add(openapi(self.gate))
+        self.gate.add(ops(self.house, self.gate))
+        self.gate.add(web(self.house, self.gate))
+
+    async def _listen(self) -> None:
+        config = uvicorn.Config(
+            self.gate,
+            http=BoundedHttp,
+            ws="websockets-sansio",
+            lifespan="off",
+            log_config=None,
+            log_level="warning",  # below it, uvicorn writes down addresses with the tokens in them
+            access_log=False,
+            proxy_headers=False,  # or any local program could choose its address in the audit record
+            server_header=False,
+            ws_max_size=limits.FRAME_BYTES,
+            ws_per_message_deflate=False,
+            timeout_graceful_shutdown=2,
+            backlog=2048,
+        )
+        self._uvicorn = _Uvicorn(config)
+        serving = asyncio.get_running_loop().create_task(self._uvicorn.serve(self._sockets), name="serve")
+        self._stack.push_async_callback(self._unlisten, serving)
+        while not self._uvicorn.started:
+            if serving.done():
+                serving.result()
+            await asyncio.sleep(0.001)
+
+    async def _unlisten(self, serving: "asyncio.Task[None]") -> None:
+        self._uvicorn.should_exit = True
+        self.gate.close_all()
+        await serving
+
+    # -- stop --------------------------------------------------------------------------------------------------
+
+    async def stopped(self) -> None:
+        await self._stop.wait()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def __aexit__(self, *_: object) -> None:
+        """The stack unwinds in the reverse order of the start, but the host goes first: clients that still listen
+        see how their turns end."""
+        await self.jobs.close()
+        await self.host.close()
+        await self._stack.aclose()
+
+    # -- while it runs -----------------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        host = self.loaded.settings.server.host
+        shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+        return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
+
+    @property
+    def login_url(self) -> str:
+        return f"{self.url}/login?tkn={self.home.token()}" if self.options.with_token else self.url
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            self.gate.close_revoked()
+            await self._audit_tokens()
+            now = _stamp(self.home.settings_path)
+            if now != self._stamp:
+                self._stamp = now
+                await self._reload()
+
+    async def _audit_tokens(self) -> None:
+        """`portico token` edits a file, also while no host runs: what is new since the last look is written down."""
+        known = self.tokens.known()
+        if known == self._known or self.host.log.down is not None:
+            return
+        before, self._known = self._known, known
+        self.host.log.note(HOST, _TOKENS, msgspec.json.encode(known))
+        for ident in known.keys() - before.keys():
+            await self.host.audit("token.added", "file", token=known[ident])
+        for ident in before.keys() - known.keys():
+            await self.host.audit("token.revoked", "file", token=before[ident])
+
+    async def _reload(self) -> None:
+        try:
+            loaded = load(self.home.settings_path, flags=self.options.flags)
+            check_origins(loaded.settings.security.allow_origins)
+        except BadRequest as error:
+            logger.error("the settings are not taken over: %s", error.message)
+            return
+        changed = [key for key, source in loaded.sources.items() if source != self.loaded.sources.get(key)]
+        self.loaded = self.house.loaded = loaded
+        self._apply_settings()
+        logger.info("settings changed: %s", ", ".join(changed) or "nothing")
+        await self._audit("settings.changed", "host", keys=changed)
+
+    def _apply_settings(self) -> None:
+        settings = self.loaded.settings
+        logging.getLogger("portico").setLevel(settings.log.level.upper())
+        self.host.approval_timeout = settings.agent.approval_timeout
+        self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
+        self.host.retention_hours = settings.log.retention_hours
+        self.gate.hosts = self._hosts()
+        self.gate.origins = frozenset(settings.security.allow_origins)
+        self.house.workspaces[:] = self._workspaces()
+
+    def _hosts(self) -> frozenset[str]:
+        settings = self.loaded.settings
+        names = {name.lower() for name in settings.security.allow_hosts}
+        bound = settings.server.host.lower()
+        if is_loopback(bound):
+            return LOOPBACK_NAMES | names
+        return LOOPBACK_NAMES | names | {bound}
+
+    def _workspaces(self) -> list[Path]:
+        return [Path(each).expanduser().absolute() for each in self.loaded.settings.workspaces] or [Path.cwd()]
+
+    async def _audit(self, action: str, by: str, **detail: object) -> None:
+        if self.host.log.down is None:
+            await self.host.audit(action, by, **detail)
+
+
+class _Uvicorn(uvicorn.Server):
+    """Signals are the command line's business."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+def check_address(host: str, options: Options) -> None:
+    """Loopback is free; anything else needs a token and the user's word."""
+    if is_loopback(host):
+        return
+    if not options.with_token:
+        raise BadRequest(f"--without-token works on loopback only, not on {host!r}.", field="host")
+    if not options.allow_remote:
+        raise BadRequest(
+            f"{host!r} can be reached from other machines. Say --allow-remote if that is meant.", field="host"
+        )
+
+
+def check_origins(origins: Sequence[str]) -> None:
+    for origin in origins:
+        if not is_origin(origin):
+            raise BadRequest(f"{origin!r} is not an origin such as 'https://example.org'.", field="allow_origins")
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """127.0.0.1 and ::1 on the same port where the default is meant; else just the address given."""
+    first = _bind(host, port)
+    sockets = [first]
+    if host in ("127.0.0.1", "localhost"):
+        with contextlib.suppress(OSError):  # no IPv6 here, or somebody else has the port there
+            sockets.append(_bind_raw(socket.AF_INET6, "::1", first.getsockname()[1]))
+    return sockets
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return _bind_raw(family, host, port)
+    except OSError as error:
+        raise BadRequest(
+            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another port with --port (0 picks a free one).",
+            field="port",
+        ) from error
+
+
+def _bind_raw(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited: small frames must not wait 40 ms
+        if family is socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind((host, port))
+        made.setblocking(False)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+async def run(options: Options, ready: Callable[[Server], None]) -> None:
+    """Runs a host until a signal or a stop request; `ready` is called when it accepts connections."""
+    async with Server(options) as server:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, server.stop)
+        ready(server)
+        await server.stopped()
+
+
+async def _cancel(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _stamp(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,128 @@
+"""The pages: built files from the package, the login, and the headers that keep them harmless.
+
+The attack: agent text or a link smuggles script into a page that can drive agents. So nothing inline may run,
+nothing foreign may load or frame us, and whatever is not a page of ours goes out as a download.
+"""
+
+import mimetypes
+from importlib import resources
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from portico.doors.gate import Gate
+from portico.doors.house import House
+from portico.doors.identity import COOKIE_SECONDS
+from portico.doors.route import Route, Table, caller
+from portico.errors import BadRequest, NotFound
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".gif": "image/gif",
+    ".ico": "image/x-icon",
+    ".woff2": "font/woff2",
+}
+_ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
+_HASHED = "assets/"
+"""Vite puts files whose name holds their hash here: they never change."""
+
+
+def pages_folder() -> Path:
+    return Path(str(resources.files("portico.doors"))) / "pages"
+
+
+class Pages:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.resolve()
+
+    def find(self, name: str) -> Path:
+        """A file below the folder; anything else does not exist."""
+        path = (self._folder / name).resolve() if "\0" not in name else self._folder
+        if not path.is_relative_to(self._folder) or not path.is_file():
+            raise NotFound("page", f"/{name}")
+        return path
+
+    def answer(self, name: str, accepted: str) -> Response:
+        path = self.find(name)
+        headers = {
+            "Content-Security-Policy": CSP,
+            "Cache-Control": "public, max-age=31536000, immutable" if name.startswith(_HASHED) else "no-cache",
+            "Vary": "Accept-Encoding",
+        }
+        media = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        for encoding, suffix in _ENCODINGS:
+            packed = path.with_name(path.name + suffix)
+            if encoding in accepted and packed.is_file():
+                headers["Content-Encoding"] = encoding
+                return Response(packed.read_bytes(), media_type=media, headers=headers)
+        return Response(path.read_bytes(), media_type=media, headers=headers)
+
+
+def web(house: House, gate: Gate) -> Table:
+    pages = Pages(pages_folder())
+
+    async def page(request: Request) -> Response:
+        name = request.path_params.get("name", "") or "index.html"
+        if name.partition("/")[0] in ("api", "v1"):
+            raise NotFound("page", f"/{name}")
+        if name.endswith(".html") and name != "login.html" and not caller(request).scopes:
+            return RedirectResponse("/login", 303)
+        try:
+            return pages.answer(name, request.headers.get("accept-encoding", ""))
+        except NotFound:
+            return Response("Not Found", 404, media_type="text/plain")
+
+    async def login_page(request: Request) -> Response:
+        token = request.query_params.get("tkn")
+        if token is None:
+            return pages.answer("login.html", request.headers.get("accept-encoding", ""))
+        return await enter(request, token)
+
+    async def login(request: Request) -> Response:
+        try:
+            fields = parse_qs((await request.body()).decode("ascii"))
+        except UnicodeDecodeError:
+            raise BadRequest("The form is not valid.", field="tkn") from None
+        return await enter(request, (fields.get("tkn") or [""])[0].strip())
+
+    async def enter(request: Request, token: str) -> Response:
+        """The token leaves the address bar at once; from here on the cookie stands for it."""
+        found = gate.tokens.by_token(token)
+        if found is None:
+            await gate.wrong_token(request.scope)
+            return RedirectResponse("/login?error=1", 303)
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(
+            gate.cookie,
+            gate.tokens.cookie(found),
+            max_age=COOKIE_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    async def logout(request: Request) -> Response:
+        answer = RedirectResponse("/login", 303)
+        answer.delete_cookie(gate.cookie)
+        return answer
+
+    return [
+        Route("/", page, "open", summary="The website."),
+        Route("/login", login_page, "open", summary="The login page, or the login link printed at start."),
+        Route("/login", login, "open", ("POST",), "Log in with a token."),
+        Route("/logout", logout, "open", ("POST",), "Forget the login."),
+        Route("/{name:path}", page, "open", summary="The pages' files."),
+    ]

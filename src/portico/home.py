@@ -1,0 +1,158 @@
+"""The private folder of a host: who runs on it, where it listens, and its secrets.
+
+The attack: another user of this machine, or another host, reads or replaces what lies here. So the folder is 0700,
+every file 0600, files are replaced atomically, one host at a time holds the lock, and what another process wrote here
+is treated as untrusted input.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+from pathlib import Path
+from typing import IO
+
+import msgspec
+import platformdirs
+from msgspec import Struct
+
+from portico.errors import BadRequest, HomeInUse
+
+
+class Endpoint(Struct, omit_defaults=True):
+    """What a local client needs to find a running host."""
+
+    url: str
+    pid: int
+    token_path: str | None
+    version: str
+
+
+class Home:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: IO[str] | None = None
+
+    @classmethod
+    def default(cls, given: Path | None = None) -> "Home":
+        """`--home`, else PORTICO_HOME, else the user's data folder."""
+        path = given or os.environ.get("PORTICO_HOME") or platformdirs.user_data_dir("portico", appauthor=False)
+        return cls(Path(path).expanduser().absolute())
+
+    def make(self) -> None:
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.path.chmod(0o700)
+        except OSError as error:
+            raise BadRequest(
+                f"The home folder {str(self.path)!r} cannot be used: {error.strerror}. Choose another with --home.",
+                field="home",
+            ) from error
+
+    @property
+    def log_path(self) -> Path:
+        return self.path / "log.db"
+
+    @property
+    def token_path(self) -> Path:
+        return self.path / "token"
+
+    @property
+    def tokens_path(self) -> Path:
+        return self.path / "tokens.json"
+
+    @property
+    def settings_path(self) -> Path:
+        return self.path / "settings.toml"
+
+    @property
+    def endpoint_path(self) -> Path:
+        return self.path / "endpoint.json"
+
+    # -- one host at a time ------------------------------------------------------------------------------------
+
+    def lock(self) -> None:
+        """The kernel drops the lock with the process, also after `kill -9`."""
+        file = open(self.path / "lock", "a+", encoding="utf-8")  # noqa: SIM115 - held for the host's life
+        os.chmod(file.name, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.close()
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
+            raise HomeInUse(self._occupied()) from error
+        self._lock = file
+
+    def _occupied(self) -> str:
+        endpoint = self.endpoint()
+        who = f" (process {endpoint.pid}, {endpoint.url})" if endpoint else ""
+        return f"Another host runs on the home folder {str(self.path)!r}{who}. Stop it, or choose another with --home."
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    # -- where it listens --------------------------------------------------------------------------------------
+
+    def announce(self, endpoint: Endpoint) -> None:
+        write_private(self.endpoint_path, msgspec.json.encode(endpoint))
+
+    def retract(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self.endpoint_path.unlink()
+
+    def endpoint(self) -> Endpoint | None:
+        """The running host, or None. A file of a dead process is dropped; a strange one is ignored."""
+        try:
+            endpoint = msgspec.json.decode(self.endpoint_path.read_bytes(), type=Endpoint)
+        except (OSError, UnicodeDecodeError, msgspec.DecodeError):
+            return None
+        if endpoint.pid <= 0 or not endpoint.url.startswith(("http://", "https://")):
+            return None
+        if not alive(endpoint.pid):
+            self.retract()
+            return None
+        return endpoint
+
+    # -- secrets -----------------------------------------------------------------------------------------------
+
+    def token(self) -> str:
+        """The owner's token: made at the first start, 256 bits."""
+        try:
+            token = self.token_path.read_bytes().decode("ascii", "replace").strip()
+        except FileNotFoundError:
+            token = ""
+        if len(token) < 32 or not token.isascii():
+            token = secrets.token_urlsafe(32)
+            write_private(self.token_path, token.encode())
+        self.token_path.chmod(0o600)
+        return token
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Whole or not at all, and readable by nobody else at any moment."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            draft.unlink()
+        raise

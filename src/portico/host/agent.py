@@ -1,0 +1,103 @@
+"""What the host asks of an agent. `portico.agents.agent` offers the same names to authors of agents.
+
+An agent describes itself and opens conversations; a conversation answers messages and reports through a `Turn`.
+Only the host writes the log: an agent never sees it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from portico.events import Json, Message, ToolSpec
+from portico.host.state import TurnState
+
+if TYPE_CHECKING:
+    from portico.host.turn import Turn
+
+
+class Model(Struct, frozen=True, omit_defaults=True):
+    id: str
+    name: str
+    multiplier: float = 1.0
+    """What a request costs, in the vendor's own unit."""
+    context: int | None = None
+    vision: bool = False
+    meta: Json = {}
+
+
+class Capabilities(Struct, frozen=True, omit_defaults=True):
+    tools: bool = True
+    """Takes the session's tools; an agent that cannot is told about them in words."""
+    steer: bool = False
+    resume: bool = False
+    """Continues a conversation by its own id after a restart, or rebuilds it from the history."""
+    fork: bool = False
+    attachments: bool = False
+
+
+class AgentInfo(Struct, frozen=True, omit_defaults=True):
+    id: str
+    name: str
+    description: str = ""
+    models: list[Model] = []
+    capabilities: Capabilities = Capabilities()
+    missing: str | None = None
+    """What the user must do before it works, in one sentence; None when it is ready."""
+    config: Json = {}
+    """JSON Schema of the session settings it understands."""
+    label: str = ""
+    """A word of honesty shown beside the name: `demo`, `toy`."""
+
+
+@dataclass
+class Opening:
+    """Everything an agent needs to begin or to go on with a conversation."""
+
+    session: str
+    cwd: str
+    model: str
+    config: Json
+    tools: list[ToolSpec]
+    known_as: Callable[[str], None]
+    """Tells the host the agent's own id of the conversation, as soon as it is known."""
+    vendor: str | None = None
+    """That id, when the conversation goes on after a restart."""
+    history: list[TurnState] = field(default_factory=list)
+    """The finished turns, for agents that keep none themselves."""
+
+
+class Conversation(Protocol):
+    async def send(self, message: Message, turn: "Turn") -> None:
+        """Answers; returns when the agent is idle. Raises AgentError when it failed."""
+
+    async def steer(self, message: Message) -> bool:
+        """Takes a message into the running turn; False: the host queues it."""
+
+    async def cancel(self) -> bool:
+        """Asks the agent to stop. True: `send` will return by itself; False: the host may cancel `send` at once."""
+
+    async def close(self) -> None:
+        """Releases everything, also in the middle of a turn."""
+
+
+class Agent(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    async def describe(self) -> AgentInfo:
+        """Quick and honest: what there is now, and what is missing. Never raises for a missing program."""
+
+    async def open(self, opening: Opening) -> Conversation: ...
+
+    async def close(self) -> None:
+        """The host stops: end processes, drop caches."""
+
+
+@runtime_checkable
+class Completes(Protocol):
+    """An agent that can also suggest values: of one of its settings, or commands (`/`)."""
+
+    async def complete(self, property: str, query: str) -> list[Json]:
+        """Items with `value`, `label` and perhaps `description`; the caller filters them by `query`."""

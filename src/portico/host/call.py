@@ -1,0 +1,152 @@
+"""One tool call of a running turn, as the agent reports it."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from portico import events as e
+from portico import faults, limits
+from portico.events import ErrorInfo, Json, Outcome
+from portico.host.approval import Decision, Request
+from portico.host.tool import ToolResult, cut, pieces
+
+if TYPE_CHECKING:
+    from portico.host.turn import Turn
+
+
+class Call:
+    def __init__(self, turn: "Turn", ident: str, tool: str, owner: str | None) -> None:
+        self.turn = turn
+        self.id = ident
+        self.tool = tool
+        self.owner = owner
+        self.done = False
+        self._input: list[str] = []
+        self._ready = False
+        self._unsaid: e.ToolReady | None = None
+        self._title = ""
+        self._output: list[str] = []
+        self._content: list[Json] = []
+        self.result: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
+
+    @property
+    def input(self) -> str:
+        return "".join(self._input)
+
+    def feed(self, delta: str) -> None:
+        """A piece of the input, while the model still writes it."""
+        for piece in pieces(delta):
+            self._input.append(piece)
+            self._post(e.ToolInput(turn=self.turn.id, part=self.id, text=piece))
+
+    def ready(self, input: str | None = None, title: str = "") -> None:
+        """The input is complete (JSON text). A second time: the call has changed and needs a new answer.
+
+        It is said a breath later: an `approve` that follows at once goes into the same commit, and no reader takes
+        the call for running in between."""
+        if input is not None:
+            self._input = [input]
+        self._ready = True
+        self._title = title or self._title
+        self.say_ready()
+        self._unsaid = e.ToolReady(turn=self.turn.id, call=self.id, input=self.input, title=title)
+        asyncio.get_running_loop().call_soon(self.say_ready)
+
+    def say_ready(self) -> None:
+        unsaid, self._unsaid = self._unsaid, None
+        if unsaid is not None:
+            self.turn.report(unsaid)
+
+    async def approve(
+        self,
+        kind: str = "other",
+        *,
+        title: str = "",
+        path: str | None = None,
+        command: str | None = None,
+        diff: str | None = None,
+        options: list[e.Option] | None = None,
+        editable: bool = False,
+        result: bool = False,
+        timeout: float | None = None,
+    ) -> Decision:
+        """May this exact call run? A policy, a grant or a person decides; no answer in time is no."""
+        if not self._ready:
+            self.ready()
+        request = Request(
+            kind=kind,
+            tool=self.tool,
+            call=self.id,
+            title=title or self._title or self.tool,
+            input=self.input,
+            path=path,
+            command=command,
+            diff=diff,
+            options=options,
+            editable=editable,
+            result=result,
+            timeout=timeout,
+            ready=self._unsaid,
+        )
+        self._unsaid = None
+        decision = await self.turn.approve(request)
+        if decision.input is not None:
+            self._input = [decision.input]
+        return decision
+
+    def output(self, delta: str) -> None:
+        """A piece of live output."""
+        for piece in pieces(delta):
+            self._output.append(piece)
+            self._post(e.ToolOutput(turn=self.turn.id, part=self.id, text=piece))
+
+    def content(self, content: list[Json], by: str = "") -> None:
+        """Structured content so far: diffs, terminals, sub-agents. Replaces what was there."""
+        self._content = content
+        self._post(e.ToolContent(turn=self.turn.id, call=self.id, content=content, by=by))
+
+    async def end(
+        self,
+        *,
+        ok: bool = True,
+        output: str | None = None,
+        error: ErrorInfo | None = None,
+        content: list[Json] | None = None,
+        title: str = "",
+        detail: str = "",
+        outcome: Outcome | None = None,
+        by: str = "",
+    ) -> None:
+        """The call is over; without `output` its output is what was reported on the way. Too long for an event:
+        the whole goes into a blob, and the event keeps head and tail."""
+        if self.done or not self.turn.live:
+            return
+        self.done = True
+        whole = "".join(self._output) if output is None else output
+        shown, blob = whole, None
+        if len(whole) > limits.TOOL_OUTPUT_CHARS:
+            blob = await self.turn.keep(whole.encode("utf-8", "replace")[: limits.BLOB_BYTES])
+            shown = cut(whole)
+        faults.reach("before-result")
+        self._post(
+            e.ToolEnded(
+                turn=self.turn.id,
+                call=self.id,
+                ok=ok,
+                output=shown,
+                blob=blob,
+                content=self._content if content is None else content,
+                error=error,
+                title=title,
+                detail=detail,
+                outcome=outcome or ("completed" if ok else "failed"),
+                by=by,
+            )
+        )
+        self.turn.ended(self)
+        if not self.result.done():
+            self.result.set_result(ToolResult(ok, whole, error, content or []))
+
+    def _post(self, event: e.Event) -> None:
+        self.say_ready()
+        if not self.done or isinstance(event, e.ToolEnded):
+            self.turn.report(event)

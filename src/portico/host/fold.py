@@ -1,0 +1,451 @@
+"""A session's state is a fold over its events.
+
+`fold(state, record)` changes the state it is given (it may be megabytes) and depends on nothing but its arguments:
+the same records give the same state in every process, and `state(n) + records(n..m) = state(m)`. An event that does
+not fit (an unknown turn, a second answer) changes nothing.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from portico import events as e
+from portico.events import ErrorInfo, Outcome, Record
+from portico.host.state import (
+    Approval,
+    CallPart,
+    ClientState,
+    Part,
+    PendingState,
+    QuestionPart,
+    SessionState,
+    Stop,
+    TextPart,
+    TurnState,
+    Usage,
+)
+from portico.host.tool import cut
+
+P = TypeVar("P", TextPart, CallPart, QuestionPart)
+
+_QUIET = frozenset({e.SessionRead, e.SessionVendor, e.ClientJoined, e.ClientLeft, e.ClientKept, e.QuestionDrafted})
+"""Events that do not make a session newer in a list."""
+
+
+def fold(state: SessionState, record: Record) -> SessionState:
+    event = record.event
+    kind = type(event)
+    handler = _FOLDS.get(kind)
+    if handler is not None:
+        handler(state, event, record)
+        if kind not in _QUIET:
+            state.modified = record.time
+    state.pos = record.pos
+    return state
+
+
+def _started(state: SessionState, event: e.SessionStarted, record: Record) -> None:
+    state.agent, state.model, state.cwd = event.agent, event.model, event.cwd
+    state.title, state.named = event.title, bool(event.title)
+    state.uri, state.parent, state.origin = event.uri, event.parent, event.origin
+    state.config, state.by, state.created = event.config, event.by, record.time
+
+
+def _renamed(state: SessionState, event: e.SessionRenamed, record: Record) -> None:
+    state.title = event.title
+    state.named = state.named or event.by not in ("host", "agent")
+
+
+def _model(state: SessionState, event: e.SessionModel, record: Record) -> None:
+    state.model = event.model
+    state.agent = event.agent or state.agent
+
+
+def _configured(state: SessionState, event: e.SessionConfigured, record: Record) -> None:
+    state.config = dict(event.values) if event.replace else {**state.config, **event.values}
+
+
+def _archived(state: SessionState, event: e.SessionArchived, record: Record) -> None:
+    state.archived = event.archived
+
+
+def _read(state: SessionState, event: e.SessionRead, record: Record) -> None:
+    state.read = event.read
+
+
+def _vendor(state: SessionState, event: e.SessionVendor, record: Record) -> None:
+    state.vendor = event.id
+
+
+def _closed(state: SessionState, event: e.SessionClosed, record: Record) -> None:
+    state.closed = True
+
+
+def _reopened(state: SessionState, event: e.SessionReopened, record: Record) -> None:
+    state.closed = False
+
+
+def _truncated(state: SessionState, event: e.SessionTruncated, record: Record) -> None:
+    if event.turn is None:
+        state.turns = []
+        state.rewound = True
+        return
+    index = next((i for i, turn in enumerate(state.turns) if turn.id == event.turn), None)
+    if index is not None:
+        del state.turns[index + 1 :]
+        state.rewound = True
+
+
+def _copied(state: SessionState, event: e.HistoryCopied, record: Record) -> None:
+    turns = msgspec.convert(event.turns, list[TurnState])
+    state.turns.extend(turns)
+    for turn in turns:
+        _count(state, turn.id, *(part.id for part in turn.parts))
+
+
+def _child(state: SessionState, event: e.ChildStarted, record: Record) -> None:
+    if event.session not in state.children:
+        state.children.append(event.session)
+
+
+def _joined(state: SessionState, event: e.ClientJoined, record: Record) -> None:
+    client = ClientState(event.client, event.name, event.tools, event.meta)
+    others = [other for other in state.clients if other.id != event.client]
+    if len(others) == len(state.clients):
+        state.clients.append(client)
+    else:
+        state.clients = [client if other.id == event.client else other for other in state.clients]
+
+
+def _left(state: SessionState, event: e.ClientLeft, record: Record) -> None:
+    state.clients = [other for other in state.clients if other.id != event.client]
+
+
+def _kept(state: SessionState, event: e.ClientKept, record: Record) -> None:
+    if event.value is None:
+        state.kept.pop(event.key, None)
+    else:
+        state.kept[event.key] = event.value
+
+
+def _turn_started(state: SessionState, event: e.TurnStarted, record: Record) -> None:
+    state.turns.append(TurnState(event.turn, event.message, event.by, record.time, record.pos))
+    state.queue = [pending for pending in state.queue if pending.id != event.pending]
+    state.read = False
+    state.held = False
+    state.rewound = False
+    _count(state, event.turn)
+
+
+def _turn_resumed(state: SessionState, event: e.TurnResumed, record: Record) -> None:
+    turn = state.turns[-1] if state.turns else None
+    if turn is not None and turn.id == event.turn and turn.outcome is not None:
+        if turn.error is not None:
+            turn.stops.append(Stop(len(turn.parts), turn.error))
+        turn.outcome = turn.error = turn.ended = None
+        turn.pos = record.pos
+        turn.resumes += 1
+        state.rewound = False
+        state.read = False
+        state.held = False
+
+
+def _turn_ended(state: SessionState, event: e.TurnEnded, record: Record) -> None:
+    turn = state.active
+    if turn is not None and turn.id == event.turn:
+        turn.outcome, turn.error, turn.ended = event.outcome, event.error, record.time
+
+
+def _part_started(state: SessionState, event: e.PartStarted, record: Record) -> None:
+    turn = _active(state, event.turn)
+    if turn is not None:
+        turn.parts.append(TextPart(event.part, event.kind))
+        _count(state, event.part)
+
+
+def _part_delta(state: SessionState, event: e.PartDelta, record: Record) -> None:
+    part = _find(state, event.turn, event.part, TextPart)
+    if part is not None and not part.done:
+        part.text += event.text
+
+
+def _part_ended(state: SessionState, event: e.PartEnded, record: Record) -> None:
+    part = _find(state, event.turn, event.part, TextPart)
+    if part is not None:
+        part.text, part.done = event.text, True
+
+
+def _usage(state: SessionState, event: e.UsageReported, record: Record) -> None:
+    turn = state.turn(event.turn)
+    if turn is None:
+        return
+    before = turn.usage or Usage()
+    after = _add(Usage() if event.total else before, event)
+    turn.usage = after
+    total = state.usage
+    state.usage = Usage(
+        total.input + after.input - before.input,
+        total.output + after.output - before.output,
+        total.cached + after.cached - before.cached,
+        total.cost + after.cost - before.cost,
+        after.model,
+    )
+
+
+def _add(usage: Usage, event: e.UsageReported) -> Usage:
+    return Usage(
+        usage.input + event.input,
+        usage.output + event.output,
+        usage.cached + event.cached,
+        usage.cost + event.cost,
+        event.model or usage.model,
+    )
+
+
+def _tool_started(state: SessionState, event: e.ToolStarted, record: Record) -> None:
+    turn = _active(state, event.turn)
+    if turn is not None:
+        turn.parts.append(
+            CallPart(event.call, event.tool, event.title, event.kind, event.owner, parent=event.parent, meta=event.meta)
+        )
+        _count(state, event.call)
+
+
+def _tool_input(state: SessionState, event: e.ToolInput, record: Record) -> None:
+    call = _find(state, event.turn, event.part, CallPart)
+    if call is not None and not call.ready:
+        call.input += event.text
+
+
+def _tool_ready(state: SessionState, event: e.ToolReady, record: Record) -> None:
+    call = _find(state, event.turn, event.call, CallPart)
+    if call is not None and not call.done:
+        call.input, call.ready = event.input, True
+        call.title = event.title or call.title
+
+
+def _tool_decided(state: SessionState, event: e.ToolDecided, record: Record) -> None:
+    call = _find(state, event.turn, event.call, CallPart)
+    if call is not None:
+        call.rule, call.denied = event.rule, not event.allowed
+
+
+def _tool_output(state: SessionState, event: e.ToolOutput, record: Record) -> None:
+    call = _find(state, event.turn, event.part, CallPart)
+    if call is not None and not call.done:
+        call.output += event.text
+
+
+def _tool_content(state: SessionState, event: e.ToolContent, record: Record) -> None:
+    call = _find(state, event.turn, event.call, CallPart)
+    if call is not None and not call.done:
+        call.content = event.content
+
+
+def _tool_ended(state: SessionState, event: e.ToolEnded, record: Record) -> None:
+    call = _find(state, event.turn, event.call, CallPart)
+    if call is not None and not call.done:
+        call.done, call.ok, call.outcome = True, event.ok, event.outcome
+        call.output, call.blob, call.error = event.output, event.blob, event.error
+        call.content = event.content or call.content
+        call.past, call.detail = event.title, event.detail
+        if not call.ready:
+            call.input = ""  # it never became whole: its pieces may be compacted, and every reader must agree
+
+
+def _approval_asked(state: SessionState, event: e.ApprovalAsked, record: Record) -> None:
+    call = _find(state, event.turn, event.call, CallPart)
+    if call is not None and not call.done:
+        call.approvals.append(
+            Approval(
+                event.approval,
+                event.kind,
+                event.title,
+                event.input,
+                event.expires,
+                event.options,
+                event.path,
+                event.command,
+                event.diff,
+                event.editable,
+                event.result,
+            )
+        )
+        _count(state, event.approval)
+
+
+def _approval_answered(state: SessionState, event: e.ApprovalAnswered, record: Record) -> None:
+    found = find_approval(state, event.approval)
+    if found is None or found[1].answered:
+        return
+    call, approval = found
+    approval.answered, approval.allowed, approval.by = True, event.allowed, event.by
+    approval.option, approval.reason = event.option, event.reason
+    call.input = event.input or call.input
+
+
+def _question_asked(state: SessionState, event: e.QuestionAsked, record: Record) -> None:
+    turn = _active(state, event.turn)
+    if turn is not None:
+        turn.parts.append(QuestionPart(event.question, event.text, event.fields, event.url))
+        state.read = False
+        _count(state, event.question)
+
+
+def _question_drafted(state: SessionState, event: e.QuestionDrafted, record: Record) -> None:
+    question = _find(state, event.turn, event.question, QuestionPart)
+    if question is not None and not question.done:
+        answers = {name: answer for name, answer in question.answers.items() if name != event.field}
+        question.answers = answers if event.answer is None else {**answers, event.field: event.answer}
+
+
+def _question_answered(state: SessionState, event: e.QuestionAnswered, record: Record) -> None:
+    question = _find(state, event.turn, event.question, QuestionPart)
+    if question is not None and not question.done:
+        question.response, question.by = event.response, event.by
+        question.answers = {**question.answers, **event.answers}
+
+
+def _queue_added(state: SessionState, event: e.QueueAdded, record: Record) -> None:
+    if state.pending(event.pending) is None:
+        state.queue.append(PendingState(event.pending, event.kind, event.message, event.by))
+        _count(state, event.pending)
+
+
+def _queue_edited(state: SessionState, event: e.QueueEdited, record: Record) -> None:
+    pending = state.pending(event.pending)
+    if pending is not None:
+        pending.message = event.message
+
+
+def _queue_reordered(state: SessionState, event: e.QueueReordered, record: Record) -> None:
+    """Named messages first, in the order given; the others behind them, in their old order."""
+    rank = {ident: index for index, ident in reversed(list(enumerate(event.order)))}
+    state.queue.sort(key=lambda pending: rank.get(pending.id, len(event.order)))
+
+
+def _queue_removed(state: SessionState, event: e.QueueRemoved, record: Record) -> None:
+    state.queue = [pending for pending in state.queue if pending.id != event.pending]
+
+
+def _queue_held(state: SessionState, event: e.QueueHeld, record: Record) -> None:
+    state.held = event.held
+
+
+def _active(state: SessionState, turn: str) -> TurnState | None:
+    active = state.active
+    return active if active is not None and active.id == turn else None
+
+
+def _find(state: SessionState, turn: str, ident: str, kind: type[P]) -> P | None:
+    active = _active(state, turn)
+    part = active.part(ident) if active is not None else None
+    return part if isinstance(part, kind) else None
+
+
+def find_approval(state: SessionState, ident: str) -> tuple[CallPart, Approval] | None:
+    for turn in reversed(state.turns):
+        for part in turn.parts:
+            if isinstance(part, CallPart):
+                for approval in part.approvals:
+                    if approval.id == ident:
+                        return part, approval
+    return None
+
+
+def _count(state: SessionState, *idents: str) -> None:
+    """Remembers the highest number of our own ids; ids that clients or agents chose do not count."""
+    for ident in idents:
+        number = ident[ident.rfind(".") + 2 :]  # `p12`, `session-1.a4`
+        if number.isdecimal() and len(number) < 16:
+            state.ids = max(state.ids, int(number))
+
+
+_FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {
+    e.SessionStarted: _started,
+    e.SessionRenamed: _renamed,
+    e.SessionModel: _model,
+    e.SessionConfigured: _configured,
+    e.SessionArchived: _archived,
+    e.SessionRead: _read,
+    e.SessionVendor: _vendor,
+    e.SessionClosed: _closed,
+    e.SessionReopened: _reopened,
+    e.SessionTruncated: _truncated,
+    e.HistoryCopied: _copied,
+    e.ChildStarted: _child,
+    e.ClientJoined: _joined,
+    e.ClientLeft: _left,
+    e.ClientKept: _kept,
+    e.TurnStarted: _turn_started,
+    e.TurnResumed: _turn_resumed,
+    e.TurnEnded: _turn_ended,
+    e.PartStarted: _part_started,
+    e.PartDelta: _part_delta,
+    e.PartEnded: _part_ended,
+    e.UsageReported: _usage,
+    e.ToolStarted: _tool_started,
+    e.ToolInput: _tool_input,
+    e.ToolReady: _tool_ready,
+    e.ToolDecided: _tool_decided,
+    e.ToolOutput: _tool_output,
+    e.ToolContent: _tool_content,
+    e.ToolEnded: _tool_ended,
+    e.ApprovalAsked: _approval_asked,
+    e.ApprovalAnswered: _approval_answered,
+    e.QuestionAsked: _question_asked,
+    e.QuestionDrafted: _question_drafted,
+    e.QuestionAnswered: _question_answered,
+    e.QueueAdded: _queue_added,
+    e.QueueEdited: _queue_edited,
+    e.QueueReordered: _queue_reordered,
+    e.QueueRemoved: _queue_removed,
+    e.QueueHeld: _queue_held,
+}
+
+
+# -- ends ------------------------------------------------------------------------------------------------------
+
+
+def closing(state: SessionState, outcome: Outcome, by: str) -> list[e.Event]:
+    """The events that give everything still open in the active turn its one end (the turn itself excepted)."""
+    turn = state.active
+    if turn is None:
+        return []
+    return [event for part in turn.parts for event in _close(turn.id, part, outcome, by)]
+
+
+def _close(turn: str, part: Part, outcome: Outcome, by: str) -> list[e.Event]:
+    if isinstance(part, CallPart):
+        return [*_answers(turn, part, outcome, by), *_end_call(turn, part, outcome)]
+    if part.done:
+        return []
+    if isinstance(part, TextPart):
+        return [e.PartEnded(turn=turn, part=part.id, text=part.text)]
+    return [e.QuestionAnswered(turn=turn, question=part.id, response="cancel", by=by)]
+
+
+def _answers(turn: str, call: CallPart, outcome: Outcome, by: str) -> list[e.Event]:
+    """Also of a call that has ended: a cancelled agent may give up its call before anybody has answered."""
+    return [
+        e.ApprovalAnswered(turn=turn, approval=approval.id, allowed=False, by=by, reason=outcome)
+        for approval in call.approvals
+        if not approval.answered
+    ]
+
+
+def _end_call(turn: str, part: CallPart, outcome: Outcome) -> list[e.Event]:
+    if part.done:
+        return []
+    reason: Outcome = "cancelled" if outcome == "completed" else outcome
+    end = e.ToolEnded(
+        turn=turn,
+        call=part.id,
+        ok=False,
+        output=cut(part.output),
+        content=part.content,
+        error=ErrorInfo(reason, f"The turn ended ({outcome}) before this call did."),
+        outcome=reason,
+    )
+    return [end]

@@ -1,0 +1,213 @@
+"""Runs the turns of one session: opens the conversation, watches it, ends it.
+
+One task per turn, owned by the host. Whatever happens to it (an answer, an error, a cancel, silence, a full disk, the
+host's stop) the turn gets exactly one end.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from portico import limits
+from portico.errors import AgentDied, AgentError, NotFound, PorticoError
+from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVendor
+from portico.host.agent import Conversation, Opening
+from portico.host.fallback import following, split, untouched
+from portico.host.turn import Turn
+
+if TYPE_CHECKING:
+    from portico.host.session import Session
+
+RESUME_TEXT = "The last request was interrupted. Go on where you stopped. It was:\n"
+
+
+class Runner:
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._conversation: Conversation | None = None
+        self._opened_with: tuple[str, str, int] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._playing: asyncio.Task[None] | None = None
+        self._failure: PorticoError | None = None
+        self._tools = 0
+        self._fallen: str | None = None
+
+    # -- a turn ------------------------------------------------------------------------------------------------
+
+    def start(self, turn: Turn, resumed: bool) -> None:
+        self._failure = None
+        own, name = self._session.host.own, f"{self._session.id}/{turn.id}"
+        self._playing = own(self._play(turn, resumed), f"agent {name}")
+        self._task = own(self._run(turn, self._playing), f"turn {name}")
+
+    async def _run(self, turn: Turn, playing: "asyncio.Task[None]") -> None:
+        """Never cancelled itself: whatever becomes of the agent's part, the turn gets its end here."""
+        await asyncio.wait({playing})
+        outcome, error, by = self._verdict(turn, playing)
+        if error is not None and error.code in ("agent_died", "agent_unavailable"):
+            await self.release()
+        await self._session.end_turn(turn, outcome, error, by)
+        if not self._session.host.stopping:
+            await self._session.go_on()
+
+    async def _play(self, turn: Turn, resumed: bool) -> None:
+        message = turn.message
+        if resumed:
+            message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
+        while True:
+            try:
+                conversation = await self._open(turn)
+                await self._watch(conversation, message, turn)
+                return
+            except (AgentError, NotFound) as error:
+                if not await self._fall_back(turn, error):
+                    raise
+
+    async def _fall_back(self, turn: Turn, error: PorticoError) -> bool:
+        """The next of the session's `fallback` takes over, if there is one and nothing was said or done yet."""
+        session = self._session
+        choice = following(session.state)
+        if choice is None or turn.cancelled_by is not None:
+            return False
+        await session.host.log.settled()
+        if not untouched(session.state.turn(turn.id)):
+            return False
+        await self.release()
+        agent, model = split(choice)
+        turn.notice(f"{session.state.agent!r} cannot answer: {error.message} {choice!r} takes over.")
+        if not model and agent in session.host.agents:
+            models = (await session.host.agents[agent].describe()).models
+            model = models[0].id if models else ""
+        taken = SessionModel(agent=agent, model=model, by="host", reason=f"fallback: {error.message}")
+        await session.append(taken, SessionVendor(id=""))
+        self._fallen = turn.id
+        return True
+
+    def _verdict(self, turn: Turn, playing: "asyncio.Task[None]") -> tuple[Outcome, ErrorInfo | None, str]:
+        error = None if playing.cancelled() else playing.exception()
+        if self._failure is not None:
+            return "failed", ErrorInfo(self._failure.code, self._failure.message), "host"
+        if turn.cancelled_by is not None:
+            return "cancelled", None, turn.cancelled_by
+        if playing.cancelled():
+            return "interrupted", ErrorInfo("interrupted", "The host was stopped."), "host"
+        if error is None:
+            return "completed", None, "agent"
+        if isinstance(error, PorticoError):
+            return "failed", ErrorInfo(error.code, error.message), "agent"
+        # An agent is a plugin: its bugs end its turn, never the host.
+        self._session.host.logger.error("agent of %s failed", self._session.id, exc_info=error)
+        return "failed", ErrorInfo("agent_failed", f"{type(error).__name__}: {error}"), "agent"
+
+    async def _watch(self, conversation: Conversation, message: Message, turn: Turn) -> None:
+        """Waits for the agent; silence beyond the limit counts as death. A person may take as long as they like."""
+        host = self._session.host
+        sending = asyncio.ensure_future(conversation.send(message, turn))
+        try:
+            while not sending.done():
+                silence = host.clock.time() - turn.active_at
+                if silence >= host.turn_idle_timeout and not turn.waiting:
+                    raise AgentDied(f"The agent said nothing for {host.turn_idle_timeout:g} seconds.")
+                await host.clock.wait(sending, max(0.05, host.turn_idle_timeout - silence))
+            await sending
+        finally:
+            sending.cancel()
+
+    async def _open(self, turn: Turn) -> Conversation:
+        session = self._session
+        state = session.state
+        model = state.model if self._fallen == turn.id else turn.model  # a message names its model for the first agent
+        wanted = (state.agent, model, self._tools)
+        if self._conversation is not None and self._opened_with == wanted:
+            return self._conversation
+        await self.release()
+        agent = session.host.agent(state.agent)
+        opening = Opening(
+            session=session.id,
+            cwd=state.cwd,
+            model=model,
+            config=dict(state.config),
+            tools=session.tools.specs(),
+            known_as=lambda ident: session.post(SessionVendor(id=ident)) if ident != session.state.vendor else None,
+            vendor=state.vendor or None,
+            history=[each for each in state.turns if each.id != turn.id],
+        )
+        self._conversation = await agent.open(opening)
+        self._opened_with = wanted
+        return self._conversation
+
+    # -- interfering -------------------------------------------------------------------------------------------
+
+    async def cancel(self, by: str) -> None:
+        turn, task = self._session.running, self._task
+        if turn is None:
+            return
+        if turn.cancelled_by is None:
+            turn.cancelled_by = by
+            self._session.approvals.abandon()
+            self._session.questions.abandon()
+            await self._stop()
+        if task is not None:
+            await asyncio.wait({task})
+        else:
+            await self._session.end_turn(turn, "cancelled", by=by)
+
+    async def _stop(self) -> None:
+        """Asks the conversation to stop, and takes the turn away from one that does not."""
+        playing = self._playing
+        if playing is None or playing.done():
+            return
+        obeys = False
+        if self._conversation is not None:
+            try:
+                obeys = await asyncio.wait_for(self._conversation.cancel(), limits.CANCEL_SECONDS)
+            except (TimeoutError, AgentError) as error:
+                self._session.host.logger.warning("cancelling the agent of %s: %r", self._session.id, error)
+        if obeys:
+            await asyncio.wait({playing}, timeout=limits.CANCEL_SECONDS)
+        playing.cancel()
+
+    def fail(self, error: PorticoError) -> None:
+        """The log cannot write: the running turn ends as failed, as soon as the end can be written."""
+        if self._session.running is not None and self._failure is None:
+            self._failure = error
+            if self._playing is not None:
+                self._playing.cancel()
+            else:
+                self._session.host.own(
+                    self._session.end_turn(
+                        self._session.running, "failed", ErrorInfo(error.code, error.message), "host"
+                    ),
+                    f"fail {self._session.id}",
+                )
+
+    async def interrupt(self) -> None:
+        """The host stops: the running turn ends as interrupted."""
+        if self._task is not None and not self._task.done():
+            await self._stop()
+            # With a dead disk the end cannot be written now: the next start writes it.
+            await asyncio.wait({self._task}, timeout=limits.STOP_SECONDS if self._session.host.log.down is None else 0)
+
+    async def steer(self, message: Message) -> bool:
+        if self._session.running is None or self._conversation is None:
+            return False
+        return await self._conversation.steer(message)
+
+    # -- the conversation --------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """The tools have changed: the next turn opens the conversation anew."""
+        self._tools += 1
+
+    async def forget(self) -> None:
+        """The history was cut: the agent's own memory of it is not to be resumed."""
+        await self.release()
+        if self._session.state.vendor is not None:
+            await self._session.append(SessionVendor(id=""))
+
+    async def release(self) -> None:
+        conversation, self._conversation = self._conversation, None
+        if conversation is not None:
+            try:
+                await asyncio.wait_for(conversation.close(), limits.CANCEL_SECONDS)
+            except (TimeoutError, AgentError) as error:
+                self._session.host.logger.warning("closing the agent of %s: %r", self._session.id, error)

@@ -1,0 +1,245 @@
+"""What is known of a session: the shapes that `fold` fills from its events, and the summary that lists show."""
+
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from portico import events as e
+from portico.events import ErrorInfo, Json, Message, Option, Origin, Outcome, ToolSpec
+
+Status = Literal["idle", "running", "waiting", "failed"]
+"""`waiting`: an approval or a question needs a person; `failed`: idle, and the last turn failed."""
+
+
+class Usage(Struct, omit_defaults=True):
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    model: str = ""
+
+
+class TextPart(Struct, tag_field="part", tag="text", omit_defaults=True):
+    id: str
+    kind: e.PartKind
+    text: str = ""
+    done: bool = False
+
+
+class Approval(Struct, omit_defaults=True):
+    id: str
+    kind: str
+    title: str
+    input: str
+    expires: int
+    options: list[Option]
+    path: str | None = None
+    command: str | None = None
+    diff: str | None = None
+    editable: bool = False
+    result: bool = False
+    answered: bool = False
+    allowed: bool = False
+    by: str = ""
+    option: str | None = None
+    reason: str = ""
+
+
+class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
+    id: str
+    tool: str
+    title: str = ""
+    kind: str = "other"
+    owner: str | None = None
+    parent: str | None = None
+    meta: Json = {}
+    input: str = ""
+    ready: bool = False
+    output: str = ""
+    blob: str | None = None
+    content: list[Json] = []
+    approvals: list[Approval] = []
+    rule: str = ""
+    """The policy rule that decided, when nobody was asked."""
+    denied: bool = False
+    """That rule said no."""
+    done: bool = False
+    ok: bool = False
+    error: ErrorInfo | None = None
+    past: str = ""
+    detail: str = ""
+    outcome: Outcome | None = None
+
+    @property
+    def approval(self) -> Approval | None:
+        """The approval that waits."""
+        return next((a for a in self.approvals if not a.answered), None)
+
+
+class QuestionPart(Struct, tag_field="part", tag="question", omit_defaults=True):
+    id: str
+    text: str
+    fields: list[Json] = []
+    url: str | None = None
+    answers: Json = {}
+    response: e.QuestionResponse | None = None
+    by: str = ""
+
+    @property
+    def done(self) -> bool:
+        return self.response is not None
+
+
+Part = TextPart | CallPart | QuestionPart
+
+
+class Stop(Struct, omit_defaults=True):
+    """Where a turn stopped before it was resumed: so many parts were there, and why."""
+
+    parts: int
+    error: ErrorInfo
+
+
+class TurnState(Struct, omit_defaults=True):
+    id: str
+    message: Message
+    by: str
+    started: int
+    pos: int
+    """Where the turn (or its latest resume) begins in the channel."""
+    parts: list[Part] = []
+    usage: Usage | None = None
+    ended: int | None = None
+    outcome: Outcome | None = None
+    error: ErrorInfo | None = None
+    resumes: int = 0
+    stops: list[Stop] = []
+
+    def part(self, ident: str) -> Part | None:
+        """Newest first: what changes is nearly always the last one."""
+        return next((part for part in reversed(self.parts) if part.id == ident), None)
+
+    @property
+    def resumable(self) -> bool:
+        return self.outcome in ("failed", "interrupted")
+
+
+class PendingState(Struct, omit_defaults=True):
+    id: str
+    kind: e.PendingKind
+    message: Message
+    by: str
+
+
+class ClientState(Struct, omit_defaults=True):
+    id: str
+    name: str = ""
+    tools: list[ToolSpec] = []
+    meta: Json = {}
+
+
+class SessionState(Struct, omit_defaults=True):
+    id: str
+    agent: str = ""
+    model: str = ""
+    cwd: str = ""
+    title: str = ""
+    named: bool = False
+    """A person chose the title; the agent does not change it any more."""
+    uri: str | None = None
+    parent: str | None = None
+    origin: Origin | None = None
+    config: Json = {}
+    vendor: str | None = None
+    by: str = ""
+    created: int = 0
+    modified: int = 0
+    archived: bool = False
+    read: bool = True
+    closed: bool = False
+    held: bool = False
+    turns: list[TurnState] = []
+    queue: list[PendingState] = []
+    clients: list[ClientState] = []
+    children: list[str] = []
+    kept: dict[str, Json] = {}
+    """What clients share through us; see `client.kept`."""
+    rewound: bool = False
+    """The history was cut, and no turn has begun since: whatever failed before is forgotten."""
+    usage: Usage = msgspec.field(default_factory=Usage)
+    ids: int = 0
+    """The highest number in an id of ours."""
+    pos: int = 0
+
+    @property
+    def active(self) -> TurnState | None:
+        return self.turns[-1] if self.turns and self.turns[-1].outcome is None else None
+
+    @property
+    def status(self) -> Status:
+        turn = self.active
+        if turn is None:
+            return "failed" if self.turns and self.turns[-1].outcome == "failed" and not self.rewound else "idle"
+        return "waiting" if waiting(turn) else "running"
+
+    def turn(self, ident: str) -> TurnState | None:
+        return next((turn for turn in reversed(self.turns) if turn.id == ident), None)
+
+    def pending(self, ident: str) -> PendingState | None:
+        return next((pending for pending in self.queue if pending.id == ident), None)
+
+
+class Summary(Struct, omit_defaults=True):
+    """What a list shows; kept for every session, stored beside its channel."""
+
+    id: str
+    agent: str
+    model: str
+    cwd: str
+    title: str
+    status: Status
+    created: int
+    modified: int
+    pos: int
+    turns: int = 0
+    queued: int = 0
+    uri: str | None = None
+    parent: str | None = None
+    origin: Origin | None = None
+    archived: bool = False
+    read: bool = True
+    closed: bool = False
+    usage: Usage = msgspec.field(default_factory=Usage)
+
+
+def summarise(state: SessionState) -> Summary:
+    return Summary(
+        id=state.id,
+        agent=state.agent,
+        model=state.model,
+        cwd=state.cwd,
+        title=state.title,
+        status=state.status,
+        created=state.created,
+        modified=state.modified,
+        pos=state.pos,
+        turns=len(state.turns),
+        queued=len(state.queue),
+        uri=state.uri,
+        parent=state.parent,
+        origin=state.origin,
+        archived=state.archived,
+        read=state.read,
+        closed=state.closed,
+        usage=state.usage,
+    )
+
+
+def waiting(turn: TurnState) -> bool:
+    """Does something in this turn wait for a person?"""
+    return any(
+        (isinstance(part, CallPart) and part.approval is not None)
+        or (isinstance(part, QuestionPart) and part.response is None)
+        for part in turn.parts
+    )

@@ -1,0 +1,262 @@
+"""Terminals as things of the host: they outlive the client that opened them, and their story is in the log.
+
+Each has a channel `terminal/ID`. The program is a child of this process, so a restart ends it: at start, terminals
+that a crash left open get their end. What a terminal shows is kept in memory, bounded, for those who come later.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from portico import events as e
+from portico import limits
+from portico.errors import AlreadyExists, Conflict, LogUnavailable, NotFound, RateLimited
+from portico.events import Json, Record
+from portico.workspace import terminal as pty
+from portico.workspace.process import environment
+from portico.workspace.scrollback import Command, Scrollback
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+
+OPEN = "terminal"
+"""The note beside a channel that says: this one was running."""
+_AHEAD_BYTES = 1024 * 1024
+"""Output that may be ahead of the disk before the program is held up: a fifth of a second at full speed."""
+
+_LISTED = (e.TerminalStarted, e.TerminalTitled, e.TerminalClaimed, e.TerminalExited)
+"""What changes the line of a terminal in a list."""
+
+Watcher = Callable[[], None]
+
+
+class OpenTerminal:
+    """One terminal and what is known of it."""
+
+    def __init__(self, terminals: "Terminals", ident: str, started: e.TerminalStarted) -> None:
+        self.id = ident
+        self.channel = f"terminal/{ident}"
+        self.uri = started.uri
+        self.title = started.title
+        self.cwd = started.cwd
+        self.cols, self.rows = started.cols, started.rows
+        self.claim = started.claim
+        self.shown = Scrollback()
+        self.detects = False
+        self.exit_code: int | None = None
+        self.exited = False
+        self._terminals = terminals
+        self._ahead = 0
+        self._holding = False
+        self.pty = pty.Terminal(
+            self._heard,
+            command=(os.environ.get("SHELL") or "/bin/sh",),
+            cwd=Path(started.cwd),
+            env=environment(),
+            cols=started.cols,
+            rows=started.rows,
+            scrollback=0,
+        )
+
+    def apply(self, record: Record) -> None:
+        """What is known of a terminal follows from the log, as with sessions: nobody sees what a crash forgets."""
+        match record.event:
+            case e.TerminalData() as event:
+                self.shown.add(event.text)
+            case e.TerminalCommand(command=command, line=line):
+                self.shown.start(Command(command, line, record.time / 1000))
+            case e.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
+                self._complete(command, code, spent / 1000)
+            case e.TerminalDetects():
+                self.detects = True
+            case e.TerminalMoved(cwd=cwd):
+                self.cwd = cwd
+            case e.TerminalTitled(title=title):
+                self.title = title
+            case e.TerminalResized(cols=cols, rows=rows):
+                self.cols, self.rows = cols, rows
+            case e.TerminalClaimed(claim=claim):
+                self.claim = claim
+            case e.TerminalCleared():
+                self.shown.clear()
+            case e.TerminalExited(code=code):
+                self.exited, self.exit_code = True, code
+        if isinstance(record.event, _LISTED):
+            self._terminals.changed()
+
+    def _complete(self, command: str, code: int | None, seconds: float) -> None:
+        for part in reversed(self.shown.parts):
+            if isinstance(part, Command) and part.command_id == command:
+                part.complete, part.exit_code, part.seconds = True, code, seconds
+                return
+
+    # -- what the program does ---------------------------------------------------------------------------------
+
+    def _heard(self, event: pty.Event) -> None:
+        match event:
+            case pty.Data(text):
+                for start in range(0, len(text), limits.DELTA_BYTES):
+                    self._post(e.TerminalData(turn="", part=self.id, text=text[start : start + limits.DELTA_BYTES]))
+                self._hold_up(len(text))
+            case pty.DetectionAvailable():
+                self._post(e.TerminalDetects())
+            case pty.CommandStarted(command, line, _):
+                self._post(e.TerminalCommand(command=command, line=line))
+            case pty.CommandFinished(command, code, seconds):
+                self._post(e.TerminalCommandEnded(command=command, code=code, milliseconds=int(seconds * 1000)))
+            case pty.CwdChanged(cwd):
+                self._post(e.TerminalMoved(cwd=cwd))
+            case pty.TitleChanged(title):
+                if title:
+                    self._post(e.TerminalTitled(title=title, by="program"))
+            case pty.Exited(code):
+                self._post(e.TerminalExited(code=code))
+
+    def _post(self, event: e.Event) -> None:
+        try:
+            self._terminals.host.log.post(self.channel, event)
+        except LogUnavailable:
+            # The disk is full: the terminal goes on, and those who come later still see it in its scrollback.
+            self._terminals.host.logger.warning("terminal %s: the log cannot write", self.id)
+
+    def _hold_up(self, size: int) -> None:
+        self._ahead += size
+        if self._ahead > _AHEAD_BYTES and not self._holding:
+            self._holding = True
+            self.pty.pause()
+            self._terminals.host.own(self._wait_for_disk(), f"hold {self.channel}")
+
+    async def _wait_for_disk(self) -> None:
+        await self._terminals.host.log.settled()
+        self._ahead = 0
+        self._holding = False
+        self.pty.resume()
+
+    # -- what people do ----------------------------------------------------------------------------------------
+
+    def input(self, text: str) -> None:
+        self.pty.input(text)
+
+    async def resize(self, cols: int, rows: int, *, by: str) -> None:
+        self.pty.resize(cols, rows)
+        await self._append(e.TerminalResized(cols=cols, rows=rows, by=by))
+
+    async def claim_for(self, claim: Json, *, by: str) -> None:
+        await self._append(e.TerminalClaimed(claim=claim, by=by))
+
+    async def rename(self, title: str, *, by: str) -> None:
+        await self._append(e.TerminalTitled(title=title[: limits.TITLE_CHARS], by=by))
+
+    async def clear(self, *, by: str) -> None:
+        await self._append(e.TerminalCleared(by=by))
+
+    async def _append(self, event: e.Event) -> None:
+        await self._terminals.host.log.append(self.channel, event)
+
+
+class Terminals:
+    def __init__(self, host: "Host") -> None:
+        self.host = host
+        self._open: dict[str, OpenTerminal] = {}
+        self._running: dict[str, asyncio.Task[int]] = {}
+        self._watchers: list[Watcher] = []
+        self._next = 1
+
+    async def recover(self) -> None:
+        """Gives terminals that a crash left open their end."""
+        names = self.host.log.channels("terminal/")
+        self._next = max([0, *(_number(name) for name in names)]) + 1
+        for channel in await self.host.log.notes(OPEN):
+            if channel.startswith("terminal/"):
+                await self.host.log.append(channel, e.TerminalExited(), e.TerminalRemoved(by="host"))
+                self.host.log.note(channel, OPEN, None)
+
+    async def start(
+        self,
+        *,
+        claim: Json,
+        cwd: str,
+        by: str,
+        title: str = "",
+        cols: int = 80,
+        rows: int = 24,
+        uri: str | None = None,
+    ) -> OpenTerminal:
+        if uri is not None and self.find(uri) is not None:
+            raise AlreadyExists(f"There is a terminal {uri!r} already.")
+        if len(self._open) >= limits.TERMINALS:
+            raise RateLimited(f"There are {limits.TERMINALS} terminals; close some.")
+        ident = f"terminal-{self._next}"
+        self._next += 1
+        shell = os.path.basename(os.environ.get("SHELL") or "sh")
+        started = e.TerminalStarted(
+            terminal=ident, title=title or shell, cwd=cwd, claim=claim, by=by, cols=cols, rows=rows, uri=uri
+        )
+        terminal = OpenTerminal(self, ident, started)
+        self._open[ident] = terminal
+        try:
+            self.host.log.note(terminal.channel, OPEN, b"open")
+            await self.host.log.append(terminal.channel, started)
+            await terminal.pty.start()
+        except BaseException:
+            del self._open[ident]
+            self.host.log.note(terminal.channel, OPEN, None)
+            raise
+        self._running[ident] = self.host.own(terminal.pty.run(), terminal.channel)
+        await self.host.audit("terminal.started", by, terminal=ident, cwd=cwd)
+        return terminal
+
+    def get(self, ident: str) -> OpenTerminal:
+        found = self.find(ident)
+        if found is None:
+            raise NotFound("terminal", ident)
+        return found
+
+    def find(self, ident: str) -> OpenTerminal | None:
+        """By id, or by the name that a client gave it."""
+        return self._open.get(ident) or next((each for each in self._open.values() if each.uri == ident), None)
+
+    def apply(self, record: Record) -> None:
+        terminal = self._open.get(record.channel.removeprefix("terminal/"))
+        if terminal is not None:
+            terminal.apply(record)
+
+    def list(self) -> list[OpenTerminal]:
+        return list(self._open.values())
+
+    async def dispose(self, ident: str, *, by: str) -> None:
+        """Ends the program and all it started, and forgets the terminal."""
+        terminal = self.get(ident)
+        running = self._running.pop(terminal.id, None)
+        if running is None:
+            raise Conflict(f"The terminal {ident!r} is being closed.")
+        await self._end(terminal, running)
+        await self.host.log.append(terminal.channel, e.TerminalRemoved(by=by))
+        self.host.log.note(terminal.channel, OPEN, None)
+        self._open.pop(terminal.id, None)
+        self.changed()
+
+    async def _end(self, terminal: OpenTerminal, running: "asyncio.Task[int]") -> None:
+        if not running.done():
+            await terminal.pty.dispose()
+        await asyncio.wait({running})
+
+    async def close(self) -> None:
+        """The host stops: every program ends."""
+        for ident in [ident for ident in self._open if ident in self._running]:
+            await self.dispose(ident, by="host")
+
+    def watch(self, watcher: Watcher) -> None:
+        """Calls `watcher` when the list of terminals, or what it shows, changes."""
+        self._watchers.append(watcher)
+
+    def changed(self) -> None:
+        for watcher in self._watchers:
+            watcher()
+
+
+def _number(name: str) -> int:
+    tail = name.rpartition("-")[2]
+    return int(tail) if tail.isdigit() else 0

@@ -1,0 +1,82 @@
+"""The tools that a session offers to its agent: the host's own and those that connected clients contribute."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portico.errors import Forbidden, NotFound, PorticoError
+from portico.events import ErrorInfo, Json, ToolSpec
+from portico.host.call import Call
+from portico.host.tool import ToolResult
+
+if TYPE_CHECKING:
+    from portico.host.session import Session
+
+
+class SessionTools:
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+
+    def specs(self) -> list[ToolSpec]:
+        """The host's tools first: a client cannot take their names."""
+        specs = {tool.spec.name: tool.spec for tool in self._session.host.tools.values()}
+        for client in self._session.state.clients:
+            for spec in client.tools:
+                specs.setdefault(spec.name, spec)
+        return list(specs.values())
+
+    async def perform(self, call: Call) -> ToolResult:
+        if call.tool in self._session.host.tools:
+            return await self._run_own(call)
+        if call.owner is not None:
+            return await call.result
+        error = ErrorInfo("not_found", "no such tool")
+        await call.end(ok=False, error=error)
+        return ToolResult(False, error=error)
+
+    async def _run_own(self, call: Call) -> ToolResult:
+        try:
+            arguments = msgspec.json.decode(call.input or "{}", type=dict)
+            result = await self._session.host.tools[call.tool].run(arguments, call)
+        except msgspec.DecodeError as error:
+            result = ToolResult(False, error=ErrorInfo("bad_request", f"The arguments are not a JSON object: {error}"))
+        except PorticoError as error:
+            result = ToolResult(False, error=ErrorInfo(error.code, error.message))
+        await call.end(ok=result.ok, output=result.output, error=result.error, content=result.content)
+        return result
+
+    def owner(self, name: str) -> str | None:
+        if name in self._session.host.tools:
+            return None
+        return next(
+            (client.id for client in self._session.state.clients if any(spec.name == name for spec in client.tools)),
+            None,
+        )
+
+    # -- what a client does with a call of its own ---------------------------------------------------------------
+
+    def report(self, call_id: str, content: list[Json], *, client: str, by: str = "") -> None:
+        self._owned(call_id, client).content(content, by)
+
+    async def complete(self, call_id: str, result: ToolResult, *, client: str, title: str = "", by: str = "") -> None:
+        call = self._owned(call_id, client)
+        await call.end(
+            ok=result.ok, output=result.output, error=result.error, content=result.content, title=title, by=by
+        )
+
+    async def abandon(self, client: str) -> None:
+        """The client is gone for good: its running calls fail."""
+        turn = self._session.running
+        error = ErrorInfo("client_gone", f"The client {client!r} that runs this tool is gone.")
+        for call in list(turn.calls.values()) if turn else []:
+            if call.owner == client:
+                await call.end(ok=False, error=error)
+
+    def _owned(self, call_id: str, client: str) -> Call:
+        turn = self._session.running
+        if turn is None or call_id not in turn.calls:
+            raise NotFound("running tool call", call_id)
+        call = turn.calls[call_id]
+        if call.owner != client:
+            raise Forbidden(f"The call {call_id!r} does not belong to {client!r}.")
+        return call

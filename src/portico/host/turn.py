@@ -1,0 +1,229 @@
+"""A running turn, as its agent sees it: the one object through which an agent reports.
+
+Text and reasoning grow in parts: a part is opened by its first delta and closed by whatever comes next. After the
+turn's end every report is ignored, so an agent that was left behind cannot write into somebody else's turn.
+"""
+
+from typing import TYPE_CHECKING, Literal
+
+from portico import events as e
+from portico import limits
+from portico.errors import NotFound
+from portico.events import ErrorInfo, Json, Message, PartKind
+from portico.host.approval import Decision, Request
+from portico.host.call import Call
+from portico.host.question import Answer
+from portico.host.tool import ToolResult, pieces
+
+if TYPE_CHECKING:
+    from portico.host.session import Session
+
+_PART_CHARS = limits.EVENT_BYTES // 8
+"""A longer text goes on in another part: the event that ends a part carries it whole, and JSON escapes take up to
+six bytes for a character."""
+
+
+class _Part:
+    __slots__ = ("id", "key", "kind", "size", "texts")
+
+    def __init__(self, ident: str, kind: PartKind, key: str | None) -> None:
+        self.id = ident
+        self.kind = kind
+        self.key = key
+        self.texts: list[str] = []
+        self.size = 0
+
+
+class Turn:
+    def __init__(self, session: "Session", ident: str, message: Message) -> None:
+        self.session = session
+        self.id = ident
+        self.message = message
+        self.live = True
+        self.cancelled_by: str | None = None
+        self.calls: dict[str, Call] = {}
+        self.children: list[Turn] = []
+        self.waiting = 0
+        """How many approvals and questions wait for a person: the idle watch stands still meanwhile."""
+        self.active_at = session.host.clock.time()
+        self._part: _Part | None = None
+        resumed = session.state.turn(ident)
+        self._used = {part.id for part in resumed.parts} if resumed is not None else set()
+
+    @property
+    def model(self) -> str:
+        return self.message.model or self.session.state.model
+
+    # -- text --------------------------------------------------------------------------------------------------
+
+    def text(self, delta: str, key: str | None = None) -> None:
+        """A piece of the answer. `key` is the agent's own id of the message: a new one begins a new part."""
+        self._grow("text", delta, key)
+
+    def reasoning(self, delta: str, key: str | None = None) -> None:
+        self._grow("reasoning", delta, key)
+
+    def notice(self, text: str) -> None:
+        """A remark of the system (a retry, a fallback), not of the agent."""
+        self._grow("notice", text, None)
+        self.close_part()
+
+    def close_part(self, whole: str | None = None) -> None:
+        """Ends the open part; `whole` replaces what the deltas said."""
+        part = self._part
+        if part is not None:
+            self._part = None
+            text = "".join(part.texts) if whole is None else whole
+            self.report(e.PartEnded(turn=self.id, part=part.id, text=text))
+
+    def _grow(self, kind: PartKind, delta: str, key: str | None) -> None:
+        part = self._open(kind, key)
+        for piece in pieces(delta):
+            if part.size + len(piece) > _PART_CHARS:
+                self.close_part()
+                part = self._open(kind, key)
+            part.texts.append(piece)
+            part.size += len(piece)
+            self.report(e.PartDelta(turn=self.id, part=part.id, text=piece))
+
+    def _open(self, kind: PartKind, key: str | None) -> _Part:
+        part = self._part
+        if part is None or part.kind != kind or part.key != key:
+            self.close_part()
+            part = self._part = _Part(self.session.new_id("p"), kind, key)
+            self.report(e.PartStarted(turn=self.id, part=part.id, kind=kind))
+        return part
+
+    # -- tools -------------------------------------------------------------------------------------------------
+
+    def tool(
+        self,
+        name: str,
+        input: str | None = None,
+        *,
+        id: str | None = None,
+        title: str = "",
+        kind: str = "other",
+        owner: str | None = None,
+        parent: str | None = None,
+        meta: Json | None = None,
+    ) -> Call:
+        """A tool call begins. With `input` (JSON text) it is complete; else `feed` it and say `ready`."""
+        self.close_part()
+        ident = self.session.new_id("c") if id is None or id in self._used else id
+        self._used.add(ident)
+        call = Call(self, ident, name, owner)
+        self.calls[ident] = call
+        self.report(
+            e.ToolStarted(
+                turn=self.id, call=ident, tool=name, title=title, kind=kind, owner=owner, parent=parent, meta=meta or {}
+            )
+        )
+        if input is not None:
+            call.ready(input)
+        return call
+
+    def session_tool(self, name: str, input: str, *, id: str | None = None) -> Call:
+        """A call of one of the session's tools (the host's or a client's); `perform` runs it."""
+        return self.tool(name, input, id=id, owner=self.session.tools.owner(name))
+
+    async def perform(self, call: Call) -> ToolResult:
+        """Runs a session tool on behalf of the agent, through to its end."""
+        return await self.session.tools.perform(call)
+
+    def ended(self, call: Call) -> None:
+        self.calls.pop(call.id, None)
+
+    # -- people ------------------------------------------------------------------------------------------------
+
+    async def approve(self, request: Request) -> Decision:
+        if not self.live:
+            return Decision(False, "turn", reason="the turn ended")
+        self.waiting += 1
+        try:
+            return await self.session.approvals.request(self.id, request)
+        finally:
+            self.waiting -= 1
+            self._touch()
+
+    async def ask(self, text: str, fields: list[Json] | None = None, url: str | None = None) -> Answer:
+        """A question to a person; returns when somebody answered or declined."""
+        self.close_part()
+        if not self.live:
+            return Answer("cancel", {}, "turn")
+        self.waiting += 1
+        try:
+            return await self.session.questions.ask(self.id, text, fields, url)
+        finally:
+            self.waiting -= 1
+            self._touch()
+
+    # -- other facts -------------------------------------------------------------------------------------------
+
+    def usage(
+        self,
+        *,
+        input: int = 0,
+        output: int = 0,
+        cached: int = 0,
+        cost: float = 0.0,
+        model: str = "",
+        total: bool = False,
+    ) -> None:
+        self.report(
+            e.UsageReported(
+                turn=self.id, model=model, input=input, output=output, cached=cached, cost=cost, total=total
+            )
+        )
+
+    def title(self, title: str) -> None:
+        """The agent's own idea of a title; a title that a person chose stays."""
+        title = title.strip()[: limits.TITLE_CHARS]
+        if title and self.live and not self.session.state.named:
+            self.report(e.SessionRenamed(title=title, by="agent"))
+
+    async def spawn(self, prompt: str, *, title: str = "", call: Call | None = None, agent: str = "") -> "Turn":
+        """A sub-agent: a child session with one turn that this turn's agent reports into, ended by `finish`."""
+        child = await self.session.host.spawn(self, prompt, title, call.id if call else None, agent)
+        self.children.append(child)
+        return child
+
+    async def finish(
+        self, outcome: Literal["completed", "failed", "cancelled"] = "completed", error: ErrorInfo | None = None
+    ) -> None:
+        """Ends a sub-agent's turn. The host ends the others."""
+        await self.session.end_turn(self, outcome, error)
+
+    # -- the way into the log ----------------------------------------------------------------------------------
+
+    def report(self, event: e.Event) -> None:
+        if self.live:
+            self._touch()
+            self.session.post(event)
+
+    async def drained(self) -> None:
+        """For agents that produce faster than a disk can write: wait here now and then."""
+        await self.session.host.log.drained()
+
+    async def settled(self) -> None:
+        """Returns when everything reported so far is durable. To be awaited before an effect, so that a crash in the
+        middle of it finds the intent in the log."""
+        for call in self.calls.values():
+            call.say_ready()
+        log = self.session.host.log
+        await log.settled()
+        if log.down is not None:
+            raise log.down
+
+    async def keep(self, data: bytes) -> str:
+        """Stores a large output and returns its name."""
+        return await self.session.host.log.put_blob(data)
+
+    def call(self, ident: str) -> Call:
+        call = self.calls.get(ident)
+        if call is None:
+            raise NotFound("running tool call", ident)
+        return call
+
+    def _touch(self) -> None:
+        self.active_at = self.session.host.clock.time()

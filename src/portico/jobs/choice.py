@@ -1,0 +1,39 @@
+"""Which agent answers for a model id: the first ready one that has it; `agent/model` names one exactly."""
+
+from portico.errors import AgentUnavailable, NotFound
+from portico.host.agent import AgentInfo, Model
+from portico.host.host import Host
+
+
+async def offered(host: Host) -> list[Model]:
+    """Every model of every ready agent, each under an id that `choose` understands and that only it has."""
+    found: dict[str, Model] = {}
+    for info in await _ready(host):
+        for model in info.models or [Model(info.id, info.name)]:
+            ident = model.id if model.id not in found else f"{info.id}/{model.id}"
+            found[ident] = Model(ident, model.name, model.multiplier, model.context, model.vision, model.meta)
+    return list(found.values())
+
+
+async def choose(host: Host, ident: str) -> tuple[str, str | None]:
+    """The agent and its own id of the model; None: only the agent was named, its first model will do."""
+    infos = await _ready(host)
+    for info in infos:
+        if any(model.id == ident for model in info.models):
+            return info.id, ident
+    for info in infos:
+        if ident == info.id:
+            return info.id, None
+        name = ident.removeprefix(f"{info.id}/")
+        if name != ident and any(model.id == name for model in info.models):
+            return info.id, name
+    names = ", ".join(repr(model.id) for model in await offered(host))
+    raise NotFound("model", ident, f"There are: {names}.")
+
+
+async def _ready(host: Host) -> list[AgentInfo]:
+    infos = await host.describe()
+    ready = [info for info in infos if info.missing is None]
+    if infos and not ready:
+        raise AgentUnavailable(f"No agent is ready. {infos[0].name}: {infos[0].missing}")
+    return ready

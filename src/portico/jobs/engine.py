@@ -1,0 +1,124 @@
+"""Where a job's journal lives. The local engine keeps it in the log; a cluster would put its own in this place.
+
+`claim` says that this process runs the job (False: another one does); `load` gives what is recorded; `put` records
+before and after every work and returns when that is durable; `finish` records the end; `heartbeat` keeps a claim
+alive where claims can be lost.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from portico import events as e
+from portico import limits
+from portico.errors import NotFound
+from portico.events import Record
+from portico.jobs.state import JobState, JobSummary, begin, fold, replay
+from portico.log.log import Log
+
+SUMMARY = "job"
+
+
+class Engine(Protocol):
+    @property
+    def summaries(self) -> dict[str, JobSummary]:
+        """Of all jobs there ever were, in the order in which they started."""
+
+    def claim(self, job: str) -> bool: ...
+
+    async def create(self, started: e.JobStarted) -> JobState: ...
+
+    async def load(self, job: str) -> JobState: ...
+
+    async def put(self, job: str, *events: e.Event) -> None: ...
+
+    async def finish(self, ended: e.JobEnded) -> None: ...
+
+    async def heartbeat(self, job: str) -> None: ...
+
+
+class LocalEngine:
+    """One process owns all jobs of its log, so every claim is granted.
+
+    The states of running jobs follow from the committed events, before any reader has them."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._live: dict[str, JobState] = {}
+        self._summaries: dict[str, JobSummary] = {}
+
+    @classmethod
+    async def open(cls, log: Log) -> "LocalEngine":
+        engine = cls(log)
+        notes = await log.notes(SUMMARY)
+        decoder = msgspec.json.Decoder(JobSummary)
+        for channel in sorted(log.channels("job/"), key=number):
+            job = channel.removeprefix("job/")
+            data = notes.get(channel)
+            summary = decoder.decode(data) if data is not None else None
+            if summary is None or summary.pos != log.head(channel):
+                summary = (await engine.load(job)).summary
+                engine._live.pop(job, None)
+            engine._summaries[job] = summary
+        log.tap(engine._apply)
+        return engine
+
+    @property
+    def summaries(self) -> dict[str, JobSummary]:
+        return self._summaries
+
+    def claim(self, job: str) -> bool:
+        return True
+
+    async def create(self, started: e.JobStarted) -> JobState:
+        await self._log.append(f"job/{started.job}", started)
+        return self._live[started.job]
+
+    async def load(self, job: str) -> JobState:
+        """The recorded state; unless the job is over, it follows the log from now on."""
+        channel = f"job/{job}"
+        records: list[Record] = []
+        while more := await self._log.read(channel, records[-1].pos if records else 0, limits.READ_EVENTS):
+            records += more
+        state = replay(records)
+        if state is None:
+            raise NotFound("job", job)
+        if not state.summary.done:
+            self._live[job] = state
+            self._summaries[job] = state.summary
+        return state
+
+    async def put(self, job: str, *events: e.Event) -> None:
+        await self._log.append(f"job/{job}", *events)
+
+    async def finish(self, ended: e.JobEnded) -> None:
+        await self._log.append(f"job/{ended.job}", ended)
+        self._live.pop(ended.job, None)
+
+    async def heartbeat(self, job: str) -> None:
+        """Nobody else can take a job of this log."""
+
+    def _apply(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if record.channel.startswith("job/"):
+                self._follow(record, record.channel.removeprefix("job/"))
+
+    def _follow(self, record: Record, job: str) -> None:
+        event = record.event
+        if isinstance(event, e.JobStarted):
+            self._live[job] = begin(event, record.time)
+            self._summaries[job] = self._live[job].summary
+        elif job in self._live:
+            fold(self._live[job], event, record.time)
+        else:
+            return
+        summary = self._live[job].summary
+        summary.pos = record.pos
+        self._log.note(record.channel, SUMMARY, msgspec.json.encode(summary))
+
+
+def number(name: str) -> int:
+    """The N of `job-N`: what orders jobs and gives the next its name."""
+    tail = name.rpartition("-")[2]
+    return int(tail) if tail.isdigit() else 0

@@ -1,0 +1,211 @@
+"""What an entry is made of: models, prompt variables, tasks, jobs (trees of works) and the grid of buttons.
+
+The structs are the wire form: msgspec gives them the camelCase keys, drops absent optional parts, and writes a work
+with its `kind` first. They are frozen, so validating makes a new entry and never surprises whoever holds the old one.
+Reading an entry from outside goes through `load.py`, which knows the exact place of every mistake.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from portico.errors import BadRequest
+
+TOOL_PREPARE_DOCUMENT = "job_prepare_document"
+TOOL_TRUE = "job_boolean_true"
+TOOL_FALSE = "job_boolean_false"
+TOOL_PREREQUISITE_FAILED = "job_prerequisite_failed"
+JOB_TOOLS = (TOOL_PREPARE_DOCUMENT, TOOL_TRUE, TOOL_FALSE, TOOL_PREREQUISITE_FAILED)
+
+RUNTIME_VARIABLES = (
+    "user-input",
+    "task-model",
+    "reported-document",
+    "reported-true-reason",
+    "reported-false-reason",
+    "check-output",
+)
+
+DEFAULT_CRITERIA_RETRIES = 5
+
+Prompt = list[str]
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+OnInterrupt = Literal["retry", "fail", "ask"]
+
+
+class EntryError(BadRequest):
+    """A mistake in an entry; `field` is its code path and begins the message."""
+
+    def __init__(self, path: str, text: str) -> None:
+        super().__init__(f"{path}: {text}", field=path)
+        self.path = path
+        self.text = text
+
+
+class Part(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, rename="camel"):
+    """What all parts of an entry share: camelCase keys, no unknown keys, absent stays absent."""
+
+
+class Model(Part, frozen=True, kw_only=True):
+    """A model, by its category in `models` or by its literal id; exactly one of the two."""
+
+    category: str | None = None
+    id: str | None = None
+
+    @property
+    def label(self) -> str:
+        return self.category or self.id or ""
+
+
+class DrivingRetry(Part, frozen=True, kw_only=True):
+    """How often a crashed driving session is tried again on this model."""
+
+    model_id: str
+    retries: Count
+
+
+class Availability(Part, frozen=True, kw_only=True):
+    """When the task may start at all."""
+
+    condition: Prompt | None = None
+
+
+class FailureAction(Part, frozen=True, kw_only=True):
+    """What happens when the criteria are not met."""
+
+    retry_times: Count
+    additional_prompt: Prompt | None = None
+
+
+class Criteria(Part, frozen=True, kw_only=True):
+    """When the task counts as done: tools that must have been called, a condition, a command that must succeed."""
+
+    tool_executed: list[str] | None = None
+    condition: Prompt | None = None
+    run_condition_in_same_session: bool | None = None
+    command: str | list[str] | None = None
+    failure_action: FailureAction
+
+
+class Task(Part, frozen=True, kw_only=True):
+    """One prompt for one model, with what must hold before and after."""
+
+    model: Model | None = None
+    prompt: Prompt
+    require_user_input: bool = False
+    availability: Availability | None = None
+    criteria: Criteria | None = None
+    on_interrupt: OnInterrupt = "retry"
+    timeout: Seconds | None = None
+
+
+class Ref(Part, frozen=True, kw_only=True, tag_field="kind", tag="Ref"):
+    """Runs one task. The id is given by validation: -1 means not numbered yet."""
+
+    work_id_in_job: int = -1
+    task_id: str
+    model_override: Model | None = None
+
+
+class Seq(Part, frozen=True, kw_only=True, tag_field="kind", tag="Seq"):
+    """One after the other; the first failure ends it."""
+
+    works: list["Work"]
+
+
+class Par(Part, frozen=True, kw_only=True, tag_field="kind", tag="Par"):
+    """All at once, or at most `concurrency` at a time; succeeds if all do."""
+
+    works: list["Work"]
+    concurrency: Positive | None = None
+
+
+class Loop(Part, frozen=True, kw_only=True, tag_field="kind", tag="Loop"):
+    """Goes on while the conditions give the expected result."""
+
+    pre_condition: tuple[bool, "Work"] | None = None
+    post_condition: tuple[bool, "Work"] | None = None
+    body: "Work"
+    max_iterations: Positive | None = None
+
+
+class Alt(Part, frozen=True, kw_only=True, tag_field="kind", tag="Alt"):
+    """The condition chooses the branch; a missing branch succeeds."""
+
+    condition: "Work"
+    true_work: "Work | None" = None
+    false_work: "Work | None" = None
+
+
+Work = Ref | Seq | Par | Loop | Alt
+
+
+class Job(Part, frozen=True, kw_only=True):
+    """A tree of works. `requireUserInput` follows from its tasks and is filled in by validation."""
+
+    require_user_input: bool | None = None
+    work: Work
+    timeout: Seconds | None = None
+
+
+class GridColumn(Part, frozen=True, kw_only=True):
+    """A button: its text and the job it starts."""
+
+    name: str
+    job_name: str
+
+
+class GridRow(Part, frozen=True, kw_only=True):
+    """A row of buttons; null leaves a gap."""
+
+    keyword: str
+    jobs: list[GridColumn | None]
+
+
+class Entry(Part, frozen=True, kw_only=True):
+    """Everything a host can run for its users."""
+
+    schema: str | None = field(name="$schema", default=None)
+    models: dict[str, str] = {}
+    driving_session_retries: list[DrivingRetry] = []
+    prompt_variables: dict[str, Prompt] = {}
+    tasks: dict[str, Task]
+    jobs: dict[str, Job] = {}
+    grid: list[GridRow]
+
+
+def parts_of(work: Work) -> Iterator[tuple[str, Work]]:
+    """The direct children of a work with the key that leads to each, in the order of ids and checks."""
+    match work:
+        case Seq() | Par():
+            for index, child in enumerate(work.works):
+                yield f".works[{index}]", child
+        case Loop():
+            if work.pre_condition is not None:
+                yield ".preCondition[1]", work.pre_condition[1]
+            if work.post_condition is not None:
+                yield ".postCondition[1]", work.post_condition[1]
+            yield ".body", work.body
+        case Alt():
+            yield ".condition", work.condition
+            if work.true_work is not None:
+                yield ".trueWork", work.true_work
+            if work.false_work is not None:
+                yield ".falseWork", work.false_work
+
+
+def refs_of(work: Work) -> Iterator[Ref]:
+    """Every task of a work, in the order of ids."""
+    if isinstance(work, Ref):
+        yield work
+    for _, child in parts_of(work):
+        yield from refs_of(child)
+
+
+def to_json(entry: Entry) -> bytes:
+    """The entry as a JSON file that loads to the same entry."""
+    return msgspec.json.format(msgspec.json.encode(entry), indent=2)

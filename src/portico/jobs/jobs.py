@@ -1,0 +1,381 @@
+"""What doors and the command line use: entries, tasks and jobs of one host, and what becomes of them at its start.
+
+`await Jobs.open(host, source)` gives every session the four job tools and knows every job there ever was;
+`recover` takes up what a crash or a stop left in the middle; `close` lets go of it again without an end.
+"""
+
+import asyncio
+
+import msgspec
+from msgspec import Struct
+
+from portico import events as e
+from portico import faults
+from portico.errors import Conflict, LogUnavailable, NotFound
+from portico.events import Event
+from portico.host.host import Host, check_folder
+from portico.jobs.choice import choose, offered
+from portico.jobs.engine import Engine, LocalEngine, number
+from portico.jobs.entry import Entry
+from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
+from portico.jobs.run import JobRun
+from portico.jobs.source import EntrySource
+from portico.jobs.state import JobState, JobSummary, Run, plan_of
+from portico.jobs.task import OPEN, TaskPlan, TaskRun
+from portico.jobs.tools import job_tools
+from portico.jobs.work import in_condition
+
+LISTED_SECONDS = 3600.0
+"""Finished jobs stay in the running list this long after their end."""
+
+
+class NoEntry(Conflict):
+    """Nothing can be run before an entry is there (`--test` starts without one)."""
+
+    def __init__(self) -> None:
+        super().__init__("installJobsEntry has not been called.")
+
+
+class TaskInfo(Struct):
+    id: str
+    name: str
+    borrowing: bool
+    job: str | None = None
+    ended: int | None = None
+    """Milliseconds since the epoch."""
+
+
+class Jobs:
+    def __init__(self, host: Host, engine: Engine, source: EntrySource | None) -> None:
+        self.host = host
+        self._engine = engine
+        self._source = source
+        self._installed: Entry | None = None
+        self._opened_at = host.now()
+        self._runs: dict[str, JobRun] = {}
+        self._mains: dict[str, asyncio.Task[None]] = {}
+        self._lent: dict[str, TaskRun] = {}
+        self._taking = asyncio.Lock()
+        self._next_job = 1 + max(map(number, host.log.channels("job/")), default=0)
+        self._next_task = 1 + max(map(number, host.log.channels("task/")), default=0)
+        host.tools.update(job_tools())
+
+    @classmethod
+    async def open(cls, host: Host, source: EntrySource | None = None, engine: Engine | None = None) -> "Jobs":
+        return cls(host, engine or await LocalEngine.open(host.log), source)
+
+    async def close(self) -> None:
+        """Before the host closes. Running jobs get no end: the next start takes them up."""
+        mains = list(self._mains.values())
+        for run in self._runs.values():
+            run.suspend()
+        for task in self._lent.values():
+            task.suspended = True
+        for main in mains:
+            main.cancel()
+        await asyncio.gather(*mains, return_exceptions=True)
+
+    # -- the entry ---------------------------------------------------------------------------------------------
+
+    @property
+    def entry(self) -> Entry:
+        """The current one; a file that has changed is read again unless a job runs."""
+        if self._installed is not None:
+            return self._installed
+        if self._source is None:
+            raise NoEntry
+        return self._source.current(reload=not self._busy)
+
+    @property
+    def _busy(self) -> bool:
+        """By the log: a job whose end clients can see does not count, whatever its run still tidies up."""
+        return any(not self.job(job).done for job in self._runs)
+
+    async def install(self, entry: Entry) -> None:
+        """Puts another validated entry in its place, if nobody works and every model it names is there."""
+        open_ones = (each for each in self.host.list() if not each.closed and each.created >= self._opened_at)
+        if self._busy or any(open_ones):
+            raise Conflict("Cannot call installJobsEntry while sessions are running.")
+        await self._check_models(models_used(entry))
+        self._installed = entry
+
+    async def _check_models(self, uses: list[ModelUse]) -> None:
+        for use in uses:
+            try:
+                await choose(self.host, use.model_id)
+            except NotFound:
+                check_models([use], await offered(self.host))
+
+    # -- jobs --------------------------------------------------------------------------------------------------
+
+    async def start_job(self, name: str, *, cwd: str, input: str = "", by: str, entry: Entry | None = None) -> str:
+        """Returns the id of the new job, which runs by itself. `entry` is for this job alone."""
+        entry = entry or self.entry
+        if name not in entry.jobs:
+            raise NotFound("job", name, f"There are: {', '.join(map(repr, entry.jobs)) or 'none'}.")
+        folder = check_folder(cwd)
+        await self._check_models(models_of_job(entry, name))
+        return await self._create(name, plan_of(entry, name), folder, input, by)
+
+    async def _create(
+        self,
+        name: str,
+        plan: e.Json,
+        cwd: str,
+        input: str,
+        by: str,
+        origin: str | None = None,
+        done: dict[str, bool] | None = None,
+    ) -> str:
+        if self.host.stopping:
+            raise LogUnavailable("The host is stopping.")
+        job = f"job-{self._next_job}"
+        self._next_job += 1
+        started = e.JobStarted(
+            job=job, name=name, entry=plan, cwd=cwd, by=by, input=input, origin=origin, done=done or {}
+        )
+        self._launch(await self._engine.create(started))
+        return job
+
+    def _launch(self, state: JobState) -> None:
+        job = state.summary.id
+        run = JobRun(self.host, self._engine, state, self._new_task)
+        self._runs[job] = run
+        self._mains[job] = self.host.own(self._main(job, run), f"job {job}")
+
+    async def _main(self, job: str, run: JobRun) -> None:
+        try:
+            await run.run()
+        except LogUnavailable:
+            # The disk is full or gone. When it is back, the job is taken up as after a restart.
+            self.host.own(self._take_up_later(job), f"take up {job}")
+        finally:
+            if not run.stopping:
+                self._forget(job)
+
+    def _forget(self, job: str) -> None:
+        self._runs.pop(job, None)
+        self._mains.pop(job, None)
+
+    async def _take_up_later(self, job: str) -> None:
+        await self.host.log.available()
+        for task in (run.task for run in (await self._engine.load(job)).open.values()):
+            await self._close_task(task)
+        await self._take_up(job)
+
+    async def stop_job(self, job: str, *, by: str) -> None:
+        """Cancels it and returns when everything in it has stopped. After the end it changes nothing."""
+        summary = self.job(job)
+        run = self._runs.get(job)
+        if run is None:
+            if not summary.done:
+                await self._cancel(await self._engine.load(job), by)
+        elif run.stopping or run.ending:
+            await run.ended.wait()
+        else:
+            run.stopping = True
+            # Once begun it is done, also when the one who asked goes away.
+            await asyncio.shield(self.host.own(self._stop(job, run, by), f"stop {job}"))
+
+    async def _stop(self, job: str, run: JobRun, by: str) -> None:
+        await self._engine.put(job, e.JobStopping(by=by))
+        faults.reach("job-stopping")
+        main = self._mains[job]
+        main.cancel()
+        await asyncio.wait({main})
+        await run.end("canceled", by=by)
+        self._forget(job)
+
+    async def resume(self, job: str, *, by: str) -> str:
+        """A waiting job goes on. A failed or canceled one goes on as a new job, which takes over what succeeded
+        and every answer of a condition; returns its id."""
+        summary = self.job(job)
+        if summary.status == "waiting":
+            await self._take_up(job, by=by)
+            return job
+        if summary.status in ("running", "succeeded"):
+            raise Conflict(f"The job {job!r} has {summary.status}." if summary.done else f"The job {job!r} is running.")
+        state = await self._engine.load(job)
+        done = {
+            path: run.outcome == "succeeded"
+            for path, run in state.runs.items()
+            if run.outcome == "succeeded" or (run.outcome == "failed" and in_condition(path))
+        }
+        return await self._again(state, by, done)
+
+    async def retry(self, job: str, *, by: str) -> str:
+        """The same job from the beginning, as it was stored; returns the id of the new one."""
+        return await self._again(await self._load(job), by, {})
+
+    async def _again(self, state: JobState, by: str, done: dict[str, bool]) -> str:
+        old = state.summary
+        plan = msgspec.to_builtins(state.entry)
+        return await self._create(old.name, plan, check_folder(old.cwd), state.input, by, old.id, done)
+
+    async def _load(self, job: str) -> JobState:
+        self.job(job)
+        run = self._runs.get(job)
+        return run.state if run is not None else await self._engine.load(job)
+
+    def job(self, job: str) -> JobSummary:
+        summary = self._engine.summaries.get(job)
+        if summary is None:
+            raise NotFound("job", job)
+        return summary
+
+    def history(self) -> list[JobSummary]:
+        """Every job there ever was, in the order of starts."""
+        return list(self._engine.summaries.values())
+
+    def running(self) -> list[JobSummary]:
+        """What runs or waits, and what ended within the last hour."""
+        return [summary for summary in self._engine.summaries.values() if self.listed(summary)]
+
+    def listed(self, summary: JobSummary) -> bool:
+        return summary.ended is None or self.host.now() - summary.ended < LISTED_SECONDS * 1000
+
+    async def entry_of(self, job: str) -> Entry:
+        """What the job runs, as it was when it started."""
+        return (await self._load(job)).entry
+
+    # -- tasks -------------------------------------------------------------------------------------------------
+
+    def _new_task(self) -> str:
+        self._next_task += 1
+        return f"task-{self._next_task - 1}"
+
+    async def start_task(self, name: str, *, session: str, input: str = "", by: str) -> str:
+        """Runs a task inside that session and returns its id. The session stays when the task is over."""
+        entry = self.entry
+        borrowed = await self.host.get(session)
+        task = entry.tasks.get(name)
+        if task is None:
+            raise NotFound("task", name, f"There are: {', '.join(map(repr, entry.tasks)) or 'none'}.")
+        plan = TaskPlan(
+            id=self._new_task(),
+            name=name,
+            task=task,
+            model=model_id(entry, task.model) if task.model is not None else "",
+            driving_model=entry.models["driving"],
+            retries=entry.driving_session_retries,
+            cwd=borrowed.state.cwd,
+            input=input,
+            by=by,
+        )
+        run = TaskRun(self.host, plan, borrowed)
+        await run.begin()
+        self._lent[plan.id] = run
+        self._mains[plan.id] = self.host.own(self._borrow(run), f"task {plan.id}")
+        return plan.id
+
+    async def _borrow(self, run: TaskRun) -> None:
+        try:
+            await run.run()
+        finally:
+            self._lent.pop(run.plan.id, None)
+            self._mains.pop(run.plan.id, None)
+
+    async def stop_task(self, task: str) -> None:
+        """Stops it and returns when it has ended; in a job its work then counts as failed."""
+        run = self._lent.get(task) or next((r.tasks[task] for r in self._runs.values() if task in r.tasks), None)
+        if run is not None:
+            run.stop()
+            await run.ended.wait()
+
+    async def task(self, task: str) -> TaskInfo:
+        info: TaskInfo | None = None
+        for record in await self._story(task):
+            match record.event:
+                case e.TaskStarted() as started:
+                    info = TaskInfo(task, started.name, started.session is not None, started.job)
+                case e.TaskEnded() if info is not None:
+                    info.ended = record.time
+        if info is None:
+            raise NotFound("task", task)
+        return info
+
+    async def _story(self, task: str) -> list[e.Record]:
+        return await self.host.log.read(f"task/{task}", 0, 10_000)
+
+    # -- after a crash -----------------------------------------------------------------------------------------
+
+    async def recover(self) -> int:
+        """Gives every task that was in flight its end, and takes up the jobs; returns how many go on."""
+        for channel in await self.host.log.notes(OPEN):
+            await self._close_task(channel.removeprefix("task/"))
+        unfinished = [summary.id for summary in self._engine.summaries.values() if not summary.done]
+        for job in unfinished:
+            if self._engine.summaries[job].status == "running":
+                await self._take_up(job)
+        return len(self._runs)
+
+    async def _close_task(self, task: str) -> None:
+        opened: dict[str, None] = {}
+        records = await self._story(task)
+        for event in (record.event for record in records):
+            if isinstance(event, e.TaskSessionStarted):
+                opened[event.session] = None
+            elif isinstance(event, e.TaskSessionEnded):
+                opened.pop(event.session, None)
+        if any(isinstance(record.event, e.TaskEnded) for record in records):
+            return
+        ends: list[Event] = []
+        for ident in opened:
+            if self.host.has(ident):
+                await (await self.host.get(ident)).close(by=f"task:{task}", reason="interrupted")
+            ends.append(e.TaskSessionEnded(session=ident, succeeded=False))
+        channel = f"task/{task}"
+        self.host.log.note(channel, OPEN, None)
+        await self.host.log.append(channel, *ends, e.TaskEnded(task=task, outcome="interrupted"))
+
+    async def _take_up(self, job: str, by: str = "host") -> None:
+        """From the journal: works in flight get their end, and the job goes on, waits or ends as its tasks say."""
+        async with self._taking:
+            if job in self._runs or self.job(job).done or not self._engine.claim(job):
+                return
+            state = await self._engine.load(job)
+            if state.stopping is not None:
+                await self._cancel(state, state.stopping)
+            elif await self._close_works(state):
+                await self._engine.put(job, e.JobResumed(by=by))
+                self._launch(state)
+
+    async def _close_works(self, state: JobState) -> bool:
+        """Gives the works in flight their end; False: somebody has to be asked first."""
+        ends: list[Event] = []
+        asking: list[str] = []
+        for path, run in state.open.items():
+            ended = await self._end_of(path, run)
+            name = state.ref(run.work).task_id
+            choice = state.entry.tasks[name].on_interrupt
+            if ended.outcome == "interrupted" and choice == "fail":
+                ended = msgspec.structs.replace(ended, outcome="failed")
+            elif ended.outcome == "interrupted" and choice == "ask":
+                asking.append(name)
+            ends.append(ended)
+        if asking:
+            names = ", ".join(map(repr, asking))
+            ends.append(e.JobWaiting(reason=f"The host ended in the middle of {names}; resume or stop the job."))
+        if ends:
+            await self._engine.put(state.summary.id, *ends)
+        return not asking
+
+    async def _end_of(self, path: str, run: Run) -> e.WorkEnded:
+        """The task may have ended just before the host did: then that counts."""
+        ended = e.WorkEnded(path=path, work=run.work, task=run.task, outcome="interrupted")
+        for record in await self._story(run.task):
+            event = record.event
+            if isinstance(event, e.TaskEnded) and event.outcome in ("succeeded", "failed"):
+                outcome: e.WorkOutcome = "crashed" if event.error else event.outcome
+                ended = msgspec.structs.replace(ended, outcome=outcome, error=event.error)
+        return ended
+
+    async def _cancel(self, state: JobState, by: str) -> None:
+        """The end of a job that does not run in this process."""
+        job = state.summary.id
+        ends = [
+            e.WorkEnded(path=path, work=run.work, task=run.task, outcome="stopped") for path, run in state.open.items()
+        ]
+        if ends:
+            await self._engine.put(job, *ends)
+        await self._engine.finish(e.JobEnded(job=job, outcome="canceled", by=by))

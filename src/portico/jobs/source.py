@@ -1,0 +1,50 @@
+"""Where the entry comes from: a file that is read again when it changes, or the packaged demo."""
+
+import logging
+from pathlib import Path
+
+from portico.errors import BadRequest
+from portico.jobs.demo import demo_entry
+from portico.jobs.entry import Entry
+from portico.jobs.load import load_file
+
+NAMES = ("portico.entry.json", ".portico/entry.json")
+_Stamp = tuple[int, int]
+
+
+def find_entry(given: Path | None, cwd: Path) -> Path | None:
+    """`--entry FILE`, else the project's own file; None means the demo."""
+    if given is not None:
+        return given.absolute()
+    return next((cwd / name for name in NAMES if (cwd / name).is_file()), None)
+
+
+class EntrySource:
+    """The current entry of one file. A broken edit keeps the last good one and says so."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._stamp = self._look()
+        self._entry = demo_entry() if path is None else load_file(path, f"{path.name}:")
+
+    @property
+    def name(self) -> str:
+        return "the packaged demo entry" if self.path is None else str(self.path)
+
+    def current(self, *, reload: bool) -> Entry:
+        """With `reload` the file is read again if it changed; without, jobs are running on what was read last."""
+        stamp = self._look()
+        if reload and self.path is not None and stamp is not None and stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                self._entry = load_file(self.path, f"{self.path.name}:")
+            except BadRequest as error:
+                logging.getLogger("portico.jobs").warning("the entry stays as it was: %s", error.message)
+        return self._entry
+
+    def _look(self) -> _Stamp | None:
+        try:
+            status = self.path.stat() if self.path is not None else None
+        except OSError:
+            return None
+        return None if status is None else (status.st_mtime_ns, status.st_size)

@@ -1,0 +1,236 @@
+"""The sessions of one task: which one the next prompt goes to, and what becomes of one that crashes.
+
+Borrowing: the one session that was given, and a crash ends the task. Single: one session for everything, replaced only
+after a crash. Multi: a new session for every mission. Task work is tried again on the task's own model; driving work
+(conditions) follows the entry's `drivingSessionRetries`.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from portico import events as e
+from portico.errors import LogUnavailable, PorticoError, TurnInProgress
+from portico.events import Message
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.state import SessionState, TurnState
+from portico.jobs.choice import choose
+from portico.jobs.entry import DrivingRetry
+from portico.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
+
+Mode = Literal["borrowing", "single", "multi"]
+
+CRASH_PREFIX = "The session crashed, please redo and here is the last request:\n"
+TASK_ATTEMPTS = 5
+"""Of one prompt of task work, the first included."""
+
+
+class TaskCrash(Exception):
+    """A task ended with an error, not with a failed criterion. `detail` is what clients are shown."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class SessionCrash(TaskCrash):
+    """The agent failed in the middle of a prompt."""
+
+
+class TurnCancelled(TaskCrash):
+    """Somebody cancelled the turn or closed the session under the task."""
+
+
+def detailed(name: str, message: str) -> str:
+    """An error as clients of tasks and jobs know it. `stack` is only its first line: no traceback leaves the house."""
+    return msgspec.json.encode({"name": name, "message": message, "stack": f"{name}: {message}"}).decode()
+
+
+class _Open(Struct):
+    session: Session
+    model: str
+    driving: bool
+    takes_tools: bool
+
+
+class Stage:
+    """Where a task's prompts are played. Every session that it opens is closed by it, with a word on how it went."""
+
+    def __init__(
+        self,
+        host: Host,
+        task: str,
+        title: str,
+        mode: Mode,
+        *,
+        model: str,
+        driving_model: str,
+        retries: list[DrivingRetry],
+        cwd: str,
+        borrowed: Session | None = None,
+    ) -> None:
+        self._host = host
+        self._task = task
+        self._title = title
+        self.mode = mode
+        self._model = model
+        self._driving_model = driving_model
+        self._retries = retries
+        self._cwd = cwd
+        self._borrowed = borrowed
+        self._current: _Open | None = None
+
+    # -- prompts -----------------------------------------------------------------------------------------------
+
+    async def work(self, prompt: str) -> Report:
+        """Task work. In multi mode its session ends with it."""
+        if self._borrowed is not None:
+            return await self._send(await self._lent(self._borrowed), prompt)
+        report = await self._attempts(prompt, [self._model] * TASK_ATTEMPTS)
+        if self.mode == "multi":
+            await self.end(True)
+        return report
+
+    async def drive(self, prompt: str, *, availability: bool = False) -> Report:
+        """Driving work. In multi mode the caller ends its session, when the decision is made."""
+        if self._borrowed is not None:
+            return await self._send(await self._lent(self._borrowed), prompt, availability)
+        first = self._driving_model
+        if self.mode == "single":
+            first = self._current.model if self._current is not None else self._model
+        models = [first, *rounds(self._retries)]
+        return await self._attempts(prompt, models, driving=self.mode == "multi", availability=availability)
+
+    async def _attempts(
+        self, prompt: str, models: list[str], *, driving: bool = False, availability: bool = False
+    ) -> Report:
+        crash: SessionCrash | None = None
+        for model in models:
+            stage = await self._enter(model, driving, replacing=crash is not None)
+            try:
+                text = prompt if crash is None or prompt.startswith(CRASH_PREFIX) else CRASH_PREFIX + prompt
+                return await self._send(stage, text, availability)
+            except SessionCrash as error:
+                crash = error
+                self.decide(f"[SESSION CRASHED] {error.detail}")
+                await self.end(False)
+        assert crash is not None
+        raise crash
+
+    async def _send(self, stage: _Open, prompt: str, availability: bool = False) -> Report:
+        session = stage.session
+        turn = await self._start(session, prompt if stage.takes_tools else in_words(prompt))
+
+        def settled(state: SessionState) -> bool:
+            found = state.turn(turn)
+            return found is None or found.outcome is not None or (availability and says_prerequisite_failed(found))
+
+        state = (await session.wait_until(settled)).turn(turn)
+        if state is not None and state.outcome is None:
+            return await self._leave(session, state, stage.takes_tools)
+        if self._host.stopping:
+            # Not the agent's fault: whoever stops the host also cancels us, and the next start takes the work up.
+            await asyncio.get_running_loop().create_future()
+        if state is None or state.outcome == "cancelled":
+            raise TurnCancelled(detailed("TaskStopped", f"The turn in {session.id} was cancelled."))
+        if state.outcome != "completed":
+            raise SessionCrash(detailed("Error", state.error.message if state.error else "The session crashed."))
+        return report_of(state, stage.takes_tools)
+
+    async def _leave(self, session: Session, turn: TurnState, takes_tools: bool) -> Report:
+        """A prerequisite failed: there is nothing to wait for."""
+        report = report_of(turn, takes_tools)
+        if session.running is not None and session.running.id == turn.id:
+            await session.cancel(by=self._by, turn=turn.id)
+        return report
+
+    async def _start(self, session: Session, prompt: str) -> str:
+        message = Message(prompt, origin="system")
+        while True:
+            await session.load()
+            try:
+                return await session.send(message, by=self._by, queue=False)
+            except LogUnavailable:
+                raise
+            except TurnInProgress:
+                # A borrowed session may be busy with its owner's questions; they go first.
+                await session.wait_until(lambda state: state.active is None and (state.held or not state.queue))
+                if session.state.held:
+                    await session.queue.release(by=self._by)
+            except PorticoError as error:
+                raise TaskCrash(detailed(type(error).__name__, error.message)) from error
+
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    @property
+    def _by(self) -> str:
+        return f"task:{self._task}"
+
+    async def _lent(self, session: Session) -> _Open:
+        await session.load()
+        info = await self._host.agent(session.state.agent).describe()
+        return _Open(session, session.state.model, False, info.capabilities.tools)
+
+    async def _enter(self, model: str, driving: bool, *, replacing: bool) -> _Open:
+        """The session for a prompt: the current one if it has the model, else a new one."""
+        if self._current is not None and self._current.model == model:
+            return self._current
+        if self._current is not None:
+            await self.end(True)
+        try:
+            self._current = await self._open(model, driving)
+        except LogUnavailable:
+            raise
+        except PorticoError as error:
+            detail = detailed(type(error).__name__, error.message)
+            if replacing:
+                self.decide(f"[SESSION CRASHED] Failed to create replacement session: {detail}")
+            raise TaskCrash(detail) from error
+        return self._current
+
+    async def _open(self, model: str, driving: bool) -> _Open:
+        agent, name = await choose(self._host, model)
+        # A job runs unattended: its policy is to allow, and the session's config and every decision say so in the log.
+        session = await self._host.start(
+            by=self._by, agent=agent, model=name, cwd=self._cwd, title=self._title, config={"approvals": "allow"}
+        )
+        info = await self._host.agent(agent).describe()
+        single = self.mode == "single"
+        self.record(e.TaskSessionStarted(session=session.id, model=model, driving=single or driving))
+        self.decide(f"[SESSION STARTED] {'driving' if driving else 'task'} session started with model {model}")
+        return _Open(session, model, driving, info.capabilities.tools)
+
+    async def end(self, succeeded: bool) -> None:
+        """Closes the current session, which stops whatever still runs in it."""
+        stage, self._current = self._current, None
+        if stage is not None:
+            await stage.session.load()
+            await stage.session.close(by=self._by)
+            self.record(e.TaskSessionEnded(session=stage.session.id, succeeded=succeeded))
+
+    async def leave(self) -> None:
+        """Stops without a result: also the turn in a borrowed session, which itself stays open."""
+        await self.end(False)
+        session = self._borrowed
+        if session is not None and session.loaded:
+            active = session.state.active
+            if active is not None and active.by == self._by and session.running is not None:
+                await session.cancel(by=self._by, turn=active.id)
+
+    # -- the task's channel ------------------------------------------------------------------------------------
+
+    def record(self, event: e.Event) -> None:
+        self._host.log.post(f"task/{self._task}", event)
+
+    def decide(self, reason: str) -> None:
+        self.record(e.TaskDecided(reason=reason))
+
+
+def rounds(retries: list[DrivingRetry]) -> Iterator[str]:
+    """One retry per model and round, as long as a model has budget left."""
+    for index in range(max((retry.retries for retry in retries), default=0)):
+        yield from (retry.model_id for retry in retries if retry.retries > index)

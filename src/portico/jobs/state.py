@@ -1,0 +1,159 @@
+"""What is known of a job: a fold over its channel. Lists show the summary; a restart needs the journal."""
+
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from portico import events as e
+from portico.events import Json, Record, WorkOutcome
+from portico.jobs.entry import Entry, Job, Ref, refs_of
+
+JobStatus = Literal["running", "waiting", "succeeded", "failed", "canceled"]
+WorkStatus = Literal["running", "succeeded", "failed"]
+
+
+class WorkSummary(Struct, omit_defaults=True):
+    work: int
+    name: str
+    """Of the task."""
+    task: str
+    """The id of its latest run."""
+    status: WorkStatus
+    started: int
+    ended: int | None = None
+    runs: int = 1
+
+
+class JobSummary(Struct, omit_defaults=True):
+    """Kept for every job for ever, stored beside its channel. Times are milliseconds since the epoch."""
+
+    id: str
+    name: str
+    status: JobStatus
+    started: int
+    cwd: str
+    by: str
+    ended: int | None = None
+    error: str = ""
+    reason: str = ""
+    """Why it waits, or the last decision."""
+    origin: str | None = None
+    works: list[WorkSummary] = []
+    """Every work that has started, in the order of first starts; a later run takes the place of an earlier one."""
+    pos: int = 0
+
+    @property
+    def done(self) -> bool:
+        return self.ended is not None
+
+
+class Run(Struct):
+    """The latest attempt of the work at one path."""
+
+    work: int
+    task: str
+    attempt: int
+    outcome: WorkOutcome | None = None
+    error: str = ""
+
+
+class JobState(Struct):
+    summary: JobSummary
+    entry: Entry
+    input: str = ""
+    runs: dict[str, Run] = {}
+    stopping: str | None = None
+    """Who cancels it."""
+
+    @property
+    def job(self) -> Job:
+        return self.entry.jobs[self.summary.name]
+
+    def ref(self, work: int) -> Ref:
+        return next(ref for ref in refs_of(self.job.work) if ref.work_id_in_job == work)
+
+    @property
+    def open(self) -> dict[str, Run]:
+        """What was in flight."""
+        return {path: run for path, run in self.runs.items() if run.outcome is None}
+
+
+def begin(event: e.JobStarted, time: int) -> JobState:
+    summary = JobSummary(
+        id=event.job,
+        name=event.name,
+        status="running",
+        started=time,
+        cwd=event.cwd,
+        by=event.by,
+        origin=event.origin,
+    )
+    state = JobState(summary, msgspec.convert(event.entry, Entry), event.input)
+    for path, succeeded in event.done.items():
+        state.runs[path] = Run(-1, "", 1, "succeeded" if succeeded else "failed")
+    return state
+
+
+def fold(state: JobState, event: e.Event, time: int) -> None:
+    summary = state.summary
+    match event:
+        case e.WorkStarted():
+            state.runs[event.path] = Run(event.work, event.task, event.attempt)
+            _started(summary, event, state.ref(event.work).task_id, time)
+        case e.WorkEnded():
+            run = state.runs.get(event.path)
+            if run is not None and run.task == event.task:
+                run.outcome, run.error = event.outcome, event.error
+            _ended(summary, event, time)
+        case e.JobDecided():
+            summary.reason = event.reason
+        case e.JobWaiting():
+            summary.status, summary.reason = "waiting", event.reason
+        case e.JobResumed():
+            summary.status, summary.reason = "running", ""
+        case e.JobStopping():
+            state.stopping = event.by
+        case e.JobEnded():
+            summary.status, summary.ended, summary.error = event.outcome, time, event.error
+        case _:
+            pass  # of a newer Portico
+
+
+def _started(summary: JobSummary, event: e.WorkStarted, name: str, time: int) -> None:
+    known = next((work for work in summary.works if work.work == event.work), None)
+    if known is None:
+        summary.works.append(WorkSummary(event.work, name, event.task, "running", time))
+        return
+    known.task, known.status, known.started, known.ended = event.task, "running", time, None
+    known.runs += 1
+
+
+def _ended(summary: JobSummary, event: e.WorkEnded, time: int) -> None:
+    for work in summary.works:
+        if work.work == event.work and work.task == event.task:
+            work.status, work.ended = ("succeeded" if event.outcome == "succeeded" else "failed"), time
+
+
+def replay(records: list[Record]) -> JobState | None:
+    """The state after these records of one channel, from its beginning; None if there is no beginning."""
+    state: JobState | None = None
+    for record in records:
+        event = record.event
+        if isinstance(event, e.JobStarted):
+            state = begin(event, record.time)
+        elif state is not None:
+            fold(state, event, record.time)
+        if state is not None:
+            state.summary.pos = record.pos
+    return state
+
+
+def plan_of(entry: Entry, name: str) -> Json:
+    """The entry as far as this job needs it, as it goes into the log."""
+    job = entry.jobs[name]
+    used = {ref.task_id for ref in refs_of(job.work)}
+    tasks = {key: task for key, task in entry.tasks.items() if key in used}
+    plan = msgspec.structs.replace(entry, tasks=tasks, jobs={name: job}, grid=[], prompt_variables={}, schema=None)
+    data: Json = msgspec.to_builtins(plan)
+    return data

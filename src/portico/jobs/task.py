@@ -1,0 +1,300 @@
+"""One run of a task: availability, prompt, criteria, retries; every step is a decision in the task's channel."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from portico import events as e
+from portico import faults
+from portico.events import TaskOutcome
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.jobs.check import check_command
+from portico.jobs.entry import Criteria, DrivingRetry, Prompt, Task
+from portico.jobs.prompt import expand_prompt_dynamic
+from portico.jobs.stage import CRASH_PREFIX, Mode, SessionCrash, Stage, TaskCrash
+from portico.jobs.tools import Report
+
+OPEN = "open"
+"""The note beside a task's channel while it has no end: what a restart has to look after."""
+_BORROWING_CRASH = "Task crashed in borrowing session mode"
+
+
+class TaskPlan(Struct, kw_only=True):
+    """Everything a run needs; nothing of it changes on the way."""
+
+    id: str
+    name: str
+    task: Task
+    model: str
+    """The task model's id; empty when a borrowing task names none."""
+    driving_model: str
+    retries: list[DrivingRetry]
+    cwd: str
+    input: str
+    by: str
+    job: str | None = None
+    path: str = ""
+    attempt: int = 1
+
+
+class TaskResult(Struct, frozen=True):
+    outcome: TaskOutcome
+    error: str = ""
+    crashed: bool = False
+    """It ended with an error: in a job this ends everything."""
+
+
+class TaskRun:
+    def __init__(self, host: Host, plan: TaskPlan, borrowed: Session | None = None) -> None:
+        self.plan = plan
+        self._host = host
+        self._borrowed = borrowed
+        self._channel = f"task/{plan.id}"
+        self._values = {"task-model": plan.model} | ({"user-input": plan.input} if plan.input else {})
+        self._missing: list[str] = []
+        self._retrying = 0
+        self._scope: asyncio.Timeout | None = None
+        self._stopped = False
+        self.ended = asyncio.Event()
+        self.suspended = False
+        self._stage = Stage(
+            host,
+            plan.id,
+            plan.name,
+            mode_of(plan.task, borrowed is not None),
+            model=plan.model,
+            driving_model=plan.driving_model,
+            retries=plan.retries,
+            cwd=plan.cwd,
+            borrowed=borrowed,
+        )
+
+    @property
+    def borrowing(self) -> bool:
+        return self._borrowed is not None
+
+    @property
+    def silent(self) -> bool:
+        """The host stops: no end is written, the next start goes on from the journal."""
+        return self.suspended or self._host.stopping
+
+    def announce(self) -> None:
+        """Writes the beginning. Not awaited: whatever is appended next by the caller is durable only after it."""
+        self._host.log.note(self._channel, OPEN, b"1")
+        self._host.log.post(self._channel, self._beginning())
+
+    async def begin(self) -> None:
+        """Writes the beginning and returns when it is durable."""
+        self._host.log.note(self._channel, OPEN, b"1")
+        await self._host.log.append(self._channel, self._beginning())
+
+    def _beginning(self) -> e.TaskStarted:
+        plan = self.plan
+        return e.TaskStarted(
+            task=plan.id,
+            name=plan.name,
+            model=plan.model,
+            by=plan.by,
+            input=plan.input if plan.job is None else "",  # a job's input stands once, in the job
+            job=plan.job,
+            path=plan.path,
+            attempt=plan.attempt,
+            session=self._borrowed.id if self._borrowed is not None else None,
+        )
+
+    def stop(self) -> None:
+        """Ends the run as stopped, wherever it is."""
+        self._stopped = True
+        if self._scope is not None:
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    async def run(self) -> TaskResult:
+        """Through to the one end, whatever happens; a cancel from outside also records it, then goes on upwards."""
+        try:
+            result = await self._bounded()
+        except asyncio.CancelledError:
+            if not self.silent:
+                await self._end(TaskResult("stopped"))
+            raise
+        await self._end(result)
+        return result
+
+    async def _end(self, result: TaskResult) -> None:
+        """Once begun it is done, also when a cancel comes in between: the beginning gets its one end."""
+        finishing = self._host.own(self._finish(result), f"end {self.plan.id}")
+        try:
+            await asyncio.shield(finishing)
+        except asyncio.CancelledError:
+            await asyncio.wait({finishing})
+            raise
+
+    async def _bounded(self) -> TaskResult:
+        timeout = self.plan.task.timeout
+        try:
+            async with asyncio.timeout(timeout) as self._scope:
+                if self._stopped:
+                    return TaskResult("stopped")
+                return await self._guarded()
+        except TimeoutError:
+            if self._stopped:
+                return TaskResult("stopped")
+            self._decide(f"[TASK FAILED] Decision: task failed (not done within {timeout:g} seconds)")
+            return TaskResult("failed")
+        finally:
+            self._scope = None
+
+    async def _guarded(self) -> TaskResult:
+        try:
+            passed = await self._course()
+        except TaskCrash as crash:
+            self._decide(f"[TASK FAILED] Task error: {crash.detail}")
+            return TaskResult("failed", crash.detail, crashed=True)
+        await self._stage.end(passed)
+        return TaskResult("succeeded" if passed else "failed")
+
+    async def _finish(self, result: TaskResult) -> None:
+        await self._stage.leave()
+        faults.reach("task-before-end")
+        self._host.log.note(self._channel, OPEN, None)
+        await self._host.log.append(
+            self._channel, e.TaskEnded(task=self.plan.id, outcome=result.outcome, error=result.error)
+        )
+        self.ended.set()
+        faults.reach("task-after-end")
+
+    # -- the course of a run -----------------------------------------------------------------------------------
+
+    async def _course(self) -> bool:
+        if not self.borrowing and not await self._available():
+            return False
+        prompt = self._expand(self.plan.task.prompt)
+        report = await self._work(CRASH_PREFIX + prompt if self.plan.attempt > 1 else prompt)
+        criteria = self.plan.task.criteria
+        passed = criteria is None or await self._check(criteria, report) or await self._retries(criteria)
+        self._decide(
+            "[TASK SUCCEEDED] Decision: task succeeded"
+            if passed
+            else "[TASK FAILED] Decision: task failed (criteria not satisfied)"
+        )
+        return passed
+
+    async def _available(self) -> bool:
+        availability = self.plan.task.availability
+        if availability is None or availability.condition is None:
+            return True
+        report = await self._drive(availability.condition, availability=True)
+        passed = report.verdict is True and not report.prerequisite_failed
+        if passed:
+            self._decide("[AVAILABILITY] Availability check passed")
+        else:
+            condition = _json(availability.condition)
+            self._decide(f"[AVAILABILITY] Availability check failed: condition not satisfied. Condition: {condition}")
+        if self._stage.mode == "multi":
+            await self._stage.end(passed)
+        return passed
+
+    async def _check(self, criteria: Criteria, report: Report) -> bool:
+        """All of it, also when something is missing already: the reasons go into the next prompt."""
+        self._missing = [tool for tool in criteria.tool_executed or () if tool not in report.tools]
+        passed = not self._missing
+        if self._missing:
+            self._decide(f"[CRITERIA] toolExecuted check failed: missing tools: {', '.join(self._missing)}")
+        if criteria.command is not None:
+            checked = await check_command(criteria.command, self.plan.cwd)
+            self._values["check-output"] = checked.output
+            self._decide(f"[CRITERIA] {checked.reason}")
+            passed = passed and checked.passed
+        if criteria.condition is not None:
+            passed = await self._condition(criteria.condition) and passed
+        return passed
+
+    async def _condition(self, condition: Prompt) -> bool:
+        held = (await self._drive(condition)).verdict is True
+        if held:
+            self._decide("[CRITERIA] Criteria condition passed")
+        else:
+            self._decide(f"[CRITERIA] Criteria condition failed. Condition: {_json(condition)}")
+        if self._stage.mode == "multi":
+            await self._stage.end(held)
+        return held
+
+    async def _retries(self, criteria: Criteria) -> bool:
+        budget = criteria.failure_action.retry_times
+        for number in range(1, budget + 1):
+            self._retrying = number
+            self._decide(f"[OPERATION] Starting retry #{number}")
+            passed = await self._retry(criteria, number)
+            self._decide(f"[CRITERIA] Criteria {'passed' if passed else 'failed'} on retry #{number}")
+            if passed:
+                return True
+        self._decide(f"[DECISION] Retry budget drained after {budget} retries")
+        return False
+
+    async def _retry(self, criteria: Criteria, number: int) -> bool:
+        try:
+            return await self._check(criteria, await self._work(self._retry_prompt(criteria)))
+        except SessionCrash as crash:
+            if self.borrowing:
+                raise
+            # However often the agent crashed in it, a retry costs one of the budget and never more.
+            self._decide(f"[SESSION CRASHED] Session crash during retry #{number}: {crash.detail}")
+            return False
+
+    def _retry_prompt(self, criteria: Criteria) -> str:
+        lines = [self._expand(self.plan.task.prompt)]
+        if self._missing:
+            lines.append(f"## Required Tool Not Called: {', '.join(self._missing)}")
+        additional = criteria.failure_action.additional_prompt
+        if additional is not None:
+            lines += ["## You accidentally Stopped", self._expand(additional)]
+        return "\n".join(lines)
+
+    # -- prompts -----------------------------------------------------------------------------------------------
+
+    async def _work(self, prompt: str) -> Report:
+        return await self._sent(self._stage.work(prompt))
+
+    async def _drive(self, prompt: Prompt, *, availability: bool = False) -> Report:
+        return await self._sent(self._stage.drive(self._expand(prompt), availability=availability))
+
+    async def _sent(self, sending: Coroutine[Any, Any, Report]) -> Report:
+        try:
+            return self._noted(await sending)
+        except SessionCrash as crash:
+            if self.borrowing:
+                where = "Crash during retry in borrowing mode" if self._retrying else _BORROWING_CRASH
+                self._decide(f"[SESSION CRASHED] {where}: {crash.detail}")
+            raise
+
+    def _noted(self, report: Report) -> Report:
+        """What the agent reported is there for the next prompt."""
+        if report.document is not None:
+            self._values["reported-document"] = report.document
+        if report.verdict is not None:
+            known, forgotten = "reported-true-reason", "reported-false-reason"
+            if not report.verdict:
+                known, forgotten = forgotten, known
+            self._values[known] = report.reason
+            self._values.pop(forgotten, None)
+        return report
+
+    def _expand(self, prompt: Prompt) -> str:
+        return expand_prompt_dynamic(prompt, self._values)
+
+    def _decide(self, reason: str) -> None:
+        self._stage.decide(reason)
+
+
+def mode_of(task: Task, borrowing: bool) -> Mode:
+    if borrowing:
+        return "borrowing"
+    criteria = task.criteria
+    return "multi" if criteria is not None and criteria.run_condition_in_same_session is False else "single"
+
+
+def _json(prompt: Prompt) -> str:
+    return msgspec.json.encode(prompt).decode()

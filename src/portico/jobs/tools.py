@@ -1,0 +1,106 @@
+"""The four tools through which an agent reports to a task, and what a task reads out of a turn.
+
+An agent that takes tools calls them. One that cannot writes a line of its own instead, `@job_boolean_true the reason`,
+and is told so in the prompt. Either way the tools only report: nothing in them approves, starts or changes anything.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from msgspec import Struct
+
+from portico.events import Json, ToolSpec
+from portico.host.call import Call
+from portico.host.state import CallPart, TextPart, TurnState
+from portico.host.tool import Tool, ToolResult
+from portico.jobs.entry import JOB_TOOLS, TOOL_FALSE, TOOL_PREPARE_DOCUMENT, TOOL_PREREQUISITE_FAILED, TOOL_TRUE
+
+DESCRIPTIONS = {
+    TOOL_PREPARE_DOCUMENT: "Report the absolute path of a document that you are about to create or update.",
+    TOOL_TRUE: "Report that the condition you were asked about holds; the argument is the reason.",
+    TOOL_FALSE: "Report that the condition you were asked about does not hold; the argument is the reason.",
+    TOOL_PREREQUISITE_FAILED: "Report that a prerequisite of the task is not met; the argument is the reason.",
+}
+_ARGUMENT: Json = {
+    "type": "object",
+    "properties": {"argument": {"type": "string"}},
+    "required": ["argument"],
+}
+_LINE = re.compile(rf"^[ \t]*@({'|'.join(JOB_TOOLS)})\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+
+
+def job_tools() -> dict[str, Tool]:
+    return {name: Tool(ToolSpec(name, text, _ARGUMENT), _report) for name, text in DESCRIPTIONS.items()}
+
+
+async def _report(arguments: Json, call: Call) -> ToolResult:
+    """The report is the call itself, which the log has; the agent gets its words back."""
+    return ToolResult(True, argument_of(call.input))
+
+
+def in_words(prompt: str) -> str:
+    """The prompt for an agent that takes no tools: how to report in text."""
+    lines = [f"@{name} <argument>: {text}" for name, text in DESCRIPTIONS.items()]
+    return "\n".join(
+        (prompt, "", "You have no tools named job_...; instead of calling one, write a line of its own:", *lines)
+    )
+
+
+class Report(Struct):
+    """What a task learns from one turn."""
+
+    tools: list[str]
+    """The names of all tools called, the agent's own included."""
+    document: str | None = None
+    verdict: bool | None = None
+    """The last boolean report."""
+    reason: str = ""
+    prerequisite_failed: bool = False
+
+
+def report_of(turn: TurnState, takes_tools: bool) -> Report:
+    calls = list(_calls(turn) if takes_tools else _lines(turn))
+    report = Report([name for name, _ in calls])
+    for name, argument in calls:
+        if name == TOOL_PREPARE_DOCUMENT:
+            report.document = argument.partition("\n")[0].strip()
+        elif name in (TOOL_TRUE, TOOL_FALSE):
+            report.verdict, report.reason = name == TOOL_TRUE, argument
+        elif name == TOOL_PREREQUISITE_FAILED:
+            report.prerequisite_failed = True
+    return report
+
+
+def says_prerequisite_failed(turn: TurnState) -> bool:
+    return any(isinstance(part, CallPart) and _plain(part.tool) == TOOL_PREREQUISITE_FAILED for part in turn.parts)
+
+
+def _calls(turn: TurnState) -> Iterator[tuple[str, str]]:
+    for part in turn.parts:
+        if isinstance(part, CallPart):
+            yield _plain(part.tool), argument_of(part.input)
+
+
+def _plain(tool: str) -> str:
+    """Agents that get our tools through a server of tools put its name in front (`portico-job_boolean_true`)."""
+    return next((name for name in JOB_TOOLS if tool.endswith(name)), tool)
+
+
+def _lines(turn: TurnState) -> Iterable[tuple[str, str]]:
+    text = "\n".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == "text")
+    own = [part.tool for part in turn.parts if isinstance(part, CallPart)]
+    return [*((name, "") for name in own), *((match[1], match[2]) for match in _LINE.finditer(text))]
+
+
+def argument_of(text: str) -> str:
+    """The first text among the arguments, else their JSON."""
+    try:
+        arguments = msgspec.json.decode(text or "{}")
+    except msgspec.DecodeError:
+        return text
+    if isinstance(arguments, dict):
+        for value in arguments.values():
+            if isinstance(value, str):
+                return value
+    return text

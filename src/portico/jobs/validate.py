@@ -1,0 +1,213 @@
+"""The rules of an entry, in the order in which they are checked and with the words users know.
+
+`validate_entry` returns a new entry with prompts expanded, works simplified and numbered and `requireUserInput`
+filled in. Validating its result again gives the same entry.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+
+from msgspec.structs import replace
+
+from portico.jobs.entry import (
+    JOB_TOOLS,
+    Alt,
+    Criteria,
+    DrivingRetry,
+    Entry,
+    EntryError,
+    FailureAction,
+    Job,
+    Loop,
+    Model,
+    Par,
+    Prompt,
+    Ref,
+    Seq,
+    Task,
+    Work,
+    parts_of,
+    refs_of,
+)
+from portico.jobs.prompt import expand_prompt_static, variables_of
+
+
+def validate_entry(entry: Entry, code_path: str = "") -> Entry:
+    """The entry as the host runs it, or its first mistake as an EntryError whose place begins with `code_path`."""
+    root = f"{code_path}entry"
+    check_driving(entry.models, entry.driving_session_retries, root)
+    _check_grid(entry, root)
+    tasks = {name: _task(entry, task, f'{root}.tasks["{name}"]') for name, task in entry.tasks.items()}
+    entry = replace(entry, tasks=tasks)
+    jobs = {name: _job(entry, job, f'{root}.jobs["{name}"]') for name, job in entry.jobs.items()}
+    return replace(entry, jobs=jobs)
+
+
+def check_driving(models: Mapping[str, str], retries: list[DrivingRetry], root: str) -> None:
+    """The driving model exists and leads its own retries."""
+    if not models.get("driving"):
+        raise EntryError(f"{root}.models.driving", "Should exist.")
+    if not retries:
+        raise EntryError(f"{root}.drivingSessionRetries", "Should contain at least one item.")
+    if retries[0].model_id != models["driving"]:
+        raise EntryError(f"{root}.drivingSessionRetries", "The first modelId should equal to entry.models.driving.")
+
+
+def _check_grid(entry: Entry, root: str) -> None:
+    for r, row in enumerate(entry.grid):
+        for c, cell in enumerate(row.jobs):
+            if cell is not None and cell.job_name not in entry.jobs:
+                raise EntryError(f"{root}.grid[{r}].jobs[{c}].jobName", f'"{cell.job_name}" is not a valid job name.')
+
+
+def _check_category(entry: Entry, model: Model | None, base: str) -> None:
+    if model is None or model.category is None:
+        return
+    # `reviewers` once named a list of models, so it never names one.
+    if model.category not in entry.models or model.category == "reviewers":
+        raise EntryError(f"{base}.category", f'"{model.category}" is not a valid model key.')
+
+
+def _task(entry: Entry, task: Task, base: str) -> Task:
+    _check_category(entry, task.model, f"{base}.model")
+    prompt = expand_prompt_static(entry, f"{base}.prompt", task.prompt)
+    uses_input = "user-input" in variables_of(prompt[0])
+    if task.require_user_input != uses_input:
+        needed, given = ("should", "true") if task.require_user_input else ("should not", "false")
+        raise EntryError(
+            f"{base}.requireUserInput", f"Prompt {needed} use $user-input when requireUserInput is {given}."
+        )
+    availability = task.availability
+    if availability is not None:
+        condition = _condition(entry, f"{base}.availability.condition", availability.condition)
+        availability = replace(availability, condition=condition)
+    criteria = task.criteria and _criteria(entry, task.criteria, f"{base}.criteria")
+    return replace(task, prompt=prompt, availability=availability, criteria=criteria)
+
+
+def _condition(entry: Entry, code_path: str, condition: Prompt | None) -> Prompt | None:
+    if condition is None:
+        return None
+    return expand_prompt_static(entry, code_path, condition, requires_boolean_tool=True)
+
+
+def _criteria(entry: Entry, criteria: Criteria, base: str) -> Criteria:
+    for i, tool in enumerate(criteria.tool_executed or ()):
+        if tool not in JOB_TOOLS:
+            raise EntryError(f"{base}.toolExecuted[{i}]", f'"{tool}" is not an available tool.')
+    condition = _condition(entry, f"{base}.condition", criteria.condition)
+    action = _failure_action(entry, criteria.failure_action, f"{base}.failureAction")
+    _check_command(criteria.command, f"{base}.command")
+    return replace(criteria, condition=condition, failure_action=action)
+
+
+def _failure_action(entry: Entry, action: FailureAction, base: str) -> FailureAction:
+    if action.additional_prompt is None:
+        return action
+    prompt = expand_prompt_static(entry, f"{base}.additionalPrompt", action.additional_prompt)
+    return replace(action, additional_prompt=prompt)
+
+
+def _check_command(command: str | list[str] | None, path: str) -> None:
+    if command is None:
+        return
+    program = command if isinstance(command, str) else "".join(command[:1])
+    if not program.strip():
+        raise EntryError(path, "Should name a program.")
+    if any("\0" in word for word in command):
+        raise EntryError(path, "Should not contain a NUL character.")
+
+
+def _job(entry: Entry, job: Job, base: str) -> Job:
+    work = assign_work_ids(simplify(job.work))
+    _check_work(entry, work, f"{base}.work")
+    needed = any(entry.tasks[ref.task_id].require_user_input for ref in refs_of(work))
+    if job.require_user_input is not None and job.require_user_input != needed:
+        raise EntryError(
+            f"{base}.requireUserInput",
+            f"Should be {_word(needed)} but is {_word(job.require_user_input)}.",
+        )
+    return replace(job, work=work, require_user_input=needed)
+
+
+def _word(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _check_work(entry: Entry, work: Work, path: str) -> None:
+    if isinstance(work, Ref):
+        _check_ref(entry, work, path)
+    if isinstance(work, Seq | Par) and not work.works:
+        raise EntryError(f"{path}.works", "should have at least one element.")
+    for key, child in parts_of(work):
+        _check_work(entry, child, path + key)
+
+
+def _check_ref(entry: Entry, ref: Ref, path: str) -> None:
+    if ref.task_id not in entry.tasks:
+        raise EntryError(f"{path}.taskId", f'"{ref.task_id}" is not a valid task name.')
+    _check_category(entry, ref.model_override, f"{path}.modelOverride")
+    if ref.model_override is None and entry.tasks[ref.task_id].model is None:
+        raise EntryError(
+            f"{path}.modelOverride", f'must be defined because task "{ref.task_id}" has no specified model.'
+        )
+
+
+def simplify(work: Work) -> Work:
+    """Flatten Seq in Seq and Par in Par at every level."""
+    match work:
+        case Ref():
+            return work
+        case Seq():
+            return replace(work, works=[part for child in work.works for part in _inner(simplify(child), Seq)])
+        case Par():
+            return replace(work, works=[part for child in work.works for part in _inner(simplify(child), Par)])
+        case Loop():
+            return replace(
+                work,
+                pre_condition=work.pre_condition and (work.pre_condition[0], simplify(work.pre_condition[1])),
+                post_condition=work.post_condition and (work.post_condition[0], simplify(work.post_condition[1])),
+                body=simplify(work.body),
+            )
+        case Alt():
+            return replace(
+                work,
+                condition=simplify(work.condition),
+                true_work=work.true_work and simplify(work.true_work),
+                false_work=work.false_work and simplify(work.false_work),
+            )
+
+
+def _inner(work: Work, outer: type[Seq] | type[Par]) -> list[Work]:
+    """The works to put into an `outer` in place of this one."""
+    match work:
+        case Seq() if outer is Seq:
+            return work.works
+        case Par(concurrency=None) if outer is Par:
+            # A Par with its own limit is kept: its limit would be lost in the outer one.
+            return work.works
+        case _:
+            return [work]
+
+
+def assign_work_ids(work: Work) -> Work:
+    """Number the tasks from 0, depth first; in a Loop the conditions come before the body."""
+    return _numbered(work, count())
+
+
+def _numbered(work: Work, ids: Iterator[int]) -> Work:
+    match work:
+        case Ref():
+            return replace(work, work_id_in_job=next(ids))
+        case Seq() | Par():
+            return replace(work, works=[_numbered(child, ids) for child in work.works])
+        case Loop():
+            # The order of these three lines is the order of the ids.
+            pre = work.pre_condition and (work.pre_condition[0], _numbered(work.pre_condition[1], ids))
+            post = work.post_condition and (work.post_condition[0], _numbered(work.post_condition[1], ids))
+            return replace(work, pre_condition=pre, post_condition=post, body=_numbered(work.body, ids))
+        case Alt():
+            condition = _numbered(work.condition, ids)
+            true_work = work.true_work and _numbered(work.true_work, ids)
+            false_work = work.false_work and _numbered(work.false_work, ids)
+            return replace(work, condition=condition, true_work=true_work, false_work=false_work)

@@ -1,0 +1,78 @@
+"""Every bound in one place, each with the reason for its figure. A test passes each one by one."""
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# -- the log ---------------------------------------------------------------------------------------------------
+COMMIT_CADENCE = 0.003
+"""Seconds between two commits that carry only deltas: far below what an eye sees, and it lets a fast stream merge."""
+BATCH_EVENTS = 4_000
+"""Events in one transaction: about 40 ms of work, so that one burst does not hold up everybody's next commit."""
+DELTA_BYTES = 64 * KIB
+"""One merged delta: the largest frame that the event streams send without cutting."""
+EVENT_BYTES = 8 * MIB
+"""One event: a large prompt with attachments fits; anything larger belongs into a blob."""
+PENDING_BYTES = 64 * MIB
+"""Posted and not yet durable, for the whole host: a disk that stalls for seconds, not a leak."""
+FOLLOWER_BYTES = 8 * MIB
+"""Queued for one follower: some seconds of the fastest stream; a slower reader comes back with its cursor."""
+READ_EVENTS = 10_000
+"""Events in one `read`: a long session in one go, about 2 MB."""
+READ_BYTES = 8 * MIB
+"""The same read in bytes: long texts come in several reads."""
+BLOB_BYTES = 64 * MIB
+"""One blob: a build's whole output or a large picture."""
+RETENTION_HOURS = 24.0
+"""Deltas of finished turns are kept this long, then compacted into their whole parts."""
+BUSY_SECONDS = 5.0
+"""How long another program may hold the database's lock (a backup) before a write counts as failed."""
+
+# -- the host --------------------------------------------------------------------------------------------------
+SESSIONS = 100_000
+"""Stored sessions: their summaries stay in memory at about 1 KB each."""
+LIVE_TURNS = 1_000
+"""Turns running at once: each may own a process of some 50 MB elsewhere."""
+MESSAGE_BYTES = 4 * MIB
+"""One message with its attachments; larger things are files in the workspace."""
+QUEUE_LENGTH = 100
+"""Messages waiting in one session: more is a script gone wild."""
+TITLE_CHARS = 200
+"""A title: what a list can show."""
+TOOL_OUTPUT_CHARS = 64 * KIB
+"""Tool output kept inside the event; the whole output goes into a blob."""
+APPROVAL_SECONDS = 120.0
+"""No answer in this time means no."""
+GRANT_SECONDS = 12 * 3600.0
+"""A working day; a remembered yes must end."""
+GRANTS = 1_000
+TURN_IDLE_SECONDS = 30 * 60.0
+"""An agent that says nothing for this long is taken for dead."""
+CANCEL_SECONDS = 5.0
+"""An agent that does not obey a cancel in this time is left behind; the turn ends anyway."""
+STOP_SECONDS = 10.0
+"""Graceful stop: running turns are asked to end, then the process goes."""
+CHILD_DEPTH = 8
+"""Sub-agents of sub-agents: deeper is a loop."""
+
+# -- the doors -------------------------------------------------------------------------------------------------
+BODY_BYTES = 8 * MIB
+"""One HTTP body: MESSAGE_BYTES with room for JSON escapes."""
+FRAME_BYTES = 8 * MIB
+"""One WebSocket frame, the same."""
+JSON_DEPTH = 64
+"""Nesting of any JSON we take: real documents stay under 20."""
+CONNECTIONS = 10_000
+"""Open connections: 5,000 idle editors with as many pollers."""
+HEADER_BYTES = 32 * KIB
+"""Request line and headers together: a long URL and a cookie jar."""
+SEND_SECONDS = 30.0
+"""One send that makes no progress for this long means a dead client."""
+WRONG_TOKENS = 10
+"""Wrong tokens per address and minute that are answered at once; after that each waits."""
+REQUESTS_PER_SECOND = 200.0
+REQUEST_BURST = 400
+"""Messages per token: above any person, below what hurts; streams count once."""
+TERMINALS = 100
+"""Open terminals: each is a process with a screen of scrollback."""
+SUBSCRIPTIONS = 1_000
+"""Channels one connection may follow."""

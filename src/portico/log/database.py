@@ -1,0 +1,269 @@
+"""The SQL of the log. Plain blocking functions: the writer thread calls the writing ones, reader threads the others."""
+
+import os
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from portico import faults, limits
+from portico.errors import LogDamaged, LogUnavailable
+from portico.events import Channel, Record
+from portico.log import schema
+
+_DROP_ROWS = 2_000
+"""Deltas dropped in one transaction: a few milliseconds, so that a commit never waits long."""
+
+
+class Row(NamedTuple):
+    seq: int
+    channel: Channel
+    pos: int
+    time: int
+    delta: str | None
+    data: bytes
+
+
+class Note(NamedTuple):
+    channel: Channel
+    key: str
+    data: bytes | None
+
+
+class Batch(NamedTuple):
+    rows: list[Row]
+    heads: dict[Channel, int]
+    notes: list[Note]
+
+
+class Database:
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self.path = path
+        self._db = db
+        self._ids: dict[Channel, int] = {}
+        self._local = threading.local()
+        self._read_connections: list[sqlite3.Connection] = []
+
+    @classmethod
+    def open(cls, path: Path, full: bool) -> "Database":
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            path.chmod(0o600)
+        except OSError as error:
+            raise LogUnavailable(f"The log {str(path)!r} cannot be opened: {error.strerror}.") from error
+        db = None
+        try:
+            db = sqlite3.connect(path, timeout=limits.BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
+            schema.prepare(db)
+        except sqlite3.Error as error:
+            if db is not None:
+                db.close()
+            raise translate(error, path) from error
+        except BaseException:
+            if db is not None:
+                db.close()
+            raise
+        return cls(path, db)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def write(self, batch: Batch) -> None:
+        db = self._db
+        known = dict(self._ids)
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            for channel in batch.heads:
+                self._id(channel)
+            db.executemany(
+                "INSERT INTO events (seq, channel, pos, time, delta, data) VALUES (?, ?, ?, ?, ?, ?)",
+                [(row.seq, self._ids[row.channel], row.pos, row.time, row.delta, row.data) for row in batch.rows],
+            )
+            db.executemany(
+                "UPDATE channels SET pos = ? WHERE id = ?",
+                [(pos, self._ids[channel]) for channel, pos in batch.heads.items()],
+            )
+            db.execute("UPDATE channels SET pos = max(pos, ?) WHERE id = 0", (batch.rows[-1].seq if batch.rows else 0,))
+            for note in batch.notes:
+                self._put_note(note)
+            faults.reach("before-commit")
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._ids = known
+            self._rollback()
+            raise translate(error, self.path) from error
+        faults.reach("after-commit")
+
+    def _put_note(self, note: Note) -> None:
+        if note.data is None:
+            self._db.execute("DELETE FROM notes WHERE channel = ? AND key = ?", (self._id(note.channel), note.key))
+        else:
+            self._db.execute(
+                "INSERT OR REPLACE INTO notes (channel, key, data) VALUES (?, ?, ?)",
+                (self._id(note.channel), note.key, note.data),
+            )
+
+    def probe(self) -> None:
+        """Can we write again? Fails the way a commit would."""
+        known = dict(self._ids)
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._put_note(Note("host", "probe", b"1"))
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._ids = known
+            self._rollback()
+            raise translate(error, self.path) from error
+
+    def put_blob(self, digest: str, data: bytes) -> None:
+        try:
+            self._db.execute("INSERT OR IGNORE INTO blobs (digest, data) VALUES (?, ?)", (digest, data))
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
+    def drop_deltas(self, before: int, keep: dict[Channel, int]) -> int:
+        try:
+            floors = {self._id(channel): pos for channel, pos in keep.items()}
+            rows = self._db.execute(
+                "SELECT seq, channel, pos FROM events WHERE delta IS NOT NULL AND time < ? ORDER BY time", (before,)
+            )
+            doomed = []
+            for seq, channel, pos in rows:
+                if channel not in floors or pos < floors[channel]:
+                    doomed.append((seq,))
+                if len(doomed) == _DROP_ROWS:
+                    break
+            rows.close()
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("DELETE FROM events WHERE seq = ?", doomed)
+            faults.reach("compaction-write")
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._rollback()
+            raise translate(error, self.path) from error
+        return len(doomed)
+
+    def delete(self, channel: Channel) -> None:
+        try:
+            ident = self._id(channel)
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("DELETE FROM events WHERE channel = ?", (ident,))
+            self._db.execute("DELETE FROM notes WHERE channel = ?", (ident,))
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._rollback()
+            raise translate(error, self.path) from error
+
+    def _id(self, channel: Channel) -> int:
+        """The channel's number, made when it is new. Runs inside the caller's transaction."""
+        ident = self._ids.get(channel)
+        if ident is None:
+            self._db.execute("INSERT OR IGNORE INTO channels (name, pos) VALUES (?, 0)", (channel,))
+            ident = self._db.execute("SELECT id FROM channels WHERE name = ?", (channel,)).fetchone()[0]
+            assert isinstance(ident, int)
+            self._ids[channel] = ident
+        return ident
+
+    def _rollback(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def heads(self) -> tuple[int, dict[Channel, int]]:
+        """The last seq, and the last position of every channel. Deleted events do not give their numbers back."""
+        try:
+            heads = {}
+            for ident, name, pos in self._db.execute("SELECT id, name, pos FROM channels"):
+                self._ids[name] = ident
+                heads[name] = pos
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        if "" not in heads:
+            raise translate(sqlite3.DatabaseError("malformed: the last number is missing"), self.path)
+        return heads.pop(""), heads
+
+    def read(self, channel: Channel, after: int, upto: int, limit: int) -> list[Record]:
+        return self._records(
+            "SELECT e.seq, c.name, e.pos, e.time, e.data FROM channels c JOIN events e ON e.channel = c.id"
+            " WHERE c.name = ? AND e.pos > ? AND e.pos <= ? ORDER BY e.pos LIMIT ?",
+            (channel, after, upto, limit),
+        )
+
+    def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int) -> list[Record]:
+        chosen = f" AND c.name IN ({', '.join('?' * len(channels))})" if channels else ""
+        return self._records(
+            "SELECT e.seq, c.name, e.pos, e.time, e.data FROM events e JOIN channels c ON c.id = e.channel"
+            f" WHERE e.seq > ? AND e.seq <= ?{chosen} ORDER BY e.seq LIMIT ?",
+            (after, upto, *channels, limit),
+        )
+
+    def _records(self, sql: str, args: tuple[object, ...]) -> list[Record]:
+        """Rows up to the byte bound; whoever wants more asks again behind the last one."""
+        records: list[Record] = []
+        size = 0
+        try:
+            rows = self._reading().execute(sql, args)
+            for row in rows:
+                records.append(Record(*row))
+                size += len(row[4])
+                if size > limits.READ_BYTES:
+                    break
+            rows.close()
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        return records
+
+    def notes(self, key: str) -> dict[Channel, bytes]:
+        sql = "SELECT c.name, n.data FROM notes n JOIN channels c ON c.id = n.channel WHERE n.key = ?"
+        return dict(self._rows(sql, key))
+
+    def get_note(self, channel: Channel, key: str) -> bytes | None:
+        sql = "SELECT n.data FROM channels c JOIN notes n ON n.channel = c.id WHERE c.name = ? AND n.key = ?"
+        return self._value(sql, channel, key)
+
+    def blob(self, digest: str) -> bytes | None:
+        return self._value("SELECT data FROM blobs WHERE digest = ?", digest)
+
+    def _value(self, sql: str, *args: str) -> bytes | None:
+        rows = self._rows(sql, *args)
+        return rows[0][0] if rows else None
+
+    def _rows(self, sql: str, *args: str) -> list[Any]:
+        try:
+            return self._reading().execute(sql, args).fetchall()
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
+    def _reading(self) -> sqlite3.Connection:
+        """A connection of this thread: readers never wait for the writer (WAL)."""
+        db: sqlite3.Connection | None = getattr(self._local, "db", None)
+        if db is None:
+            db = sqlite3.connect(self.path, timeout=limits.BUSY_SECONDS, check_same_thread=False)
+            db.execute("PRAGMA query_only = ON")
+            self._local.db = db
+            self._read_connections.append(db)
+        return db
+
+    def close(self) -> None:
+        for db in [*self._read_connections, self._db]:
+            db.close()
+
+
+def translate(error: sqlite3.Error, path: Path) -> LogUnavailable:
+    """SQLite's words, and what the user can do about it."""
+    text = str(error)
+    name = str(path)
+    if any(sign in text for sign in ("malformed", "not a database", "no such table", "no such column")):
+        return LogDamaged(
+            f"The log {name!r} is damaged ({text}). Move it aside to start anew, or recover what is readable with: "
+            f"sqlite3 {name} .recover"
+        )
+    if "locked" in text or "busy" in text:
+        return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; the host goes on by itself.")
+    if "full" in text:
+        return LogUnavailable(f"The disk of {name!r} is full. Free some space; the host goes on by itself.")
+    if "readonly" in text or "read-only" in text:
+        return LogUnavailable(f"The log {name!r} cannot be written (read-only). Make it writable; the host goes on.")
+    return LogUnavailable(f"The log {name!r} cannot be written: {text}.")

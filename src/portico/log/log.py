@@ -1,0 +1,82 @@
+"""What a log is: the small interface that the host, the jobs and the doors build on.
+
+One writer, many readers. `append` returns when the events are durable; nobody sees an event before that. A
+committed batch goes first to the taps (the host folds it into its state), then to the followers, so whoever reads
+an event and then asks the host finds the host at least that far.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Protocol
+
+from portico.errors import LogUnavailable
+from portico.events import Channel, Event, Record
+
+Tap = Callable[[Sequence[Record]], None]
+FailureListener = Callable[[LogUnavailable], None]
+
+
+class Log(Protocol):
+    @property
+    def seq(self) -> int:
+        """The last committed number of the host."""
+
+    @property
+    def down(self) -> LogUnavailable | None:
+        """Why the log cannot write at the moment, or None."""
+
+    def head(self, channel: Channel) -> int:
+        """The last committed position of a channel; 0 for an unknown one."""
+
+    def channels(self, prefix: str) -> list[Channel]:
+        """The channels whose name begins so, deleted ones included: their names are never used again."""
+
+    async def append(self, channel: Channel, *events: Event) -> int:
+        """Writes the events in order, in one transaction; returns the last seq once they are durable."""
+
+    def post(self, channel: Channel, event: Event) -> None:
+        """The same order as `append`, not awaited. Deltas of one part that wait for the same commit become one."""
+
+    async def drained(self) -> None:
+        """Returns when what is pending is small enough to go on posting."""
+
+    async def settled(self) -> None:
+        """Returns when everything posted so far is durable (or has failed)."""
+
+    async def read(self, channel: Channel, after: int = 0, limit: int = 1000) -> list[Record]: ...
+
+    async def read_all(self, *channels: Channel, after: int = 0, limit: int = 1000) -> list[Record]:
+        """Records of these channels (of all, when none is named) in the order of `seq`, behind `after`."""
+
+    def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[list[Record]]:
+        """Replay, then live. With one channel `after` is a position; with several or none it is a seq."""
+
+    def tap(self, tap: Tap) -> None:
+        """Calls `tap` with every committed batch, before any follower has it."""
+
+    def on_failure(self, listener: FailureListener) -> None:
+        """Calls `listener` when a commit failed; what was pending then is lost and was never visible."""
+
+    async def available(self) -> None:
+        """Returns when the log can write (again)."""
+
+    def note(self, channel: Channel, key: str, data: bytes | None) -> None:
+        """Keeps one value beside a channel (a summary, a snapshot), in the same transaction as what was appended
+        before it; None removes it."""
+
+    async def notes(self, key: str) -> dict[Channel, bytes]: ...
+
+    async def get_note(self, channel: Channel, key: str) -> bytes | None: ...
+
+    async def put_blob(self, data: bytes) -> str:
+        """Stores the bytes durably under their SHA-256, which it returns."""
+
+    async def blob(self, digest: str) -> bytes: ...
+
+    async def compact(self, before: int, keep: Mapping[Channel, int] = {}) -> int:
+        """Drops deltas older than `before` (milliseconds) and returns how many. `keep` names the first position of
+        turns that still run: their deltas stay, since no event carries their whole content yet."""
+
+    async def delete(self, channel: Channel) -> None:
+        """Forgets a channel's events and notes. Its positions are never used again."""
+
+    async def close(self) -> None: ...

@@ -1,0 +1,85 @@
+"""Events that wait for their commit. What JSON cannot hold is refused here, before it can spoil a batch."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from portico import limits
+from portico.errors import BadRequest, TooLarge
+from portico.events import Channel, Delta, Event, encode
+
+
+class Pending:
+    """One event that waits for its commit; a delta collects the texts that join it."""
+
+    __slots__ = ("_data", "_texts", "channel", "event", "more", "size", "ticket", "waiter")
+
+    def __init__(self, channel: Channel, event: Event) -> None:
+        self.channel = channel
+        self.event, self._data = _checked(event)
+        self._texts: list[str] | None = None
+        self.size = len(self._data) if self._data is not None else len(getattr(self.event, "text", ""))
+        self.ticket = 0
+        self.waiter: asyncio.Future[int] | None = None
+        self.more = False
+        """The same append has more events: they must not be parted by the end of a batch."""
+
+    def join(self, other: "Pending") -> bool:
+        """Takes the other delta in, if it continues this one."""
+        mine, event = self.event, other.event
+        if type(mine) is not type(event) or not isinstance(mine, Delta) or not isinstance(event, Delta):
+            return False
+        if mine.part != event.part or mine.turn != event.turn or self.size + other.size > limits.DELTA_BYTES:
+            return False
+        if self._texts is None:
+            self._texts = [mine.text]
+        self._texts.append(event.text)
+        self.size += other.size
+        self._data = None
+        return True
+
+    def whole(self) -> tuple[Event, bytes]:
+        event = self.event
+        if self._texts is not None:
+            assert isinstance(event, Delta)
+            event = type(event)(turn=event.turn, part=event.part, text="".join(self._texts))
+        return event, self._data or encode(event)
+
+
+def _checked(event: Event) -> tuple[Event, bytes | None]:
+    """The event as it can be written, and its bytes; a small delta is encoded later, when it has merged."""
+    if isinstance(event, Delta) and len(event.text) <= limits.DELTA_BYTES and _is_unicode(event.text):
+        return event, None
+    try:
+        data = encode(event)
+    except UnicodeEncodeError:
+        event = msgspec.convert(_clean(msgspec.to_builtins(event)), type(event))
+        data = encode(event)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadRequest(f"The event {type(event).__name__} cannot be written as JSON: {error}.") from error
+    if len(data) > limits.EVENT_BYTES:
+        raise TooLarge(f"An event of {len(data)} bytes is over the limit of {limits.EVENT_BYTES}; use a blob.")
+    return event, data
+
+
+def _is_unicode(text: str) -> bool:
+    """False for text with a lone surrogate, as programs that cut their output in the middle produce it."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _clean(value: Any) -> Any:
+    """The same with `?` for what is no character: one broken byte must not cost a turn."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_clean(key): _clean(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_clean(each) for each in value]
+    return value

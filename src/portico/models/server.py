@@ -1,0 +1,140 @@
+"""Supervises the child processes that run models: started on demand, restarted after a death, ended as a group."""
+
+import asyncio
+import importlib.util
+import os
+import secrets
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from portico.errors import AgentUnavailable
+from portico.models.catalogue import known
+from portico.models.serve import KEY, READY
+from portico.workspace.child import Child, Outlet, environment
+
+START_SECONDS = 120.0
+"""Loading a few gigabytes from a slow disk."""
+CONTEXT = 8192
+"""Tokens for a model that we do not know: what most small ones were trained with."""
+OUTPUT_BYTES = 16 * 1024
+"""Kept of what a child says, for the message when it dies."""
+
+
+@dataclass(frozen=True)
+class Address:
+    url: str
+    key: str
+    context: int
+
+
+class LocalServers:
+    """One child per model in use."""
+
+    def __init__(self) -> None:
+        self._servers: dict[Path, LocalServer] = {}
+
+    async def address(self, name: str, path: Path) -> Address:
+        server = self._servers.setdefault(path, LocalServer(name, path))
+        return await server.address()
+
+    async def close(self) -> None:
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+        self._servers.clear()
+
+
+class LocalServer:
+    def __init__(self, name: str, path: Path) -> None:
+        self._name = name
+        self._path = path
+        found = known(name)
+        self._context = found.context if found else CONTEXT
+        self._child: Child | None = None
+        self._outlet: Outlet | None = None
+        self._keeper: int | None = None
+        self._address: Address | None = None
+        self._said = bytearray()
+        self._spoke = asyncio.Event()
+        self._lock = asyncio.Lock()
+
+    async def address(self) -> Address:
+        """Where it answers; starts it when it does not run (any more)."""
+        async with self._lock:
+            if self._address is None or self._child is None or self._child.process.poll() is not None:
+                await self._end()
+                self._address = await self._start()
+            return self._address
+
+    async def close(self) -> None:
+        async with self._lock:
+            await self._end()
+
+    async def _start(self) -> Address:
+        if importlib.util.find_spec("xllamacpp") is None:
+            raise AgentUnavailable(f"To run {self._name!r} install the extra: pip install 'portico[local]'")
+        key = secrets.token_urlsafe(32)
+        threads = max(1, (os.cpu_count() or 2) - 1)  # one is left for the host: it measured faster, too
+        command = [sys.executable, "-P", "-m", "portico.models.serve"]
+        command += [str(self._path), self._name, str(self._context), str(threads)]
+        path = os.pathsep.join(each for each in sys.path if each)
+        self._spawn(command, environment(PYTHONPATH=path, **{KEY: key}))
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                url = await self._ready()
+        except TimeoutError:
+            await self._end()
+            raise AgentUnavailable(f"The model {self._name!r} did not start in {START_SECONDS:g} seconds.") from None
+        except BaseException:
+            await self._end()
+            raise
+        return Address(f"{url}/v1", key, self._context)
+
+    def _spawn(self, command: list[str], env: dict[str, str]) -> None:
+        self._said.clear()
+        self._spoke.clear()
+        output, theirs = os.pipe()
+        stdin, keeper = os.pipe()
+        try:
+            self._child = Child.start(command, cwd=Path("/"), env=env, stdin=stdin, output=theirs)
+        except BaseException:
+            os.close(output)
+            os.close(keeper)
+            raise
+        finally:
+            os.close(theirs)
+            os.close(stdin)
+        self._keeper = keeper
+        self._outlet = Outlet(output, self._hear)
+
+    def _hear(self, data: bytes) -> None:
+        self._said += data
+        del self._said[:-OUTPUT_BYTES]
+        self._spoke.set()
+
+    async def _ready(self) -> str:
+        assert self._outlet is not None
+        while True:
+            for line in self._said.decode("utf-8", "replace").splitlines(keepends=True):
+                if line.startswith(READY) and line.endswith("\n"):
+                    return line.removeprefix(READY).strip()
+            if self._outlet.closed.is_set():
+                said = self._said.decode("utf-8", "replace").strip()[-300:]
+                raise AgentUnavailable(f"The model {self._name!r} did not start: {said or 'it said nothing'}.")
+            self._spoke.clear()
+            speaking = asyncio.ensure_future(self._spoke.wait())
+            closing = asyncio.ensure_future(self._outlet.closed.wait())
+            try:
+                await asyncio.wait({speaking, closing}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                speaking.cancel()
+                closing.cancel()
+
+    async def _end(self) -> None:
+        child, outlet, keeper = self._child, self._outlet, self._keeper
+        self._child = self._outlet = self._keeper = self._address = None
+        if keeper is not None:
+            os.close(keeper)
+        if child is not None:
+            await child.end()
+        if outlet is not None:
+            outlet.close()

@@ -1,0 +1,223 @@
+"""Settings: one TOML file, then the environment, then flags, in growing strength.
+
+Every value knows where it came from (`portico config` shows it). An unknown key is an error that names the nearest
+right one. The file is read again when it changes; a broken edit keeps the old values and says so in the log.
+
+Environment: PORTICO_ + section + _ + key, for example PORTICO_SERVER_PORT=9000.
+"""
+
+import ast
+import difflib
+import inspect
+import itertools
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+from portico import limits
+from portico.errors import BadRequest
+
+
+class Server(Struct, forbid_unknown_fields=True):
+    host: str = "127.0.0.1"
+    """The address to listen on. Anything but loopback needs --allow-remote. Read at start."""
+    port: int = 8888
+    """The port; 0 picks a free one. Read at start."""
+
+
+class Security(Struct, forbid_unknown_fields=True):
+    allow_hosts: list[str] = []
+    """Further names this host answers to (the Host header)."""
+    allow_origins: list[str] = []
+    """Further origins whose pages may call us, exactly as browsers send them."""
+
+
+class LogSettings(Struct, forbid_unknown_fields=True):
+    durability: Literal["normal", "full"] = "normal"
+    """`full` also survives a loss of power, at the price of an fsync per commit. Read at start."""
+    retention_hours: float = limits.RETENTION_HOURS
+    """How long the deltas of finished turns are kept before they are compacted."""
+    format: Literal["text", "json"] = "text"
+    """Form of the lines on standard error. Read at start."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is logged."""
+
+
+class AgentSettings(Struct, forbid_unknown_fields=True):
+    enabled: bool = True
+    """The built-in agent loop, on or off."""
+    prefix: str = "agent:"
+    """A message that begins so is an agent run."""
+    max_steps: int = 12
+    """Steps of one agent run."""
+    allowed_roots: list[str] = msgspec.field(default_factory=lambda: ["*"])
+    """Folders, relative to the project, that the built-in agent may touch; `*` is the whole project."""
+    require_approval: Literal["edits", "all", "none"] = "edits"
+    """What the built-in agent asks for."""
+    approval_timeout: float = limits.APPROVAL_SECONDS
+    """Seconds; no answer in time means no."""
+    turn_idle_timeout: float = limits.TURN_IDLE_SECONDS
+    """Seconds of silence after which an agent counts as dead."""
+
+
+class Settings(Struct, forbid_unknown_fields=True):
+    server: Server = msgspec.field(default_factory=Server)
+    security: Security = msgspec.field(default_factory=Security)
+    log: LogSettings = msgspec.field(default_factory=LogSettings)
+    agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
+    workspaces: list[str] = []
+    """Project folders; the current directory when empty."""
+    models: list[str] = []
+    """Models of the built-in agent, in the order they are tried."""
+    agents: dict[str, Any] = {}
+    """Tables of single agents, for example [agents.acp.opencode]; each agent checks its own. Read at start."""
+
+
+class Source(Struct, frozen=True):
+    """Where a value came from: `default`, the file's path, `env NAME` or `flag --name`."""
+
+    value: Any
+    origin: str
+
+
+class Loaded(Struct):
+    settings: Settings
+    sources: dict[str, Source]
+
+
+_MOST_HOURS = 100 * 365 * 24
+_MOST_SECONDS = _MOST_HOURS * 3600
+"""As good as for ever, and still a number that one can reckon with: TOML knows `inf`."""
+
+SECTIONS = ("server", "security", "log", "agent")
+
+
+def keys() -> dict[str, Any]:
+    """Every key with its default, `section.key` or `key`."""
+    defaults = msgspec.to_builtins(Settings())
+    flat: dict[str, Any] = {}
+    for name, value in defaults.items():
+        if name in SECTIONS:
+            flat.update({f"{name}.{key}": each for key, each in value.items()})
+        else:
+            flat[name] = value
+    return flat
+
+
+def describe(key: str) -> str:
+    """What a setting does: the words under its line above, which `portico config` shows too."""
+    section, _, name = key.rpartition(".")
+    body = ast.parse(inspect.getsource(_shape(section))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    for line, words in itertools.pairwise(body.body):
+        named = isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.target.id == name
+        if named and isinstance(words, ast.Expr) and isinstance(words.value, ast.Constant):
+            return str(words.value.value)
+    return ""
+
+
+def env_name(key: str) -> str:
+    return "PORTICO_" + key.replace(".", "_").upper()
+
+
+def load(path: Path, environ: Mapping[str, str] | None = None, flags: Mapping[str, Any] | None = None) -> Loaded:
+    environ = os.environ if environ is None else environ
+    sources = {key: Source(default, "default") for key, default in keys().items()}
+    for key, value in _read(path).items():
+        sources[key] = Source(value, str(path))
+    for key in list(sources):
+        name = env_name(key)
+        if name in environ and key != "agents":
+            sources[key] = Source(_from_env(key, environ[name], name), f"env {name}")
+    for key, value in (flags or {}).items():
+        if value is not None:
+            sources[key] = Source(value, f"flag --{key.rpartition('.')[2].replace('_', '-')}")
+    return Loaded(_build(sources), sources)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadRequest(f"The settings {str(path)!r} cannot be read: {error}") from error
+    flat: dict[str, Any] = {}
+    for name, value in document.items():
+        if name in SECTIONS:
+            if not isinstance(value, dict):
+                raise BadRequest(f"{str(path)!r}: [{name}] must be a table.", field=name)
+            flat.update({f"{name}.{key}": each for key, each in value.items()})
+        else:
+            flat[name] = value
+    for key in flat:
+        _check_known(key, str(path))
+    return flat
+
+
+def _check_known(key: str, where: str) -> None:
+    known = keys()
+    if key not in known:
+        near = difflib.get_close_matches(key, [*SECTIONS, *known], 1, 0.5)
+        hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(sorted(known))}."
+        raise BadRequest(f"{where}: there is no setting {key!r}.{hint}", field=key)
+
+
+def _from_env(key: str, text: str, name: str) -> Any:
+    """Lists are divided by the path separator; everything else is read as the key's own type."""
+    kind = _type_of(key)
+    if get_origin(kind) is list:
+        return [each for each in text.split(os.pathsep) if each]
+    try:
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"{name}={text!r}: {error}", field=key) from None
+
+
+def _type_of(key: str) -> Any:
+    section, _, name = key.rpartition(".")
+    return next(field.type for field in msgspec.structs.fields(_shape(section)) if field.name == name)
+
+
+def _shape(section: str) -> Any:
+    fields = msgspec.structs.fields(Settings)
+    return next((field.type for field in fields if field.name == section), Settings)
+
+
+def _build(sources: Mapping[str, Source]) -> Settings:
+    tree: dict[str, Any] = {}
+    for key, source in sources.items():
+        section, _, name = key.rpartition(".")
+        (tree.setdefault(section, {}) if section else tree)[name] = source.value
+        try:
+            msgspec.convert(source.value, _type_of(key))
+        except msgspec.ValidationError as error:
+            raise BadRequest(f"{source.origin}: {key}: {_plain(error, _type_of(key))}", field=key) from None
+    settings = msgspec.convert(tree, Settings)
+    _check_values(settings, sources)
+    return settings
+
+
+def _plain(error: msgspec.ValidationError, kind: Any) -> str:
+    choices = get_args(kind)
+    if get_origin(kind) is Literal:
+        return f"choose one of {', '.join(map(repr, choices))}."
+    return f"{error}."
+
+
+def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
+    rules: list[tuple[str, bool, str]] = [
+        ("server.port", 0 <= settings.server.port <= 65535, "a port is a number from 0 to 65535"),
+        ("log.retention_hours", 0 <= settings.log.retention_hours <= _MOST_HOURS, "0 hours to 100 years"),
+        ("agent.max_steps", 1 <= settings.agent.max_steps <= 1000, "1 to 1000 steps"),
+        ("agent.approval_timeout", 0 < settings.agent.approval_timeout <= _MOST_SECONDS, "seconds, more than 0"),
+        ("agent.turn_idle_timeout", 0 < settings.agent.turn_idle_timeout <= _MOST_SECONDS, "seconds, more than 0"),
+    ]
+    for key, ok, rule in rules:
+        if not ok:
+            raise BadRequest(f"{sources[key].origin}: {key} = {sources[key].value!r}: {rule}.", field=key)

@@ -1,0 +1,25 @@
+"""The scripted model: real agents talk to it in their own wire format and get the answers a script says.
+
+A request is parsed into a neutral `ModelRequest`, a `Step` of the script becomes a neutral `Answer`, and one small
+encoder per wire format writes it down. `ModelServer` is the loopback server around that.
+"""
+
+from portico.testing.model.request import Message, ModelRequest
+from portico.testing.model.script import Call, Error, First, Rule, Script, Step, Usage, load
+from portico.testing.model.server import ModelServer, Received, serve
+
+__all__ = [
+    "Call",
+    "Error",
+    "First",
+    "Message",
+    "ModelRequest",
+    "ModelServer",
+    "Received",
+    "Rule",
+    "Script",
+    "Step",
+    "Usage",
+    "load",
+    "serve",
+]

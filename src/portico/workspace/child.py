@@ -1,0 +1,240 @@
+"""A child process and everything it starts: an explicit environment, an own session, and an end that is an end.
+
+Killing one process leaves its children behind, and killing its group leaves those that made a group of their own (an
+interactive shell does that with every job, a daemon on purpose). So each child carries a mark in its environment that
+its descendants inherit, and the end is for all that share its group, its session or its mark.
+
+On systems without /proc only the group can be found.
+"""
+
+import asyncio
+import os
+import secrets
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from portico.errors import BadRequest, Forbidden, NotFound, PorticoError
+
+GRACE = 0.4  # seconds to say goodbye after the polite signal; a cancel has to be over within one second
+GIVE_UP = 2.0  # seconds of killing; what survives SIGKILL hangs in the kernel, and waiting does not help
+POLL = 0.02  # seconds between two looks
+CHUNK = 64 * 1024  # bytes per read; the size of a Linux pipe
+
+MARK = "PORTICO_PROCESS"
+DEAF = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+
+# What a program needs to find its way, and nothing else: no Portico token, no key of a model or of another session.
+INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CONFIG_HOME")
+INHERITED_PREFIXES = ("LC_",)
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """The environment of a child, said in full: an allow-list of the host's own, and what the caller adds."""
+    own = {
+        name: value for name, value in os.environ.items() if name in INHERITED or name.startswith(INHERITED_PREFIXES)
+    }
+    return own | extra
+
+
+class Child:
+    """A running program. `start` it, `wait` for it, and always `end` it: that also ends what it left behind."""
+
+    def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
+        self.process = process
+        self.mark = mark
+
+    @classmethod
+    def start(
+        cls,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: int | IO[bytes],
+        output: int,
+        errors: int | IO[bytes] | None = None,
+    ) -> "Child":
+        # Started here and not in a thread: a cancel in between would leave a process that nobody knows.
+        mark = secrets.token_hex(16)
+        try:
+            with _hearing():
+                process = subprocess.Popen(
+                    command,
+                    cwd=cwd,
+                    env={**env, MARK: mark},
+                    stdin=stdin,
+                    stdout=output,
+                    stderr=output if errors is None else errors,
+                    start_new_session=True,
+                )
+        except (ValueError, OSError) as error:
+            raise _refusal(error, command[0]) from error
+        return cls(process, mark)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    async def wait(self) -> int:
+        """The exit code; 128 plus the number when a signal ended it, as shells say."""
+        if self.process.returncode is not None:
+            return exit_code(self.process.returncode)  # reaped: its number may belong to somebody else by now
+        try:
+            watched = os.pidfd_open(self.pid)
+        except (AttributeError, OSError):
+            return await self._poll()  # no pidfd on this system
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        loop.add_reader(watched, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(watched)
+            os.close(watched)
+        return await self._poll()
+
+    async def _poll(self) -> int:
+        # No event tells it where there is no pidfd; with one this asks once.
+        while (code := self.process.poll()) is None:  # noqa: ASYNC110
+            await asyncio.sleep(POLL)
+        return exit_code(code)
+
+    async def end(self, polite: signal.Signals = signal.SIGTERM) -> None:
+        """Ends the child and all it started. In a thread, which goes on even when the caller is cancelled again."""
+        await asyncio.to_thread(self._end, polite)
+
+    def _end(self, polite: signal.Signals) -> None:
+        if self._send(polite):
+            self._until_gone(GRACE, None)
+            self._until_gone(GIVE_UP, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):  # it hangs in the kernel
+            self.process.wait(GIVE_UP)
+
+    def _until_gone(self, seconds: float, number: signal.Signals | None) -> None:
+        deadline = time.monotonic() + seconds
+        while self._send(number) and time.monotonic() < deadline:
+            time.sleep(POLL)
+
+    def _send(self, number: signal.Signals | None) -> bool:
+        """Sends a signal to all (or only looks); whether anybody was there."""
+        found = self._living()
+        if number is not None:
+            for pid in found:
+                _signal(pid, number)
+        return bool(found)
+
+    def _living(self) -> list[int]:
+        self.process.poll()  # reaps the child itself, so that its number is not looked for as a zombie
+        if not os.path.isdir("/proc/self"):
+            return self._group_only()
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if self._is_ours(pid)]
+
+    def _is_ours(self, pid: int) -> bool:
+        if pid in (1, os.getpid()):
+            return False
+        try:
+            # After the name in brackets, which may contain anything: state, parent, group, session.
+            state, _, group, session = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
+            if state in "ZX":
+                return False
+            if self.pid in (int(group), int(session)):
+                return True
+            return f"{MARK}={self.mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        except (OSError, ValueError):
+            return False  # it ended while we looked, or belongs to somebody else
+
+    def _group_only(self) -> list[int]:
+        try:
+            os.killpg(self.pid, 0)
+        except (ProcessLookupError, PermissionError):
+            return []
+        return [-self.pid]
+
+
+@contextmanager
+def _hearing() -> Iterator[None]:
+    """A host started with `nohup` or `&` ignores signals, and its children would inherit that: no Ctrl-C in terminals.
+
+    A signal with a handler is reset for the new program, one that is ignored is not. Only the main thread may change
+    this; elsewhere the children get what we have.
+    """
+    deaf: list[signal.Signals] = []
+    if threading.current_thread() is threading.main_thread():
+        deaf = [number for number in DEAF if signal.getsignal(number) == signal.SIG_IGN]
+    for number in deaf:
+        signal.signal(number, lambda *_: None)
+    try:
+        yield
+    finally:
+        for number in deaf:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # gone already, or another user's by now (sudo)
+        os.kill(pid, number)
+        if number == signal.SIGHUP:
+            os.kill(pid, signal.SIGCONT)  # a stopped job would not hear the first one
+
+
+def _refusal(error: ValueError | OSError, program: str) -> PorticoError:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        # The error names what is missing: the program, or the folder it should run in.
+        return NotFound("command or folder", str(error.filename or program), "Is it installed and on the PATH?")
+    if isinstance(error, PermissionError):
+        return Forbidden(f"The system does not allow to run {program!r}.")
+    # A NUL in an argument, or too many arguments.
+    return BadRequest(f"{program!r} cannot be started: {error}.", field="command")
+
+
+def exit_code(code: int) -> int:
+    return code if code >= 0 else 128 - code
+
+
+class Outlet:
+    """Reads a pipe or a terminal as it speaks, without a thread. `closed` is set after the last byte."""
+
+    def __init__(self, fd: int, sink: Callable[[bytes], None]) -> None:
+        self.fd = fd
+        self.sink = sink
+        self.closed = asyncio.Event()
+        self.reading = False
+        os.set_blocking(fd, False)
+        self.resume()
+
+    def resume(self) -> None:
+        if not self.closed.is_set() and not self.reading:
+            asyncio.get_running_loop().add_reader(self.fd, self._read)
+            self.reading = True
+
+    def pause(self) -> None:
+        """Stops reading; the writer is held up by the kernel once its buffer is full."""
+        if self.reading:
+            asyncio.get_running_loop().remove_reader(self.fd)
+            self.reading = False
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self.fd, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""  # EIO: the last process of a terminal has closed it
+        if data:
+            self.sink(data)
+        else:
+            self.close()
+
+    def close(self) -> None:
+        if not self.closed.is_set():
+            self.pause()
+            # Somebody may wait to write as well; uvloop aborts the whole process when a watched descriptor is closed.
+            asyncio.get_running_loop().remove_writer(self.fd)
+            os.close(self.fd)
+            self.closed.set()

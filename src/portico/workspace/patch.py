@@ -1,0 +1,211 @@
+"""Unified diffs: made for people and approvals, applied for models.
+
+Models count badly, so line numbers and counts in a hunk's head are only a hint. What is never guessed is content: every
+context and removed line must be there exactly, in one place only; otherwise nothing is changed and the error says why.
+"""
+
+import difflib
+import re
+
+from msgspec import Struct
+
+from portico.errors import BadRequest, Conflict, TooLarge
+
+DIFF_LINES_MAX = 20_000  # comparing grows with the square of this; above, the changed middle is shown as one block
+PATCH_MAX = 4 * 1024 * 1024  # characters of a diff that is applied
+CONTEXT = 3  # lines, as everywhere
+NO_NEWLINE = "\\ No newline at end of file"
+
+_HEAD = re.compile(r"@@(?:\s*-(?P<old>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@.*)?")
+
+
+class Hunk(Struct):
+    """`old` and `new` are its lines without ends; `start` the line it says (from 1), None when it says none."""
+
+    start: int | None
+    old: list[str]
+    new: list[str]
+    open_old: bool = False  # the last line has no newline
+    open_new: bool = False
+    blank: int = 0  # empty lines at its end, so far
+
+
+def diff(old: str, new: str, path: str, *, old_exists: bool = True) -> str:
+    """The unified diff from `old` to `new`; empty when they are the same."""
+    if old == new and old_exists:
+        return ""
+    before, after = _lines(old), _lines(new)
+    source = f"a/{path}" if old_exists else "/dev/null"
+    if max(len(before), len(after)) > DIFF_LINES_MAX:
+        lines = _coarse(before, after, source, f"b/{path}")
+    else:
+        lines = list(difflib.unified_diff(before, after, source, f"b/{path}", n=CONTEXT))
+    return "".join(line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Only newlines end a line here; `splitlines` also cuts at form feeds and the like."""
+    return [line for line in re.split(r"(?<=\n)", text) if line]
+
+
+def _coarse(before: list[str], after: list[str], source: str, target: str) -> list[str]:
+    same = 0
+    while same < min(len(before), len(after)) and before[same] == after[same]:
+        same += 1
+    tail = 0
+    while tail < min(len(before), len(after)) - same and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    removed, added = before[same : len(before) - tail], after[same : len(after) - tail]
+    lead, trail = before[max(0, same - CONTEXT) : same], before[len(before) - tail :][:CONTEXT]
+    first = same - len(lead) + 1
+    around = len(lead) + len(trail)
+    head = f"@@ -{first},{len(removed) + around} +{first},{len(added) + around} @@\n"
+    body = [*(" " + line for line in lead), *("-" + line for line in removed)]
+    return [
+        f"--- {source}\n",
+        f"+++ {target}\n",
+        head,
+        *body,
+        *("+" + line for line in added),
+        *(" " + x for x in trail),
+    ]
+
+
+def apply(text: str, patch: str) -> str:
+    """`text` with the diff applied, whole or not at all."""
+    if len(patch) > PATCH_MAX:
+        raise TooLarge(f"The diff has {len(patch)} characters; {PATCH_MAX} is the limit.")
+    hunks = parse(patch)
+    try:
+        return _apply(text, hunks, "\n")
+    except Conflict:
+        # Models do not see carriage returns. In a file that has them on every line they go without saying.
+        if "\r\n" not in text or "\n" in text.replace("\r\n", ""):
+            raise
+        return _apply(text, [_without_returns(hunk) for hunk in hunks], "\r\n")
+
+
+def _apply(text: str, hunks: list[Hunk], end: str) -> str:
+    lines = text.split(end)
+    ended = lines[-1] == ""
+    if ended:
+        lines.pop()
+    result: list[str] = []
+    done = 0
+    for number, hunk in enumerate(hunks, 1):
+        at = _locate(lines, hunk, done, number)
+        result += lines[done:at] + hunk.new
+        done = at + len(hunk.old)
+        if done == len(lines) and (hunk.open_old or hunk.open_new):
+            ended = not hunk.open_new
+    result += lines[done:]
+    return end.join(result) + (end if ended and result else "")
+
+
+def parse(patch: str) -> list[Hunk]:
+    """The hunks of a diff of one file. File heads, git's extra lines and a code fence around are skipped."""
+    reader = _Reader(patch)
+    reader.run()
+    if reader.files > 1:
+        raise BadRequest("The diff is for more than one file; send one call per file.", field="diff")
+    if not any(hunk.old != hunk.new or hunk.open_old != hunk.open_new for hunk in reader.hunks):
+        raise BadRequest("The diff changes nothing: it needs '@@' hunks with '+' or '-' lines.", field="diff")
+    return reader.hunks
+
+
+class _Reader:
+    def __init__(self, patch: str) -> None:
+        self.lines = patch.removesuffix("\n").split("\n")
+        if all(line.endswith("\r") for line in self.lines if line):
+            self.lines = [line.removesuffix("\r") for line in self.lines]
+        self.hunks: list[Hunk] = []
+        self.files = 0
+        self.sign = ""  # of the line before, which "no newline" is about
+
+    def run(self) -> None:
+        skip = 0
+        for index, line in enumerate(self.lines):
+            head = _HEAD.fullmatch(line.rstrip())
+            if skip:
+                skip -= 1
+            elif self.is_file_head(index):
+                self.files += 1
+                skip = 1
+            elif head:
+                self.trim()
+                self.hunks.append(Hunk(int(head["old"]) if head["old"] else None, [], []))
+            elif self.hunks:
+                self.take(self.hunks[-1], line)
+        self.trim()
+
+    def is_file_head(self, index: int) -> bool:
+        """Also inside a hunk, where a removed `-- x` and an added `++ y` look like one: but no `@@` follows those."""
+        here = [*self.lines[index : index + 3], "", ""]
+        if not (here[0].startswith("--- ") and here[1].startswith("+++ ")):
+            return False
+        return not self.hunks or here[2].startswith("@@")
+
+    def take(self, hunk: Hunk, line: str) -> None:
+        sign, rest = line[:1], line[1:]
+        if line == NO_NEWLINE:
+            hunk.open_old = hunk.open_old or self.sign in ("-", " ")
+            hunk.open_new = hunk.open_new or self.sign in ("+", " ")
+            return
+        if sign not in ("+", "-", " ", ""):
+            if not line.startswith(("diff ", "index ", "```")):
+                raise BadRequest(f"A line of a hunk starts with ' ', '+' or '-', not with {line[:20]!r}.", field="diff")
+            return
+        self.sign = sign
+        if sign != "+":
+            hunk.old.append(rest)
+        if sign != "-":
+            hunk.new.append(rest)
+        hunk.blank = hunk.blank + 1 if sign == "" else 0
+
+    def trim(self) -> None:
+        """Blank lines at the end of a hunk, without even the space of a context line, stand between things."""
+        if self.hunks and self.hunks[-1].blank:
+            hunk = self.hunks[-1]
+            del hunk.old[-hunk.blank :], hunk.new[-hunk.blank :]
+
+
+def _without_returns(hunk: Hunk) -> Hunk:
+    return Hunk(
+        hunk.start,
+        [line.removesuffix("\r") for line in hunk.old],
+        [line.removesuffix("\r") for line in hunk.new],
+        hunk.open_old,
+        hunk.open_new,
+    )
+
+
+def _locate(lines: list[str], hunk: Hunk, done: int, number: int) -> int:
+    """Where the hunk's old lines are, from `done` on: at the line it says, or at the only other place."""
+    size = len(hunk.old)
+    if not size:
+        if hunk.start is None and lines:
+            raise Conflict(f"Hunk {number} only adds lines and does not say where. Give context lines.", field="diff")
+        # Nothing but additions: by custom the number is the line after which they go.
+        return max(done, min(hunk.start or 0, len(lines)))
+    said = (hunk.start or 0) - 1
+    if said >= done and lines[said : said + size] == hunk.old:
+        return said
+    places = [at for at in range(done, len(lines) - size + 1) if lines[at : at + size] == hunk.old]
+    if len(places) == 1:
+        return places[0]
+    if places:
+        raise Conflict(
+            f"Hunk {number} fits {len(places)} places (lines {', '.join(str(at + 1) for at in places[:5])}). "
+            "Give more context lines, or the right line number.",
+            field="diff",
+        )
+    raise Conflict(f"Hunk {number} does not fit: {_nearest(lines, hunk)} Read the file again.", field="diff")
+
+
+def _nearest(lines: list[str], hunk: Hunk) -> str:
+    """The first line of the hunk that the file does not have, for the next try."""
+    known = set(lines)
+    missing = next((line for line in hunk.old if line not in known), None)
+    if missing is not None:
+        return f"the file has no line {missing!r}."
+    return "its lines are in the file, but not next to each other in this order."

@@ -1,0 +1,330 @@
+"""A real terminal: a PTY with a shell or a program, for as long as that runs, whoever watches or not.
+
+A terminal belongs to the host and knows no client: it reports what happens through one callback, in order. Who may type
+and who may see is the host's business. Shell integration (see `shell`) is taken out of the data and reported as events.
+"""
+
+import asyncio
+import codecs
+import os
+import pty
+import signal
+import termios
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from portico.errors import BadRequest, Conflict, TooLarge
+from portico.workspace.child import Child, Outlet
+from portico.workspace.escapes import Plain, Scanner
+from portico.workspace.scrollback import SCROLLBACK_MAX, Command, Scrollback
+from portico.workspace.shell import Integration, integrate, unescape
+
+SIDE_MAX = 1000  # columns or rows; programs allocate a screen of this size
+INPUT_MAX = 1024 * 1024  # characters waiting for a program that does not read; a large paste fits
+LINE_MAX = 4096  # characters of a command line; longer ones are pasted scripts
+TITLE_MAX = 256  # characters; it is a title
+DRAIN_SECONDS = 1.0  # after the end everybody who held the terminal is dead, so the rest comes at once
+
+
+class Data(Struct, frozen=True, tag="data"):
+    text: str
+
+
+class DetectionAvailable(Struct, frozen=True, tag="detection"):
+    """The shell reports its commands from now on."""
+
+
+class CommandStarted(Struct, frozen=True, tag="started"):
+    command_id: str
+    line: str
+    time: float
+
+
+class CommandFinished(Struct, frozen=True, tag="finished"):
+    command_id: str
+    exit_code: int | None
+    seconds: float
+
+
+class CwdChanged(Struct, frozen=True, tag="cwd"):
+    cwd: str
+
+
+class TitleChanged(Struct, frozen=True, tag="title"):
+    title: str
+
+
+class Exited(Struct, frozen=True, tag="exited"):
+    """The last event, after the last data."""
+
+    exit_code: int
+
+
+Event = Data | DetectionAvailable | CommandStarted | CommandFinished | CwdChanged | TitleChanged | Exited
+
+
+class Terminal:
+    """`start` it and keep a task in `run` until it returns; a cancel of that task disposes of it.
+
+    Whoever has started a terminal owes it a `run` or a `dispose`.
+    """
+
+    def __init__(
+        self,
+        report: Callable[[Event], None],
+        *,
+        command: Sequence[str] = ("bash",),
+        cwd: Path,
+        env: dict[str, str],
+        cols: int = 80,
+        rows: int = 24,
+        scrollback: int = SCROLLBACK_MAX,
+    ) -> None:
+        """`cwd` has to come out of the jail, `env` is all the program gets besides TERM."""
+        _check_size(cols, rows)
+        self.cols = cols
+        self.rows = rows
+        self.cwd = str(cwd)
+        self.exit_code: int | None = None
+        self.scrollback = Scrollback(scrollback)
+        self._told = report
+        self._asked = list(command)
+        self._env = {"TERM": "xterm-256color", **env}
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._waiting = bytearray()
+        self._ending = asyncio.Lock()
+        self._child: Child | None = None
+        self._outlet: Outlet | None = None
+        self._speech: Speech | None = None
+
+    async def start(self) -> None:
+        """Opens the terminal and starts the program in it."""
+        if self._child:
+            raise Conflict("This terminal has been started already.")
+        integration = await asyncio.to_thread(integrate, self._asked, self._env)
+        ours, theirs = pty.openpty()
+        try:
+            termios.tcsetwinsize(ours, (self.rows, self.cols))
+            # A session gets its controlling terminal (Ctrl-C, job control) by opening one as its leader; doing that in
+            # a small shell spares us code between fork and exec, which is not safe with threads.
+            opening = ["/bin/sh", "-c", 'exec <>"$0" >&0 2>&0; exec "$@"', os.ttyname(theirs), *integration.command]
+            self._child = Child.start(opening, cwd=Path(self.cwd), env=integration.env, stdin=theirs, output=theirs)
+        except BaseException:
+            os.close(ours)
+            integration.forget()
+            raise
+        finally:
+            os.close(theirs)
+        self._speech = Speech(self._report, integration)
+        self._outlet = Outlet(ours, self._receive)
+
+    async def run(self) -> int:
+        """Waits for the end of the program, then does what `dispose` does."""
+        child = self._running()[0]
+        try:
+            await child.wait()
+        finally:
+            await self.dispose()
+        return await child.wait()
+
+    async def dispose(self) -> None:
+        """Ends the program and all it started, and reports `Exited` after the last data. Once; later calls wait."""
+        child, outlet, speech = self._running()
+        async with self._ending:
+            if self.exit_code is not None:
+                return
+            try:
+                await child.end(signal.SIGHUP)
+                await self._drain(outlet)
+            finally:
+                outlet.close()
+                speech.integration.forget()
+            self.exit_code = await child.wait()
+            speech.hear(self._decoder.decode(b"", final=True))
+            speech.end(self.exit_code)
+            self._report(Exited(self.exit_code))
+
+    def input(self, text: str) -> None:
+        """Types. What the program does not read yet waits here, up to a bound."""
+        outlet = self._running()[1]
+        if outlet.closed.is_set():
+            raise Conflict("This terminal has ended.")
+        data = text.encode("utf-8", "replace")
+        if len(self._waiting) + len(data) > INPUT_MAX:
+            raise TooLarge(f"The program does not read; at most {INPUT_MAX} bytes can wait for it.")
+        self._waiting += data
+        self._write()
+
+    def resize(self, cols: int, rows: int) -> None:
+        _check_size(cols, rows)
+        self.cols, self.rows = cols, rows
+        if self._outlet and not self._outlet.closed.is_set():
+            termios.tcsetwinsize(self._outlet.fd, (rows, cols))
+
+    def clear(self) -> None:
+        """Forgets what was shown; the program is not asked."""
+        self.scrollback.clear()
+
+    def pause(self) -> None:
+        """Stops reading when nobody keeps up; the program is held up, and goes on after `resume`."""
+        self._running()[1].pause()
+
+    def resume(self) -> None:
+        self._running()[1].resume()
+
+    @property
+    def pid(self) -> int:
+        return self._running()[0].pid
+
+    def _running(self) -> "tuple[Child, Outlet, Speech]":
+        if self._child is None or self._outlet is None or self._speech is None:
+            raise Conflict("This terminal has not been started.")
+        return self._child, self._outlet, self._speech
+
+    def _receive(self, data: bytes) -> None:
+        self._running()[2].hear(self._decoder.decode(data))
+
+    def _report(self, event: Event) -> None:
+        """Keeps our own picture up to date, then tells the host."""
+        match event:
+            case Data(text):
+                self.scrollback.add(text)
+            case CommandStarted(command_id, line, started):
+                self.scrollback.start(Command(command_id, line, started))
+            case CommandFinished(command_id, code, seconds):
+                self._complete(command_id, code, seconds)
+            case CwdChanged(cwd):
+                self.cwd = cwd
+        self._told(event)
+
+    def _complete(self, command_id: str, code: int | None, seconds: float) -> None:
+        for part in reversed(self.scrollback.parts):
+            if isinstance(part, Command) and part.command_id == command_id:
+                part.complete, part.exit_code, part.seconds = True, code, seconds
+                return
+
+    def _write(self) -> None:
+        """Gives the terminal what it takes now, and waits for room for the rest."""
+        loop = asyncio.get_running_loop()
+        outlet = self._running()[1]
+        try:
+            while self._waiting:
+                del self._waiting[: os.write(outlet.fd, self._waiting)]
+            loop.remove_writer(outlet.fd)
+        except BlockingIOError:
+            loop.add_writer(outlet.fd, self._write)
+        except OSError:
+            self._waiting.clear()  # EIO: the program is gone, and so is what was typed for it
+            loop.remove_writer(outlet.fd)
+
+    async def _drain(self, outlet: Outlet) -> None:
+        outlet.resume()
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await outlet.closed.wait()
+        except TimeoutError:
+            pass  # something unkillable holds the terminal; what came until now has to do
+
+
+class Speech:
+    """Understands what the shell says between the data. Pure: text in, events out."""
+
+    def __init__(
+        self, report: Callable[[Event], None], integration: Integration, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.report = report
+        self.integration = integration
+        self.clock = clock
+        self.scanner = Scanner()
+        self.available = False
+        self.typed: list[str] | None = None  # what was shown since the prompt ended, while a line is typed
+        self.line: str | None = None
+        self.running: CommandStarted | None = None
+        self.count = 0
+
+    def hear(self, text: str) -> None:
+        data: list[str] = []
+        for piece in self.scanner.feed(text):
+            kind, _, body = piece.body.partition(";")
+            if kind in ("633", "133"):
+                self._flush(data)
+                self._sign(kind, body)
+                continue
+            data.append(piece.text)
+            if self.typed is not None and len(self.typed) < LINE_MAX:
+                self.typed.append(piece.text)
+            if kind in ("0", "2"):
+                self._flush(data)
+                self.report(TitleChanged(body[:TITLE_MAX]))
+        self._flush(data)
+
+    def end(self, exit_code: int) -> None:
+        """The shell is gone: a command that still ran (`exit`) ends with it."""
+        self._finish(exit_code)
+
+    def _flush(self, data: list[str]) -> None:
+        if data:
+            self.report(Data("".join(data)))
+            data.clear()
+
+    def _sign(self, kind: str, body: str) -> None:
+        secret = self.integration.secret
+        if secret:
+            body, _, given = body.rpartition(";")
+            if kind != "633" or given != secret:
+                return  # not from our shell: printed by a program, or a second integration of the user's
+        letter, _, value = body.partition(";")
+        self._available()
+        match letter:
+            case "A":
+                self.typed = None
+            case "B":
+                self.typed = []
+            case "E":
+                self.line = unescape(value.rpartition(";")[0] if not secret and ";" in value else value)
+            case "C":
+                self._begin()
+            case "D":
+                self._finish(_number(value))
+            case "P":
+                self._property(value)
+
+    def _available(self) -> None:
+        if not self.available:
+            self.available = True
+            self.integration.forget()
+            self.report(DetectionAvailable())
+
+    def _begin(self) -> None:
+        self._finish(None)
+        # Without a line from the shell (it was kept out of the history) what was shown while typing has to do.
+        line = self.line if self.line is not None else Plain().feed("".join(self.typed or [])).strip()
+        self.line, self.typed = None, None
+        self.count += 1
+        self.running = CommandStarted(f"command-{self.count}", line[:LINE_MAX], self.clock())
+        self.report(self.running)
+
+    def _finish(self, code: int | None) -> None:
+        if self.running:
+            seconds = max(self.clock() - self.running.time, 0.0)
+            self.report(CommandFinished(self.running.command_id, code, seconds))
+            self.running = None
+
+    def _property(self, value: str) -> None:
+        name, _, path = value.partition("=")
+        if name == "Cwd":
+            self.report(CwdChanged(unescape(path)))
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.removeprefix("-").isdigit() else None
+
+
+def _check_size(cols: int, rows: int) -> None:
+    side: Literal["cols", "rows"] = "rows" if 1 <= cols <= SIDE_MAX else "cols"
+    if not (1 <= cols <= SIDE_MAX and 1 <= rows <= SIDE_MAX):
+        raise BadRequest(f"A terminal has 1 to {SIDE_MAX} columns and rows, not {cols} by {rows}.", field=side)

@@ -1,0 +1,52 @@
+"""The fake ACP agent, ready for a host."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from portico.agents.acp import acp
+from portico.agents.acp.agent import AcpAgent
+from portico.agents.agent import AgentContext
+from portico.host.session import Session
+from portico.host.state import CallPart, TextPart, TurnState
+
+FAKE = Path(__file__).with_name("fake_acp.py")
+
+
+def fake_agent(home: Path, *, settings: dict[str, Any] | None = None, env: dict[str, str] | None = None) -> AcpAgent:
+    """`env` makes it misbehave, see fake_acp.py."""
+    table = {
+        "command": [sys.executable, "-S", "-E", str(FAKE)],
+        "env": {"FAKE_STORE": str(home / "store"), **(env or {})},
+    }
+    context = AgentContext(home, {"acp": {"fake": {**table, **(settings or {})}}})
+    found = next(agent for agent in acp(context) if agent.id == "acp:fake")
+    assert isinstance(found, AcpAgent)
+    return found
+
+
+def steps(*wanted: list[Any]) -> str:
+    """A prompt for the fake agent."""
+    return json.dumps(list(wanted))
+
+
+def said(turn: TurnState, kind: str = "text") -> str:
+    return "".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == kind)
+
+
+def calls(turn: TurnState) -> list[CallPart]:
+    return [part for part in turn.parts if isinstance(part, CallPart)]
+
+
+async def waiting_approval(session: Session) -> str:
+    """The id of the approval that waits, as soon as there is one."""
+    state = await session.wait_until(lambda state: _open(state.active) is not None)
+    ident = _open(state.active)
+    assert ident is not None
+    return ident
+
+
+def _open(turn: TurnState | None) -> str | None:
+    found = [call.approval.id for call in calls(turn) if call.approval is not None] if turn is not None else []
+    return found[0] if found else None

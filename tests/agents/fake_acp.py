@@ -1,0 +1,281 @@
+"""An ACP agent that does what the prompt says, step by step: also what no decent agent does. Only the standard library.
+
+The prompt is a JSON list of steps, `[name, argument...]`. Variables of its environment make it misbehave before any
+prompt: FAKE_DIE=METHOD dies on that request, FAKE_DEAF=1 never answers a cancel, FAKE_STORE=FOLDER keeps sessions,
+FAKE_CAPS=JSON replaces its capabilities.
+"""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+
+CAPABILITIES = {
+    "loadSession": True,
+    "promptCapabilities": {"image": True, "embeddedContext": True},
+    "mcpCapabilities": {"http": True},
+    "sessionCapabilities": {"close": {}},
+}
+OPTIONS = [
+    {"optionId": "zz", "name": "No", "kind": "reject_once"},
+    {"optionId": "yy", "name": "Always", "kind": "allow_always"},
+    {"optionId": "xx", "name": "Yes", "kind": "allow_once"},
+]
+
+
+class Fake:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.answers: dict[int, queue.Queue[Json]] = {}
+        self.count = 0
+        self.cancelled = threading.Event()
+        self.servers: list[Json] = []
+        self.chosen: dict[str, Json] = {}
+        self.here = threading.local()  # a thread serves one request, for one session
+        store = os.environ.get("FAKE_STORE")
+        self.store = Path(store) if store else None
+
+    # -- the wire ----------------------------------------------------------------------------------------------
+
+    def write(self, text: str) -> None:
+        with self.lock:
+            sys.stdout.buffer.write(text.encode())
+            sys.stdout.buffer.flush()
+
+    def say(self, message: Json) -> None:
+        self.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+
+    def update(self, what: str, /, **fields: Any) -> None:
+        self.update_of(self.here.session, what, **fields)
+
+    def update_of(self, session: str, what: str, /, **fields: Any) -> None:
+        update = {"sessionUpdate": what, **fields}
+        self.say({"method": "session/update", "params": {"sessionId": session, "update": update}})
+
+    def ask(self, method: str, **params: Any) -> Json:
+        with self.lock:
+            self.count += 1
+            ident = self.count
+        box = self.answers[ident] = queue.Queue()
+        self.say({"id": ident, "method": method, "params": {"sessionId": self.here.session, **params}})
+        return box.get()
+
+    def run(self) -> None:
+        for line in sys.stdin.buffer:
+            message = json.loads(line)
+            if "method" not in message:
+                self.answers.pop(message["id"]).put(message)
+            elif message["method"] == os.environ.get("FAKE_DIE"):
+                die(3)
+            elif message["method"] == "session/cancel":
+                if not os.environ.get("FAKE_DEAF"):
+                    self.cancelled.set()
+            else:
+                threading.Thread(target=self.serve, args=(message,), daemon=True).start()
+
+    # -- what it serves ----------------------------------------------------------------------------------------
+
+    def serve(self, message: Json) -> None:
+        method, params = message["method"], message["params"]
+        self.here.session = params.get("sessionId", "")
+        try:
+            result = self.result(method, params)
+        except Refusal as refusal:
+            error = {"code": refusal.code, "message": refusal.text, "data": refusal.data}
+            self.say({"id": message["id"], "error": error})
+        except Exception:  # noqa: BLE001 - told, then the end
+            traceback.print_exc()
+            die(9)  # a test must not wait for a thread that is gone
+        else:
+            self.say({"id": message["id"], "result": result})
+
+    def result(self, method: str, params: Json) -> Json:
+        match method:
+            case "initialize":
+                capabilities = json.loads(os.environ.get("FAKE_CAPS") or json.dumps(CAPABILITIES))
+                methods = [{"id": "key", "name": "A key"}]
+                info = {"name": "fake", "version": "1.2"}
+                return {
+                    "protocolVersion": 1,
+                    "agentCapabilities": capabilities,
+                    "authMethods": methods,
+                    "agentInfo": info,
+                }
+            case "authenticate":
+                os.environ.pop("FAKE_LOCKED", None)
+                return {}
+            case "session/new":
+                return self.new(params)
+            case "session/load" | "session/resume":
+                return self.load(params)
+            case "session/prompt":
+                return self.prompt(params)
+            case "session/set_model" | "session/set_mode" | "session/set_config_option":
+                chosen = self.chosen.setdefault(params["sessionId"], {})
+                chosen[method] = params.get("modelId") or params.get("modeId") or params.get("value")
+                return {}
+        return {}
+
+    def new(self, params: Json) -> Json:
+        if os.environ.get("FAKE_LOCKED"):
+            raise Refusal(-32000, "Authentication required")
+        self.servers = params["mcpServers"]
+        self.here.session = f"fake-{os.getpid()}-{time.monotonic_ns()}"
+        self.keep()
+        models = [{"modelId": "slow", "name": "Slow"}, {"modelId": "fast", "name": "Fast"}]
+        modes = [{"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]
+        return {
+            "sessionId": self.here.session,
+            "models": {"currentModelId": "fast", "availableModels": models},
+            "modes": {"currentModeId": "ask", "availableModes": modes},
+        }
+
+    def keep(self, prompt: str = "") -> None:
+        if self.store:
+            self.store.mkdir(exist_ok=True)
+            with (self.store / self.here.session).open("a") as file:
+                file.write(prompt + "\n")
+
+    def load(self, params: Json) -> Json:
+        self.servers = params["mcpServers"]
+        if self.store is None or not (self.store / self.here.session).exists():
+            raise Refusal(-32602, "Invalid params", {"details": "no such session"})
+        for line in (self.store / self.here.session).read_text().splitlines():
+            self.update("user_message_chunk", content=text(line))
+            self.update("agent_message_chunk", content=text("replayed"))
+        return {}
+
+    def prompt(self, params: Json) -> Json:
+        self.cancelled.clear()
+        said = "".join(block.get("text", "") for block in params["prompt"])
+        self.keep(said)
+        self.blocks = params["prompt"]
+        start = said.find("[[")
+        reply: Json = {"stopReason": "end_turn"}
+        for step in json.loads(said[start:]) if start >= 0 else [["text", f"You said: {said}"]]:
+            if self.cancelled.is_set():
+                return {"stopReason": "cancelled"}
+            reply.update(self.step(*step) or {})
+        return {"stopReason": "cancelled"} if self.cancelled.is_set() else reply
+
+    def step(self, name: str, *rest: Any) -> Json | None:
+        match name:
+            case "text":
+                self.update("agent_message_chunk", content=text(rest[0]), **(rest[1] if len(rest) > 1 else {}))
+            case "thought":
+                self.update("agent_thought_chunk", content=text(rest[0]))
+            case "update":
+                self.update(rest[0], **rest[1])
+            case "permission":
+                call = {"toolCallId": "call", "title": "Edit a.txt", "kind": "edit", **rest[0]}
+                answer = self.ask(
+                    "session/request_permission", toolCall=call, options=rest[1] if len(rest) > 1 else OPTIONS
+                )
+                self.update("agent_message_chunk", content=text(json.dumps(answer["result"]["outcome"])))
+            case "ask":
+                answer = self.ask(rest[0], **rest[1])
+                self.update("agent_message_chunk", content=text(json.dumps(answer.get("result", answer.get("error")))))
+            case "terminal":
+                self.terminal(*rest)
+            case "settings":
+                self.update("agent_message_chunk", content=text(json.dumps(self.chosen.get(self.here.session, {}))))
+            case "blocks":
+                self.update("agent_message_chunk", content=text(json.dumps(self.blocks)))
+            case "mcp":
+                self.update("agent_message_chunk", content=text(self.call_tool(*rest)))
+            case "big":
+                self.update("agent_message_chunk", content=text("x" * rest[0]))
+            case "flood":
+                for number in range(rest[0]):
+                    self.update("agent_message_chunk", content=text(f"{number} "))
+            case "half":
+                params = {"sessionId": self.here.session, "update": chunk(rest[0])}
+                frame = {"method": "session/update", "params": params}
+                whole = json.dumps({"jsonrpc": "2.0", **frame}) + "\n"
+                self.write(whole[:20])
+                time.sleep(0.05)
+                self.write(whole[20:])
+            case "raw":
+                self.write(rest[0])
+            case "stderr":
+                sys.stderr.write(rest[0] + "\n")
+                sys.stderr.flush()
+            case "child":
+                child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+                self.update("agent_message_chunk", content=text(str(child.pid)))
+            case "pid":
+                self.update("agent_message_chunk", content=text(str(os.getpid())))
+            case "sleep":
+                self.cancelled.wait(rest[0])
+            case "hang":
+                threading.Event().wait()
+            case "die":
+                die(rest[0] if rest else 1)
+            case "shut":
+                os.close(1)
+                threading.Event().wait()
+            case "error":
+                raise Refusal(*rest)
+            case "reply":
+                return rest[0]  # type: ignore[no-any-return]
+            case "later":
+                session = self.here.session
+                threading.Timer(0.05, lambda: self.update_of(session, "state_update", state="idle")).start()
+                return {"stopReason": None}
+        return None
+
+    def terminal(self, command: str, *args: str) -> None:
+        made = self.ask("terminal/create", command=command, args=list(args))
+        if "error" in made:
+            self.update("agent_message_chunk", content=text(made["error"]["message"]))
+            return
+        ident = made["result"]["terminalId"]
+        content = [{"type": "terminal", "terminalId": ident}]
+        self.update("tool_call", toolCallId="t", title=command, kind="execute", content=content)
+        status = self.ask("terminal/wait_for_exit", terminalId=ident)["result"]
+        output = self.ask("terminal/output", terminalId=ident)["result"]["output"]
+        self.ask("terminal/release", terminalId=ident)
+        self.update("tool_call_update", toolCallId="t", status="completed", rawOutput={"output": output})
+        self.update("agent_message_chunk", content=text(f"{status['exitCode']} {output}"))
+
+    def call_tool(self, tool: str, arguments: Json) -> str:
+        server = next(each for each in self.servers if each["name"] == "portico")
+        headers = {each["name"]: each["value"] for each in server["headers"]}
+        params = {"name": tool, "arguments": arguments}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        request = urllib.request.Request(server["url"], body.encode(), {"Content-Type": "application/json", **headers})
+        with urllib.request.urlopen(request) as reply:
+            return str(json.load(reply)["result"]["content"][0]["text"])
+
+
+class Refusal(Exception):
+    def __init__(self, code: int, text: str, data: Any = None) -> None:
+        super().__init__(text)
+        self.code, self.text, self.data = code, text, data
+
+
+def text(said: str) -> Json:
+    return {"type": "text", "text": said}
+
+
+def chunk(said: str) -> Json:
+    return {"sessionUpdate": "agent_message_chunk", "content": text(said)}
+
+
+def die(code: int) -> None:
+    sys.stderr.write("fake: I die now\n")
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    Fake().run()

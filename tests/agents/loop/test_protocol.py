@@ -1,0 +1,94 @@
+import jsonschema
+import pytest
+
+from portico.agents.loop.protocol import (
+    Action,
+    Invalid,
+    NativeCall,
+    Step,
+    correction,
+    instructions,
+    native_tools,
+    read_calls,
+    read_text,
+    step_schema,
+)
+from portico.agents.loop.tools import TOOLS
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        (
+            '{"actions":[{"tool":"readFiles","files":["a"]}],"commentary":"look","done":false}',
+            Step([Action("readFiles", {"files": ["a"]})], "look"),
+        ),
+        ('{"finalSummary":"did it","done":true}', Step(summary="did it", done=True)),
+        ('{"finalSummary":"did it"}', Step(summary="did it", done=True)),
+        ('{"commentary":"did it","done":true}', Step(summary="did it", done=True)),
+        ('{"tool":"listFiles"}', Step([Action("listFiles", {})])),
+        ('[{"tool":"a"},{"tool":"b"}]', Step([Action("a", {}), Action("b", {})])),
+        ('{"actions":[{"tool":"a"}],"done":true}', Step([Action("a", {})])),
+        ('I try {"nonsense": 1} no: {"actions":[{"tool":"a"}]}', Step([Action("a", {})])),
+        ('{"actions":[{"tool":"a"}]} and an example {"x": 1}', Step([Action("a", {})])),
+    ],
+)
+def test_a_text_that_means_a_step(text: str, step: Step) -> None:
+    assert read_text(text) == step
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "empty"),
+        ("I will do it.", "no JSON"),
+        ('{"actions":[],"done":false}', "at least one action"),
+        ('{"commentary":"thinking","done":false}', "at least one action"),
+        ('{"done":true}', "finalSummary"),
+        ('{"actions":"listFiles"}', "at least one action"),
+        ('{"actions":[{"name":"listFiles"}]}', "'tool'"),
+        ('{"actions":[{"tool":7}]}', "'tool'"),
+        ('{"actions":[' + ",".join(['{"tool":"a"}'] * 51) + "]}", "at most 50"),
+        ('{"actions":[{"tool":"readFiles","files":["a"]}', "not whole"),
+    ],
+)
+def test_a_text_that_means_none_says_why(text: str, problem: str) -> None:
+    with pytest.raises(Invalid, match=problem):
+        read_text(text)
+
+
+def test_native_calls_are_a_step() -> None:
+    calls = [NativeCall("1", "readFiles", '{"files":["a"]}'), NativeCall("2", "listFiles", "")]
+    assert read_calls(calls, "look") == Step(
+        [Action("readFiles", {"files": ["a"]}, "1"), Action("listFiles", {}, "2")], "look"
+    )
+    assert read_calls([NativeCall("1", "finish", '{"finalSummary":"done"}')], "") == Step(summary="done", done=True)
+    with pytest.raises(Invalid, match="not JSON"):
+        read_calls([NativeCall("1", "readFiles", '{"files":')], "")
+    with pytest.raises(Invalid, match="not a JSON object"):
+        read_calls([NativeCall("1", "readFiles", "[1]")], "")
+
+
+@pytest.mark.parametrize("bound", [None, 50])
+def test_the_schema_takes_steps_and_nothing_else(bound: int | None) -> None:
+    schema = step_schema(TOOLS, bound)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate({"commentary": "", "actions": [{"tool": "readFiles", "files": ["a"]}], "done": False}, schema)
+    jsonschema.validate({"finalSummary": "x", "done": True}, schema)
+    for wrong in (
+        {"commentary": "", "actions": [], "done": False},
+        {"commentary": "", "actions": [{"tool": "rm"}], "done": False},
+        {"done": True},
+        {"commentary": "", "actions": [{"tool": "readFiles"}], "done": False},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema)
+
+
+def test_what_a_model_is_told_names_every_tool() -> None:
+    told = instructions("/srv/app", TOOLS, native=False)
+    corrected = correction("no", TOOLS, native=False)
+    for tool in TOOLS:
+        assert tool.name in told
+        assert tool.name in corrected
+    assert {each["function"]["name"] for each in native_tools(TOOLS)} == {tool.name for tool in TOOLS} | {"finish"}

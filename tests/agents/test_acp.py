@@ -1,0 +1,335 @@
+"""What an ACP agent says and asks, as a session shows it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico.agents.acp import acp
+from portico.agents.acp.agent import AcpAgent
+from portico.agents.acp.program import programs
+from portico.agents.agent import AgentContext
+from portico.errors import BadRequest
+from portico.events import Message, ToolSpec
+from portico.host.call import Call
+from portico.host.session import Session
+from portico.host.state import TurnState
+from portico.host.tool import Tool, ToolResult
+from portico.testing.fixtures import HostOpener
+from tests.agents.acp_agent import calls, fake_agent, said, steps, waiting_approval
+
+
+async def start(open_host: HostOpener, tmp_path: Path, **env: str) -> Session:
+    host = await open_host(fake_agent(tmp_path, env=env))
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    return await host.start(by="test", cwd=str(work))
+
+
+async def turn_of(session: Session, prompt: str) -> TurnState:
+    return await session.wait(await session.send(Message(prompt), by="test"))
+
+
+async def test_text_thoughts_and_messages_become_parts(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    turn = await turn_of(
+        session,
+        steps(
+            ["thought", "hm "],
+            ["thought", "yes"],
+            ["text", "one", {"messageId": "a"}],
+            ["text", " two", {"messageId": "a"}],
+            ["text", ""],
+            ["text", "three", {"messageId": "b"}],
+        ),
+    )
+    assert turn.outcome == "completed"
+    assert [(part.kind, part.text) for part in turn.parts] == [  # type: ignore[union-attr]
+        ("reasoning", "hm yes"),
+        ("text", "one two"),
+        ("text", "three"),
+    ]
+
+
+async def test_a_tool_call_accumulates_its_fields(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    content = [{"type": "content", "content": {"type": "text", "text": "line 1\n"}}]
+    more = [{"type": "content", "content": {"type": "text", "text": "line 1\nline 2\n"}}]
+    diff = {"type": "diff", "path": "a.txt", "oldText": "old", "newText": "new"}
+    turn = await turn_of(
+        session,
+        steps(
+            ["update", "tool_call", {"toolCallId": "x", "title": "Run", "kind": "execute", "status": "pending"}],
+            ["update", "tool_call_update", {"toolCallId": "x", "rawInput": {"command": "ls"}}],
+            ["update", "tool_call_update", {"toolCallId": "x", "content": content}],
+            ["update", "tool_call_update", {"toolCallId": "x", "content": more}],
+            ["update", "tool_call_update", {"toolCallId": "x", "status": "completed"}],
+            ["update", "tool_call_update", {"toolCallId": "y", "kind": "edit", "content": [diff], "status": "failed"}],
+            ["update", "tool_call", {"toolCallId": "z", "title": "left open"}],
+        ),
+    )
+    run, edit, left = calls(turn)
+    assert (run.tool, run.title, run.kind, run.input) == ("execute", "Run", "execute", '{"command":"ls"}')
+    assert (run.ok, run.output, run.outcome) == (True, "line 1\nline 2\n", "completed")
+    assert (edit.ok, edit.outcome, edit.content[0]["new"]) == (False, "failed", "new")
+    assert (left.tool, left.done) == ("left open", True)
+
+
+async def test_plans_modes_commands_titles_and_usage(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    first = [{"content": "look", "status": "in_progress"}, {"content": "do", "status": "pending"}]
+    then = [{"content": "look", "status": "completed"}, {"content": "do", "status": "in_progress"}]
+    turn = await turn_of(
+        session,
+        steps(
+            ["update", "plan", {"entries": first}],
+            ["update", "plan", {"entries": then}],
+            ["update", "current_mode_update", {"currentModeId": "code"}],
+            ["update", "available_commands_update", {"availableCommands": [{"name": "web", "description": "Look"}]}],
+            ["update", "session_info_update", {"title": "A good title"}],
+            ["update", "usage_update", {"used": 5, "size": 100, "cost": {"amount": 0.25, "currency": "USD"}}],
+            ["update", "something_of_tomorrow", {"x": [1]}],
+            ["reply", {"usage": {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}}],
+        ),
+    )
+    (plan,) = calls(turn)
+    assert plan.content == [{"type": "text", "text": "- [x] look\n- [~] do"}]
+    assert said(turn, "notice") == "The agent is now in mode 'code'."
+    assert session.state.config["commands"] == [{"name": "web", "description": "Look"}]
+    assert session.state.title == "A good title"
+    assert turn.outcome == "completed"
+
+
+@pytest.mark.parametrize(("allow", "option"), [(True, "xx"), (False, "zz")])
+async def test_a_permission_is_answered_by_kind(
+    open_host: HostOpener, tmp_path: Path, allow: bool, option: str
+) -> None:
+    session = await start(open_host, tmp_path)
+    diff = {"type": "diff", "path": "a.txt", "oldText": None, "newText": "new\n"}
+    await session.send(Message(steps(["permission", {"content": [diff], "rawInput": {"path": "a.txt"}}])), by="test")
+    ident = await waiting_approval(session)
+    assert session.state.active is not None
+    (call,) = calls(session.state.active)
+    assert call.approval is not None
+    assert (call.approval.kind, call.approval.path) == ("write", "a.txt")
+    assert "+new" in (call.approval.diff or "")
+    await session.approvals.answer(ident, by="test", allow=allow)
+    turn = await session.wait(session.state.active.id)
+    assert json.loads(said(turn)) == {"outcome": "selected", "optionId": option}
+    assert calls(turn)[0].outcome == ("completed" if allow else "cancelled")
+
+
+async def test_without_a_refusing_option_a_no_stops_the_turn(open_host: HostOpener, tmp_path: Path) -> None:
+    """Answering by position would have allowed the call that a person refused."""
+    session = await start(open_host, tmp_path)
+    only = [{"optionId": "a", "name": "No", "kind": "allow_once"}]
+    turn_id = await session.send(Message(steps(["permission", {}, only], ["text", "I did it"])), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+    turn = await session.wait(turn_id)
+    assert "I did it" not in said(turn)
+    assert '{"outcome": "cancelled"}' in said(turn)
+
+
+async def test_a_cancel_answers_the_open_permission(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    turn_id = await session.send(Message(steps(["permission", {}], ["sleep", 30])), by="test")
+    await waiting_approval(session)
+    await session.cancel(by="test")
+    turn = await session.wait(turn_id)
+    assert turn.outcome == "cancelled"
+    assert "cancelled" in said(turn)
+
+
+async def test_files_are_served_inside_the_folder_and_writes_are_asked_for(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    session = await start(open_host, tmp_path)
+    work = Path(session.state.cwd)
+    (work / "a.txt").write_text("one\ntwo\nthree\n")
+    path = str(work / "a.txt")
+    turn = await turn_of(session, steps(["ask", "fs/read_text_file", {"path": path, "line": 2, "limit": 1}]))
+    assert json.loads(said(turn)) == {"content": "two\n"}
+    turn = await turn_of(session, steps(["ask", "fs/read_text_file", {"path": "/etc/passwd"}]))
+    assert "root:" not in said(turn)
+    assert json.loads(said(turn))["data"]["code"] == "forbidden"
+    turn_id = await session.send(
+        Message(steps(["ask", "fs/write_text_file", {"path": path, "content": "new"}])), by="test"
+    )
+    ident = await waiting_approval(session)
+    assert (work / "a.txt").read_text() == "one\ntwo\nthree\n"
+    await session.approvals.answer(ident, by="test", allow=True)
+    await session.wait(turn_id)
+    assert (work / "a.txt").read_text() == "new"
+
+
+async def test_a_write_that_was_allowed_is_not_asked_for_twice(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    file = Path(session.state.cwd) / "a.txt"
+    path = str(file)
+    prompt = steps(
+        ["permission", {"locations": [{"path": path}]}],
+        ["ask", "fs/write_text_file", {"path": path, "content": "new"}],
+    )
+    turn_id = await session.send(Message(prompt), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+    await session.wait(turn_id)
+    assert file.read_text() == "new"
+
+
+async def test_a_terminal_runs_a_command_after_an_approval(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    turn_id = await session.send(Message(steps(["terminal", "sh", "-c", "echo hi; exit 3"])), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+    turn = await session.wait(turn_id)
+    assert said(turn) == "3 hi\n"
+    assert calls(turn)[1].content == [{"type": "terminal", "terminal": "terminal-1"}]
+    turn_id = await session.send(Message(steps(["terminal", "touch", "no.txt"])), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+    turn = await session.wait(turn_id)
+    assert "refused" in said(turn)
+    assert not (Path(session.state.cwd) / "no.txt").exists()
+
+
+async def test_an_elicitation_is_a_question(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    schema = {"type": "object", "properties": {"colour": {"type": "string", "title": "Colour"}}, "required": ["colour"]}
+    form = {"mode": "form", "message": "Which?", "requestedSchema": schema}
+    turn_id = await session.send(Message(steps(["ask", "elicitation/create", form])), by="test")
+    state = await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    assert state.active is not None
+    question = state.active.parts[0]
+    assert question.fields[0]["id"] == "colour"  # type: ignore[union-attr]
+    value = {"state": "submitted", "value": {"kind": "text", "value": "red"}}
+    await session.questions.answer(question.id, "accept", {"colour": value}, by="test")
+    turn = await session.wait(turn_id)
+    assert json.loads(said(turn)) == {"action": "accept", "content": {"colour": "red"}}
+
+
+async def test_session_tools_reach_the_agent_over_mcp(open_host: HostOpener, tmp_path: Path) -> None:
+    async def shout(arguments: dict[str, object], call: Call) -> ToolResult:
+        return ToolResult(True, str(arguments["what"]).upper())
+
+    session = await start(open_host, tmp_path)
+    session.host.tools["shout"] = Tool(ToolSpec("shout", "Says it loud", {"type": "object"}), shout)
+    turn = await turn_of(session, steps(["mcp", "shout", {"what": "hello"}]))
+    assert said(turn) == "HELLO"
+    (call,) = calls(turn)
+    assert (call.tool, call.output, call.ok) == ("shout", "HELLO", True)
+
+
+async def test_servers_of_tools_from_the_settings_are_passed_on(open_host: HostOpener, tmp_path: Path) -> None:
+    agent = fake_agent(tmp_path)
+    found = agent.mcp_servers(http=True)
+    assert found == []
+    servers = {"one": {"command": ["one", "-x"], "env": {"A": "b"}}, "two": {"url": "http://x", "headers": {"K": "v"}}}
+    context = AgentContext(tmp_path, {"mcp": servers, "acp": {"fake": {"command": ["fake"]}}})
+    agent = next(each for each in acp(context) if isinstance(each, AcpAgent) and each.name == "fake")
+    assert agent.mcp_servers(http=True) == [
+        {"name": "one", "command": "one", "args": ["-x"], "env": [{"name": "A", "value": "b"}]},
+        {"type": "http", "name": "two", "url": "http://x", "headers": [{"name": "K", "value": "v"}]},
+    ]
+    assert [each["name"] for each in agent.mcp_servers(http=False)] == ["one"]
+
+
+async def test_attachments_become_content_blocks(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    attachments = [
+        {"type": "file", "uri": "file:///a/b.py", "displayName": "b.py"},
+        {"data": "aGk=", "contentType": "image/png", "label": "picture"},
+        {"data": "aGk=", "contentType": "text/plain", "label": "note"},
+    ]
+    message = Message(steps(["blocks"]), attachments)
+    turn = await session.wait(await session.send(message, by="test"))
+    assert [block["type"] for block in json.loads(said(turn))] == ["text", "resource_link", "image", "resource"]
+
+
+async def test_models_and_modes_are_learned_and_set(open_host: HostOpener, tmp_path: Path) -> None:
+    agent = fake_agent(tmp_path)
+    assert (await agent.describe()).models == []
+    host = await open_host(agent)
+    session = await host.start(by="test", cwd=str(tmp_path))
+    await turn_of(session, "hello")
+    info = await agent.describe()
+    assert [model.id for model in info.models] == ["fast", "slow"]
+    assert info.config["properties"]["mode"]["enum"] == ["ask", "code"]
+    assert info.description == "fake over ACP, version 1.2."
+    assert [model.id for model in (await fake_agent(tmp_path).describe()).models] == ["fast", "slow"]
+    other = await host.start(by="test", cwd=str(tmp_path), model="slow", config={"mode": "code"})
+    turn = await turn_of(other, steps(["settings"]))
+    assert json.loads(said(turn)) == {"session/set_model": "slow", "session/set_mode": "code"}
+
+
+async def test_the_settings_choose_a_mode_for_sessions_that_name_none(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(fake_agent(tmp_path, settings={"mode": "code"}))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    assert json.loads(said(await turn_of(session, steps(["settings"])))) == {"session/set_mode": "code"}
+    other = await host.start(by="test", cwd=str(tmp_path), config={"mode": "ask"})
+    assert json.loads(said(await turn_of(other, steps(["settings"])))) == {}
+
+
+async def test_a_locked_agent_is_signed_in_as_the_settings_say(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path, FAKE_LOCKED="1")
+    turn = await turn_of(session, "hello")
+    assert turn.error is not None
+    assert (turn.outcome, turn.error.code) == ("failed", "agent_unavailable")
+    assert "['key']" in turn.error.message
+    host = await open_host(fake_agent(tmp_path, settings={"auth": "key"}, env={"FAKE_LOCKED": "1"}))
+    session = await host.get(session.id)
+    assert (await turn_of(session, "hello")).outcome == "completed"
+
+
+async def test_an_error_of_the_model_fails_the_turn_with_its_text(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    turn = await turn_of(session, steps(["error", -32603, "Internal error", {"details": "401 no such key"}]))
+    assert turn.error is not None
+    assert (turn.outcome, turn.error.code) == ("failed", "agent_failed")
+    assert "401 no such key" in turn.error.message
+    assert (await turn_of(session, "hello")).outcome == "completed"
+
+
+async def test_the_end_of_a_turn_may_come_after_the_reply(open_host: HostOpener, tmp_path: Path) -> None:
+    """As in the draft of version 2, where the reply is a mere acknowledgement."""
+    session = await start(open_host, tmp_path)
+    assert (await turn_of(session, steps(["text", "hi"], ["later"]))).outcome == "completed"
+
+
+async def test_half_frames_noise_and_ten_megabytes_in_a_line(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    prompt = steps(["half", "whole "], ["raw", "Debugger attached.\n\n[1,2]\n"], ["big", 10_000_000], ["text", " end"])
+    turn = await turn_of(session, prompt)
+    text = said(turn)
+    assert turn.outcome == "completed"
+    assert (len(text), text[:7], text[-4:]) == (10_000_010, "whole x", " end")
+
+
+async def test_a_flood_of_updates_arrives_whole_and_in_order(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    turn = await turn_of(session, steps(["flood", 5000]))
+    assert said(turn).split() == [str(number) for number in range(5000)]
+
+
+async def test_a_missing_program_is_told_with_what_to_do(open_host: HostOpener, tmp_path: Path) -> None:
+    agent = fake_agent(tmp_path, settings={"command": ["no-such-agent"], "install": "get it"})
+    info = await agent.describe()
+    assert info.missing == "The program 'no-such-agent' is not on the PATH. Install it: get it."
+    host = await open_host(agent)
+    session = await host.start(by="test", agent="acp:fake", cwd=str(tmp_path))
+    turn = await turn_of(session, "hello")
+    assert turn.error is not None
+    assert turn.error.code == "agent_unavailable"
+
+
+def test_settings_are_checked_and_presets_filled_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert programs({}) == {}
+    (tmp_path / "opencode").write_text("#!/bin/sh\n")
+    (tmp_path / "opencode").chmod(0o755)
+    assert list(programs({})) == ["opencode"]
+    goose = programs({"acp": {"goose": {"env": {"A": "b"}}}})["goose"]
+    assert (goose.command[0], goose.env) == ("goose", {"GOOSE_MODE": "approve", "A": "b"})
+    assert "opencode" not in programs({"acp": {"opencode": {"enabled": False}}})
+    wrong: dict[str, Any]
+    for wrong in ({"acp": {"mine": {}}}, {"acp": {"mine": {"comand": ["x"]}}}, {"acp": 3}, {"acp": {"mine": 3}}):
+        with pytest.raises(BadRequest):
+            programs(wrong)

@@ -1,0 +1,46 @@
+"""A stranger's package brings an agent through the entry point, as docs/guide/agents.md says."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from portico.agents.agent import AgentContext
+from portico.agents.registry import discover
+from portico.errors import NotFound
+from portico.events import Message
+from portico.testing.fixtures import HostOpener
+from tests.agents.acp_agent import said, waiting_approval
+
+PLUGIN = Path(__file__).with_name("plugin")
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an installer leaves: the module on the path, and the metadata that names its entry points."""
+    project = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["project"]
+    info = tmp_path / "site" / f"portico_echo-{project['version']}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    points = project["entry-points"]["portico.agents"].items()
+    (info / "entry_points.txt").write_text("[portico.agents]\n" + "".join(f"{name} = {to}\n" for name, to in points))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.syspath_prepend(str(PLUGIN))
+
+
+@pytest.mark.usefixtures("installed")
+async def test_a_strangers_agent_is_found_and_answers(open_host: HostOpener, tmp_path: Path) -> None:
+    context = AgentContext(tmp_path, {"echo": {"greeting": "I heard"}})
+    assert "echo" in [agent.id for agent in discover(context)]
+    host = await open_host(*discover(context, ["echo"]))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    turn = await session.wait(await session.send(Message("hello you"), by="test"))
+    assert said(turn) == "I heard: hello you "
+    loud = await session.send(Message("hello", model="loud"), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+    assert said(await session.wait(loud)) == "I heard: HELLO "
+
+
+def test_without_the_package_there_is_no_such_agent(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        discover(AgentContext(tmp_path, {}), ["echo"])

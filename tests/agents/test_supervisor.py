@@ -1,0 +1,201 @@
+"""Deaths at every step, disobedience, and what a killed host leaves behind."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from portico import limits
+from portico.agents.stale import Roll, started
+from portico.agents.supervisor import agent_environment
+from portico.events import Message
+from portico.host.session import Session
+from portico.host.state import TurnState
+from portico.testing.fixtures import HostOpener
+from tests.agents.acp_agent import fake_agent, said, steps
+
+
+async def turn_of(session: Session, prompt: str) -> TurnState:
+    return await session.wait(await session.send(Message(prompt), by="test"))
+
+
+@pytest.mark.parametrize("method", ["initialize", "session/new", "session/prompt"])
+async def test_a_death_at_any_step_fails_the_turn_at_once(open_host: HostOpener, tmp_path: Path, method: str) -> None:
+    host = await open_host(fake_agent(tmp_path, env={"FAKE_DIE": method}))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    async with asyncio.timeout(5):
+        turn = await turn_of(session, "hello")
+    assert turn.error is not None
+    assert turn.outcome == "failed"
+    assert "exit code 3" in turn.error.message
+    assert "I die now" in turn.error.message
+    await host.close()
+    assert list(Roll(tmp_path).folder.glob("*")) == []
+
+
+async def test_a_death_in_mid_turn_fails_it_and_the_next_turn_works(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(fake_agent(tmp_path))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    other = await host.start(by="test", cwd=str(tmp_path))
+    assert (await turn_of(other, "hello")).outcome == "completed"
+    turn = await turn_of(session, steps(["text", "so far"], ["die", 7]))
+    assert turn.error is not None
+    assert (turn.outcome, turn.error.code, said(turn)) == ("failed", "agent_died", "so far")
+    assert (await turn_of(session, "hello")).outcome == "completed"
+    assert (await turn_of(other, "again")).outcome == "completed"
+
+
+async def test_a_death_ends_every_running_turn_of_the_process(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(fake_agent(tmp_path))
+    one = await host.start(by="test", cwd=str(tmp_path))
+    pid = int(said(await turn_of(one, steps(["pid"]))))
+    two = await host.start(by="test", cwd=str(tmp_path))
+    turns = [await session.send(Message(steps(["text", "x"], ["hang"])), by="test") for session in (one, two)]
+    for session in (one, two):
+        await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    os.kill(pid, signal.SIGKILL)
+    ended = [await session.wait(turn) for session, turn in zip((one, two), turns, strict=True)]
+    assert [turn.error.code for turn in ended if turn.error] == ["agent_died", "agent_died"]
+    assert "signal 9" in (ended[0].error.message if ended[0].error else "")
+
+
+async def test_an_idle_death_costs_nothing(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(fake_agent(tmp_path))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    pid = int(said(await turn_of(session, steps(["pid"]))))
+    os.kill(pid, signal.SIGKILL)
+    await gone(pid)
+    turn = await turn_of(session, "hello")
+    assert (turn.outcome, said(turn)) == ("completed", "You said: hello")
+
+
+async def test_a_closed_output_is_as_good_as_a_death(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(fake_agent(tmp_path))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    pid = int(said(await turn_of(session, steps(["pid"]))))
+    turn = await turn_of(session, steps(["shut"]))
+    assert turn.error is not None
+    assert turn.error.code == "agent_died"
+    assert (await turn_of(session, "hello")).outcome == "completed"
+    await gone(pid)
+
+
+async def test_who_ignores_a_cancel_is_replaced(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CANCEL_SECONDS", 0.1)
+    host = await open_host(fake_agent(tmp_path, env={"FAKE_DEAF": "1"}))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    pid = int(said(await turn_of(session, steps(["pid"]))))
+    turn = await session.send(Message(steps(["text", "x"], ["hang"])), by="test")
+    await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    await session.cancel(by="test")
+    assert (await session.wait(turn)).outcome == "cancelled"
+    await gone(pid)
+    assert int(said(await turn_of(session, steps(["pid"])))) != pid
+
+
+async def test_a_conversation_goes_on_after_a_restart_of_the_host(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(fake_agent(tmp_path))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    await turn_of(session, "remember me")
+    host = await open_host(fake_agent(tmp_path))
+    session = await host.get(session.id)
+    turn = await turn_of(session, "hello")
+    assert said(turn) == "You said: hello"  # and not what the agent replays of its history
+    store = tmp_path / "store" / (session.state.vendor or "")
+    assert store.read_text().split("\n")[1:3] == ["remember me", "hello"]
+
+
+async def test_an_agent_that_forgot_is_told_what_was_said(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(fake_agent(tmp_path, env={"FAKE_STORE": ""}))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    await turn_of(session, "remember me")
+    host = await open_host(fake_agent(tmp_path, env={"FAKE_STORE": ""}))
+    session = await host.get(session.id)
+    turn = await turn_of(session, "hello")
+    assert "User: remember me\nYou: You said: remember me" in said(turn)
+    assert "began a new conversation" in said(turn, "notice")
+
+
+async def test_the_end_of_a_host_ends_the_agent_and_its_children(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(fake_agent(tmp_path))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    pid = int(said(await turn_of(session, steps(["pid"]))))
+    child = int(said(await turn_of(session, steps(["child"]))))
+    assert len(list(Roll(tmp_path).folder.glob("*.json"))) == 1
+    await host.close()
+    assert (started(pid), started(child)) == (None, None)
+    assert list(Roll(tmp_path).folder.glob("*.json")) == []
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from portico.events import Message
+from portico.host.host import Host
+from portico.log.sqlite import SqliteLog
+from tests.agents.acp_agent import fake_agent, said, steps
+
+async def main():
+    home = Path(sys.argv[1])
+    host = await Host.open(await SqliteLog.open(home / "log.db"), [fake_agent(home)])
+    session = await host.start(by="test", cwd=str(home))
+    for step in ("pid", "child"):
+        print(said(await session.wait(await session.send(Message(steps([step])), by="test"))), flush=True)
+    await session.send(Message(steps(["text", "x"], ["hang"])), by="test")
+    await asyncio.sleep(1000)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_host_leaves_no_orphan_after_the_next_start(tmp_path: Path) -> None:
+    """The agent ignores the end of its input here, as some do."""
+    host = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None
+    pids = [int(host.stdout.readline()) for _ in range(2)]
+    assert Roll(tmp_path).sweep() == []  # its host lives: `portico doctor` must not touch it
+    os.kill(host.pid, signal.SIGKILL)
+    host.wait()
+    host.stdout.close()
+    assert started(pids[1]) is not None
+    fake_agent(tmp_path)
+    assert [started(pid) for pid in pids] == [None, None]
+    assert list(Roll(tmp_path).folder.glob("*.json")) == []
+
+
+def test_a_stranger_with_the_same_number_is_left_alone(tmp_path: Path) -> None:
+    """The kernel reuses process numbers."""
+    stranger = subprocess.Popen(["sleep", "100"])
+    roll = Roll(tmp_path)
+    roll.enter(stranger.pid, "0" * 32, "agent")
+    path = next(roll.folder.glob("*.json"))
+    text = path.read_text().replace(f'"started":"{started(stranger.pid)}"', '"started":"1"')
+    path.write_text(text.replace(f'"host":{os.getpid()}', '"host":999999999'))
+    try:
+        assert roll.sweep() == []
+        assert started(stranger.pid) is not None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_an_agent_gets_no_secret_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORTICO_TOKEN", "canary")
+    monkeypatch.setenv("OPENAI_API_KEY", "canary")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "meant")
+    env = agent_environment(["ANTHROPIC_API_KEY"], {"X": "y"})
+    assert "canary" not in env.values()
+    assert (env["ANTHROPIC_API_KEY"], env["X"]) == ("meant", "y")
+
+
+async def gone(pid: int) -> None:
+    """The kernel tells no event of a stranger's death."""
+    async with asyncio.timeout(5):
+        while started(pid) is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)

@@ -1,0 +1,88 @@
+"""Whatever an ACP agent sends, a turn survives it."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from portico.agents.acp.agent import AcpAgent
+from portico.agents.acp.prompt import text_of
+from portico.agents.acp.service import choose
+from portico.agents.acp.update import Updates
+from portico.events import Message
+from portico.host.turn import Turn
+from portico.testing.fixtures import HostOpener
+from portico.testing.play import PlayAgent
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+KINDS = (
+    *("agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "tool_call", "tool_call_update", "plan"),
+    *("usage_update", "current_mode_update", "session_info_update", "tomorrow"),
+)
+BLOCK = st.fixed_dictionaries(
+    {"type": st.sampled_from(["text", "image", "resource", "resource_link", "content", "diff", "terminal"])},
+    optional=dict.fromkeys(("text", "content", "resource", "uri", "path", "oldText", "newText"), JSON),
+)
+UPDATE = st.fixed_dictionaries(
+    {"sessionUpdate": st.sampled_from(KINDS)},
+    optional={
+        "content": BLOCK | st.lists(BLOCK | JSON, max_size=3) | JSON,
+        "toolCallId": st.sampled_from(["a", "b"]) | JSON,
+        "status": st.sampled_from(["pending", "completed", "failed"]) | JSON,
+        **dict.fromkeys(("title", "kind", "rawInput", "rawOutput", "locations", "entries", "cost", "_meta"), JSON),
+    },
+)
+
+
+def test_no_update_breaks_a_turn(tmp_path: Path) -> None:
+    """One host for all examples: what they try is the translation."""
+    sent: list[dict[str, Any]] = []
+
+    async def play(message: Message, turn: Turn) -> None:
+        heard = Updates(turn)
+        for update in sent:
+            await heard.apply(update)
+        await heard.finish()
+
+    opener = HostOpener(tmp_path)
+    with asyncio.Runner() as runner:
+        host = runner.run(opener(PlayAgent(play)))
+
+        async def one() -> None:
+            session = await host.start(by="test", cwd=str(tmp_path))
+            turn = await session.wait(await session.send(Message("go"), by="test"))
+            assert turn.outcome == "completed", turn.error
+
+        @settings(max_examples=100, deadline=None)
+        @given(st.lists(UPDATE, max_size=12))
+        def examples(updates: list[dict[str, Any]]) -> None:
+            sent[:] = updates
+            runner.run(one())
+
+        try:
+            examples()
+        finally:
+            runner.run(opener.close())
+
+
+@given(JSON)
+def test_any_block_has_some_text(block: Any) -> None:
+    assert isinstance(text_of(block), str)
+
+
+@given(st.lists(st.fixed_dictionaries({"optionId": st.text(), "kind": st.sampled_from(["allow_once", "x"]) | JSON})))
+def test_a_no_never_picks_an_allowing_option(options: list[dict[str, Any]]) -> None:
+    assert choose(options, False) is None or any(
+        option["kind"] in ("reject_once", "reject_always") for option in options
+    )
+
+
+@given(st.dictionaries(st.sampled_from(["configOptions", "models", "modes"]), JSON))
+def test_any_answer_to_a_new_session_is_read(answer: dict[str, Any]) -> None:
+    list(AcpAgent.choices(AcpAgent.__new__(AcpAgent), answer))

@@ -1,0 +1,51 @@
+"""`portico config` and `portico doctor`."""
+
+import json
+from pathlib import Path
+
+from tests.cli.terminal import TerminalCommand
+from tests.process import inside, portico
+
+
+def test_config_shows_every_value_and_where_it_came_from(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    file = home / "settings.toml"
+    file.write_text("[agent]\nmax_steps = 3\n")
+    lines = portico(home, "config", PORTICO_SERVER_PORT="9").stdout.splitlines()
+    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in lines}
+    assert rows["agent.max_steps"] == ["3", str(file)]
+    assert rows["server.port"] == ["9", "env PORTICO_SERVER_PORT"]
+    assert rows["server.host"] == ["'127.0.0.1'", "default"]
+    one = json.loads(inside(home, "config", "agent.max_steps", "--json").stdout)
+    assert one["agent.max_steps"]["value"] == 3
+    assert one["agent.max_steps"]["default"] == 12
+    assert inside(home, "config", "--path").stdout.strip() == str(file)
+    with TerminalCommand(home, "config", "agent.max_steps") as command:
+        assert "PORTICO_AGENT_MAX_STEPS" in command.finish()[1]
+
+
+def test_a_wrong_key_names_the_nearest(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    asked = inside(home, "config", "server.prot")
+    assert (asked.returncode, "'server.port'" in asked.stderr) == (66, True)
+    (home / "settings.toml").write_text("[server]\nprot = 1\n")
+    broken = inside(home, "config")
+    assert (broken.returncode, "Did you mean 'server.port'?" in broken.stderr) == (64, True)
+    refused = inside(home, "serve", "0")
+    assert (refused.returncode, "Did you mean 'server.port'?" in refused.stderr) == (64, True)
+    findings = inside(home, "doctor", "--json")
+    assert findings.returncode == 1
+    assert {each["what"]: each["ok"] for each in json.loads(findings.stdout)}["settings"] is False
+
+
+def test_doctor_is_well_with_and_without_a_host(home: Path, tmp_path: Path) -> None:
+    running = portico(home, "doctor", "--json")
+    assert running.returncode == 0
+    found = {each["what"]: each["detail"] for each in json.loads(running.stdout)}
+    assert "http://127.0.0.1" in found["host"]
+    assert "demo" in found["agent demo"]
+    alone = inside(tmp_path / "home", "doctor")
+    assert alone.returncode == 0
+    assert "not running; start it with: portico serve" in alone.stdout

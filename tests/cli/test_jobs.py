@@ -1,0 +1,89 @@
+"""`portico run`, `jobs`, `check` and `chart`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from portico.jobs import to_json
+from tests.jobs.playing import Data, failing, make, ok
+from tests.jobs.samples import loop, par, ref, seq
+from tests.process import HostProcess, inside
+
+
+def write(folder: Path, tasks: dict[str, Data], work: Data | None = None) -> None:
+    (folder / "portico.entry.json").write_bytes(to_json(make(tasks, work)))
+
+
+def test_run_without_a_host(tmp_path: Path) -> None:
+    write(tmp_path, {"ok": ok(), "no": failing()}, seq(ref("ok"), ref("no")))
+    done = inside(tmp_path / "home", "run", "main", "--agent", "scripted")
+    assert done.stdout.splitlines() == [
+        "r.0 ok started as task-1",
+        "r.0 ok succeeded",
+        "r.1 no started as task-2",
+        "r.1 no failed",
+        "job-1 failed",
+    ], done.stderr
+    assert done.returncode == 1
+
+
+def test_run_prints_events_for_programs(tmp_path: Path) -> None:
+    write(tmp_path, {"ok": ok()})
+    done = inside(tmp_path / "home", "run", "main", "--agent", "scripted", "--json")
+    types = [json.loads(line)["event"]["type"] for line in done.stdout.splitlines()]
+    assert types == ["job.started", "work.started", "work.ended", "job.ended"]
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["run", "nothing"], 66, "There is no job 'nothing'. There are: 'main'."),
+        (["run", "main", "--cwd", "nowhere"], 64, "is not a folder"),
+        (["run", "main", "--entry", "nowhere.json"], 64, "Cannot be read"),
+        (["run", "main", "--detach"], 64, "There is no running host"),
+        (["jobs", "list"], 69, "portico serve"),
+    ],
+)
+def test_what_cannot_run_says_why(tmp_path: Path, words: list[str], code: int, message: str) -> None:
+    write(tmp_path, {"ok": ok()})
+    done = inside(tmp_path / "home", *words)
+    assert message in done.stderr
+    assert done.returncode == code
+
+
+def test_jobs_on_a_running_host(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    write(tmp_path, {"no": failing(), "ok": ok()}, seq(ref("ok"), ref("no")))
+    with HostProcess(home):
+        assert inside(home, "run", "main", "--detach").stdout == "job-1\n"
+        assert inside(home, "jobs", "tail", "job-1").returncode == 1
+        assert inside(home, "jobs", "resume", "job-1").stdout == "job-2\n"
+        assert inside(home, "jobs", "retry", "job-1", "--json").stdout == '{"job": "job-3"}\n'
+        assert inside(home, "jobs", "tail", "job-3").returncode == 1
+        assert inside(home, "jobs", "stop", "job-3").returncode == 0
+        listed = inside(home, "jobs", "list").stdout.splitlines()
+        assert [line.split("\t")[:2] for line in listed] == [["job-3", "main"], ["job-2", "main"], ["job-1", "main"]]
+        shown = inside(home, "jobs", "show", "job-2").stdout
+        assert "from job-1" in shown
+        assert inside(home, "jobs", "show", "job-9").returncode == 66
+
+
+def test_check(tmp_path: Path) -> None:
+    write(tmp_path, {"ok": ok()}, par(ref("ok"), loop(ref("ok"))))
+    done = inside(tmp_path / "home", "check", "portico.entry.json")
+    assert "Job main" in done.stdout
+    assert "└─ Loop" in done.stdout
+    (tmp_path / "wrong.yaml").write_text("models: {}")
+    done = inside(tmp_path / "home", "check", "wrong.yaml")
+    assert (done.returncode, done.stderr.startswith("portico: entry.models.driving: Should exist.")) == (64, True)
+
+
+def test_chart(tmp_path: Path) -> None:
+    write(tmp_path, {"ok": ok()}, par(ref("ok"), ref("ok")))
+    chart = ["chart", "portico.entry.json", "main"]
+    assert inside(tmp_path / "home", *chart).stdout.startswith("Par\n")
+    assert inside(tmp_path / "home", *chart, "--format", "svg").stdout.startswith("<svg")
+    assert json.loads(inside(tmp_path / "home", *chart, "--json").stdout)["nodes"][0]["hint"] == "ParBegin"
+    assert inside(tmp_path / "home", "chart", "portico.entry.json", "other").returncode == 66

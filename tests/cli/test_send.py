@@ -1,0 +1,201 @@
+"""`portico send`: one message, streamed, with the approvals asked where the person is."""
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from portico.client import Client
+from portico.events import ApprovalAsked
+from portico.host.state import SessionState
+from tests.cli.terminal import TerminalCommand
+from tests.process import HostProcess, inside, portico, running
+
+
+def state_of(home: Path, session: str) -> SessionState:
+    async def ask() -> SessionState:
+        async with Client.local(home) as client:
+            return await client.session(session).state()
+
+    return asyncio.run(ask())
+
+
+def newest(home: Path) -> SessionState:
+    async def ask() -> str:
+        async with Client.local(home) as client:
+            return (await client.sessions(limit=1))[0].id
+
+    return state_of(home, asyncio.run(ask()))
+
+
+def test_an_answer_is_streamed_plain_without_a_terminal(home: Path) -> None:
+    done = portico(home, "send", "[[reasoning:0]][[say:hi there]]", "--agent", "scripted")
+    assert (done.returncode, done.stdout) == (0, "hi there\n")
+    session = done.stderr.strip()
+    assert session.startswith("session-")
+    more = inside(home, "send", "[[reasoning:0]][[say:more]]", "--session", session)
+    assert (more.stdout, more.stderr) == ("more\n", "")
+    last = inside(home, "send", "-", "--last", text="[[reasoning:0]][[say:from a pipe]]")
+    assert last.stdout == "from a pipe\n"
+    assert [turn.outcome for turn in state_of(home, session).turns] == ["completed"] * 3
+    assert state_of(home, session).cwd == str(home.parent)
+
+
+def test_json_is_one_event_a_line(home: Path) -> None:
+    done = inside(home, "send", "[[say:hi]]", "--agent", "scripted", "--json")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (events[0]["event"]["type"], events[-1]["event"]["type"]) == ("turn.started", "turn.ended")
+    assert [event["pos"] for event in events] == sorted(event["pos"] for event in events)
+    detached = inside(home, "send", "[[say:hi]]", "--agent", "scripted", "--detach", "--json")
+    assert json.loads(detached.stdout)["session"].startswith("session-")
+
+
+def test_a_failed_turn_is_exit_code_1(home: Path) -> None:
+    done = portico(home, "send", "[[crash]]", "--agent", "scripted")
+    assert done.returncode == 1
+    assert "-- failed: stub crash" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["x", "--session", "session-999"], 66, "There is no session 'session-999'"),
+        (["x", "--agent", "nosuch"], 66, "There is no agent 'nosuch'"),
+        (["x", "--agent", "scripted", "--model", "nosuch"], 66, "There is no model 'nosuch'"),
+        (["x", "--cwd", "no/such/folder"], 64, "is not a folder"),
+        (["x", "--yes", "--no"], 64, "not both"),
+    ],
+)
+def test_wrong_input_is_a_line_and_a_stable_exit_code(home: Path, args: list[str], code: int, words: str) -> None:
+    done = inside(home, "send", *args)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_a_host_it_says_how_to_start_one(tmp_path: Path) -> None:
+    done = inside(tmp_path / "home", "send", "x")
+    assert done.returncode == 69
+    assert "portico serve" in done.stderr
+
+
+def test_yes_and_no_answer_for_the_person(home: Path, tmp_path: Path) -> None:
+    for answer, written in (("--no", False), ("--yes", True)):
+        done = inside(home, "send", "write something", "--agent", "demo", "--cwd", str(tmp_path), answer)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "portico-demo.md").exists() is written
+
+
+def test_without_a_terminal_somebody_else_must_answer(home: Path, tmp_path: Path) -> None:
+    with running(home, "send", "write something", "--agent", "demo", "--cwd", str(tmp_path)) as process:
+        assert process.stderr is not None
+        session = process.stderr.readline().strip()
+        assert "waits for an answer (use --yes or --no" in process.stderr.readline()
+        asyncio.run(_approve(home, session))
+        assert process.wait(15) == 0
+    assert (tmp_path / "portico-demo.md").exists()
+
+
+def test_an_approval_is_asked_inline(home: Path, tmp_path: Path) -> None:
+    args = ["send", "write something", "--agent", "demo", "--cwd", str(tmp_path)]
+    with TerminalCommand(home, *args) as command:
+        assert "+# Written by the demo agent" in command.expect(r"Allow\? \[y/N\] ")  # the diff is shown first
+        command.enter("n\n")
+        assert command.finish()[0] == 0
+    assert not (tmp_path / "portico-demo.md").exists()
+    with TerminalCommand(home, *args) as command:
+        command.expect(r"Allow\? \[y/N\] ")
+        command.enter("y\n")
+        code, screen = command.finish()
+        assert (code, "Done: I wrote" in screen) == (0, True)
+    assert (tmp_path / "portico-demo.md").exists()
+    [approval] = [each for part in newest(home).turns[0].parts for each in getattr(part, "approvals", [])]
+    assert (approval.allowed, approval.by) == (True, "token:owner")
+
+
+def test_somebody_elses_answer_takes_the_question_back(home: Path, tmp_path: Path) -> None:
+    with TerminalCommand(home, "send", "write something", "--agent", "demo", "--cwd", str(tmp_path)) as command:
+        session = command.expect(r"session-\d+").strip()
+        command.expect(r"Allow\? \[y/N\] ")
+        asyncio.run(_approve(home, session))
+        command.expect("allowed by token:owner")
+        assert command.finish()[0] == 0
+
+
+def test_a_question_is_asked_inline(home: Path) -> None:
+    with TerminalCommand(home, "send", "ask me", "--agent", "demo") as command:
+        command.expect("favourite colour\\? ")
+        command.enter("green\n")
+        code, screen = command.finish()
+    assert (code, "A good choice." in screen) == (0, True)
+    [part] = [part for part in newest(home).turns[0].parts if hasattr(part, "answers")]
+    assert part.answers == {"answer": "green"}
+
+
+def test_ctrl_c_while_it_streams_cancels_the_turn(home: Path) -> None:
+    with TerminalCommand(home, "send", "slow please", "--agent", "demo") as command:
+        command.expect("A long")
+        command.enter("\x03")
+        code, screen = command.finish()
+    assert (code, "cancelled" in screen, "Traceback" in screen) == (130, True, False)
+    assert newest(home).turns[0].outcome == "cancelled"
+
+
+def test_ctrl_c_at_a_question_does_not_wait_for_a_line(home: Path, tmp_path: Path) -> None:
+    with TerminalCommand(home, "send", "write something", "--agent", "demo", "--cwd", str(tmp_path)) as command:
+        command.expect(r"Allow\? \[y/N\] ")
+        command.enter("\x03")
+        code, screen = command.finish()
+    assert (code, "Traceback" in screen) == (130, False)
+    assert newest(home).turns[0].outcome == "cancelled"
+    assert not (tmp_path / "portico-demo.md").exists()
+
+
+def test_sigint_without_a_terminal_cancels_too(home: Path) -> None:
+    with running(home, "send", "slow please", "--agent", "demo") as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(15) == 130
+    assert newest(home).turns[0].outcome == "cancelled"
+
+
+def test_agent_text_cannot_command_the_terminal(home: Path) -> None:
+    text = "[[reasoning:0]][[say:before\x1b]0;evil\x07\x1b[2J\x9b31mafter]]"
+    with TerminalCommand(home, "send", text, "--agent", "scripted") as command:
+        _, screen = command.finish()
+    assert "before]0;evil[2J31mafter" in screen
+    assert "\x1b]0" not in screen
+    assert "\x1b[2J" not in screen
+
+
+def test_kill_9_in_the_middle_of_a_long_answer_and_a_restart(tmp_path: Path) -> None:
+    """What the README promises: the partial answer and `interrupted`."""
+    home = tmp_path / "home"
+    with HostProcess(home) as host:
+        endless = "[[reasoning:0]][[gap:5]][[deltas:100000]]"
+        with running(home, "send", endless, "--agent", "scripted") as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            session = process.stderr.readline().strip()
+            seen = process.stdout.read(20)
+            host.kill()
+            with HostProcess(home, port=host.port):
+                rest, _ = process.communicate(timeout=20)
+                assert process.returncode == 1  # it came back by itself and saw the end
+                shown = portico(home, "sessions", "show", session).stdout
+    assert "-- interrupted" in rest
+    assert "-- interrupted" in shown
+    answer = (seen + rest).split("\n")[0]
+    assert len(answer) >= 20
+    assert answer in shown  # everything that was seen, once
+
+
+async def _approve(home: Path, session: str) -> None:
+    async with asyncio.timeout(10), Client.local(home) as client:
+        async for record in client.session(session).follow():
+            if isinstance(record.event, ApprovalAsked):
+                await client.approve(record.event.approval, allow=True)
+                return

@@ -1,0 +1,77 @@
+"""`portico serve`: its flags, what it prints, how it refuses."""
+
+import json
+import signal
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.process import HostProcess, inside, portico, running
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["1", "--port", "2"], "Give the port once"),
+        (["0", "--workspace", "no/such"], "is not a folder"),
+        (["0", "--host", "0.0.0.0"], "--allow-remote"),
+        (["0", "--host", "0.0.0.0", "--allow-remote", "--without-token"], "loopback only"),
+        (["0", "--script", "no/such.yaml", "--agent", "scripted"], "cannot be read"),
+    ],
+)
+def test_wrong_flags_are_a_line_and_exit_code_64(tmp_path: Path, args: list[str], words: str) -> None:
+    done = inside(tmp_path / "home", "serve", *args)
+    assert done.returncode == 64
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_agent_and_a_taken_port(tmp_path: Path) -> None:
+    assert portico(tmp_path / "home", "serve", "0", "--agent", "nosuch").returncode == 66
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = portico(tmp_path / "home", "serve", str(taken.getsockname()[1]))
+    assert (done.returncode, "Choose another port with --port" in done.stderr) == (64, True)
+
+
+def test_it_prints_its_address_and_a_login_link_that_works(tmp_path: Path) -> None:
+    with HostProcess(tmp_path / "home") as host:
+        link = host.wait_for_log("Log in with:").split()[-1]
+        assert link.startswith(f"{host.url}/login?tkn=")
+        answer = httpx.get(link, trust_env=False)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+
+def test_without_token_warns(tmp_path: Path) -> None:
+    with HostProcess(tmp_path / "home", "--without-token") as host:
+        assert host.wait_for_log("WARNING: no token is needed")
+        assert httpx.get(f"{host.url}/v1", trust_env=False).json()["you"] == "owner"
+        assert inside(tmp_path / "home", "sessions", "list").returncode == 0
+
+
+def test_json_for_whoever_starts_it_and_json_lines_for_the_log(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    serve = ["serve", "--port", "0", "--json", "--agent", "demo"]
+    with running(home, *serve, PORTICO_LOG_FORMAT="json", PORTICO_LOG_LEVEL="debug") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        ready = json.loads(process.stdout.readline())
+        assert (ready["pid"], ready["url"]) == (process.pid, f"http://127.0.0.1:{ready['port']}")
+        (home / "settings.toml").write_text("[agent]\nmax_steps = 0\n")
+        for line in process.stderr:
+            if line.startswith("{"):
+                entry = json.loads(line)
+                if "not taken over" in entry["message"]:
+                    break
+        assert (entry["level"], entry["logger"]) == ("error", "portico.server")
+        assert entry["time"].endswith("Z")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(15) == 0
+
+
+def test_a_script_with_its_delay(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("rules:\n  - match: knock\n    steps:\n      - {do: say, text: who is there}\n")
+    with HostProcess(tmp_path / "home", "--script", str(script), "--script-delay", "10"):
+        assert inside(tmp_path / "home", "send", "knock knock", "--agent", "scripted").stdout == "who is there\n"

@@ -1,0 +1,96 @@
+"""`portico sessions`: list, show, tail, export, delete."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import TerminalCommand
+from tests.process import inside, portico, running
+
+
+@pytest.fixture(scope="module")
+def session(home: Path) -> str:
+    done = inside(home, "send", "[[reasoning:0]][[say:an answer]]", "--agent", "scripted")
+    return done.stderr.strip()
+
+
+def test_list(home: Path, session: str) -> None:
+    row = portico(home, "sessions", "list").stdout.splitlines()[0].split("\t")
+    assert row[:4] == [session, "idle", "scripted", "gpt-5-mini"]
+    listed = json.loads(inside(home, "sessions", "list", "--json", "--limit", "1").stdout)
+    assert [each["id"] for each in listed] == [session]
+    archived = inside(home, "sessions", "list", "--archived")
+    assert (archived.stdout, "No sessions yet" in archived.stderr) == ("", True)
+    assert inside(home, "sessions", "list", "--limit", "0").returncode == 64
+
+
+def test_list_is_a_table_in_a_terminal(home: Path, session: str) -> None:
+    with TerminalCommand(home, "sessions", "list") as command:
+        code, screen = command.finish()
+    assert code == 0
+    assert "changed" in screen
+    assert session in screen
+
+
+def test_show(home: Path, session: str) -> None:
+    shown = portico(home, "sessions", "show", session).stdout
+    assert "> [[reasoning:0]][[say:an answer]]\nan answer\n-- completed" in shown
+    assert json.loads(inside(home, "sessions", "show", session, "--json").stdout)["id"] == session
+    missing = inside(home, "sessions", "show", "session-999")
+    assert (missing.returncode, missing.stdout) == (66, "")
+
+
+def test_tail_from_any_position(home: Path, session: str) -> None:
+    whole = portico(home, "sessions", "tail", session, "--no-follow", "--json").stdout.splitlines()
+    positions = [json.loads(line)["pos"] for line in whole]
+    assert positions == list(range(1, len(positions) + 1))
+    rest = inside(home, "sessions", "tail", session, "--no-follow", "--json", "--after", "3").stdout.splitlines()
+    assert rest == whole[3:]
+    plain = inside(home, "sessions", "tail", session, "--no-follow").stdout
+    assert "an answer" in plain
+
+
+def test_tail_follows_until_ctrl_c(home: Path, session: str) -> None:
+    with TerminalCommand(home, "sessions", "tail", session) as command:
+        command.expect("an answer")
+        inside(home, "send", "[[reasoning:0]][[say:something new]]", "--session", session)
+        command.expect("something new")
+        command.enter("\x03")
+        code, screen = command.finish()
+    assert (code, "Traceback" in screen) == (130, False)
+
+
+def test_export(home: Path, session: str, tmp_path: Path) -> None:
+    assert "an answer" in portico(home, "sessions", "export", session).stdout
+    target = tmp_path / "session.html"
+    written = inside(home, "sessions", "export", session, "--format", "html", "-o", str(target), "--json")
+    assert json.loads(written.stdout)["bytes"] == target.stat().st_size
+    assert target.read_text().startswith("<!doctype html>")
+    assert inside(home, "sessions", "export", session, "--format", "pdf").returncode == 64
+    nowhere = inside(home, "sessions", "export", session, "-o", str(tmp_path / "no" / "where"))
+    assert (nowhere.returncode, "cannot be written" in nowhere.stderr) == (64, True)
+
+
+def test_delete_asks_first(home: Path) -> None:
+    ident = inside(home, "send", "[[say:x]]", "--agent", "scripted", "--detach").stdout.strip()
+    with TerminalCommand(home, "sessions", "delete", ident) as command:
+        command.expect(r"\[y/N\]")
+        command.enter("n\n")
+        assert command.finish()[0] != 0
+    assert inside(home, "sessions", "show", ident).returncode == 0
+    deleted = portico(home, "sessions", "delete", ident, "--yes", "--json")
+    assert json.loads(deleted.stdout) == {"deleted": [ident]}
+    assert inside(home, "sessions", "delete", ident, "--yes").returncode == 66
+
+
+def test_a_reader_that_leaves_is_no_error(home: Path, session: str) -> None:
+    """As in `portico sessions tail ID | head -1`."""
+    with running(home, "sessions", "tail", session, "--json") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        inside(home, "send", "[[say:x]]", "--session", session)
+        process.wait(15)
+        assert "Traceback" not in process.stderr.read()

@@ -1,0 +1,33 @@
+"""`portico token`: new, list, revoke, against a running host."""
+
+import json
+from pathlib import Path
+
+import httpx
+
+from tests.process import HostProcess, inside, portico
+
+
+def test_a_token_is_made_shown_once_used_and_revoked(host: HostProcess, home: Path) -> None:
+    token = portico(home, "token", "new", "phone", "--scope", "read").stdout.strip()
+    assert len(token) >= 43
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=host.url, headers=headers, trust_env=False) as http:
+        assert http.get("/v1").json()["you"] == "phone"
+        assert http.post("/v1/sessions").status_code == 403
+        listed = portico(home, "token", "list")
+        assert listed.stdout.split("\t")[:2] == ["phone", "read"]
+        assert token not in listed.stdout
+        assert json.loads(inside(home, "token", "list", "--json").stdout)[0]["scopes"] == ["read"]
+        assert portico(home, "token", "revoke", "phone").returncode == 0
+        assert http.get("/v1").status_code == 401
+    assert inside(home, "token", "revoke", "phone").returncode == 66
+
+
+def test_json_and_wrong_input(home: Path) -> None:
+    made = json.loads(inside(home, "token", "new", "laptop", "--json").stdout)
+    assert (made["name"], len(made["scopes"])) == ("laptop", 7)
+    assert inside(home, "token", "new", "laptop").returncode == 73
+    wrong = inside(home, "token", "new", "tablet", "--scope", "root")
+    assert (wrong.returncode, "choose from read" in wrong.stderr) == (64, True)
+    assert json.loads(inside(home, "token", "revoke", "laptop", "--json").stdout) == {"revoked": "laptop"}

@@ -1,0 +1,291 @@
+"""The commands: files, settings, completions, chats, turns, watches, changes, annotations, terminals."""
+
+import base64
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico.doors.ahp import uri
+from portico.doors.ahp.names import file_uri
+from tests.doors.ahp.conftest import Connect, Served
+from tests.doors.ahp.test_conversation import text_of, without_times
+from tests.doors.ahp.wire_client import Refused, WireClient
+
+Json = dict[str, Any]
+
+
+async def refused(client: WireClient, method: str, **params: Any) -> int:
+    with pytest.raises(Refused) as error:
+        await client.request(method, **params)
+    return int(error.value.code)
+
+
+async def test_files(connect: Connect, served: Served, version: str) -> None:
+    client = await connect(version)
+    name = file_uri(str(served.work / "a b.txt"))
+    await client.request("resourceWrite", uri=name, data="hello", encoding="utf-8")
+    assert await client.request("resourceRead", uri=name) == {
+        "data": "hello",
+        "encoding": "utf-8",
+        "contentType": "text/plain",
+    }
+    encoded = await client.request("resourceRead", uri=name, encoding="base64")
+    assert base64.b64decode(encoded["data"]) == b"hello"
+    assert await refused(client, "resourceWrite", uri=name, data="x", encoding="utf-8", createOnly=True) == -32010
+    (served.work / "raw").write_bytes(b"\xff\x00")
+    raw = await client.request("resourceRead", uri=file_uri(str(served.work / "raw")), encoding="utf-8")
+    assert raw["encoding"] == "base64"
+    copied = file_uri(str(served.work / "c"))
+    await client.request("resourceCopy", source=name, destination=copied)
+    assert await refused(client, "resourceCopy", source=name, destination=copied, failIfExists=True) == -32010
+    await client.request("resourceMove", source=copied, destination=file_uri(str(served.work / "d")))
+    listed = await client.request("resourceList", uri=file_uri(str(served.work)))
+    assert [each["name"] for each in listed["entries"]] == ["a b.txt", "d", "raw"]
+    await client.request("resourceDelete", uri=name)
+    assert await refused(client, "resourceRead", uri=name) == -32008
+    assert await refused(client, "resourceRead", uri="file:///etc/passwd") == -32009
+    assert await refused(client, "resourceRead", uri=file_uri(str(served.work)) + "/../../../etc/passwd") == -32009
+    assert await refused(client, "resourceList", uri="file:///") == -32009
+
+
+async def test_modern_files(connect: Connect, served: Served) -> None:
+    client = await connect("0.9.0")
+    name = file_uri(str(served.work / "f"))
+    await client.request("resourceMkdir", uri=file_uri(str(served.work / "x/y")))
+    await client.request("resourceWrite", uri=name, data="ac", encoding="utf-8")
+    found = await client.request("resourceResolve", uri=name)
+    assert (found["type"], found["size"]) == ("file", 2)
+    await client.request(
+        "resourceWrite", uri=name, data="b", encoding="utf-8", mode="insert", position=1, ifMatch=found["etag"]
+    )
+    assert (served.work / "f").read_text() == "abc"
+    stale = await refused(client, "resourceWrite", uri=name, data="", encoding="utf-8", ifMatch=found["etag"])
+    assert stale == -32011
+    await client.request("resourceRequest", uri=name, read=True)
+    assert await refused(client, "resourceRequest", uri="file:///etc/passwd", read=True) == -32009
+
+
+async def test_a_watch(connect: Connect, served: Served) -> None:
+    client = await connect("0.9.0")
+    made = await client.request("createResourceWatch", uri=file_uri(str(served.work)), recursive=True)
+    await client.subscribe(made["channel"])
+    (served.work / "new.txt").write_text("x")
+    changed = await client.action("resourceWatch/changed")
+    assert changed["changes"]["items"][0]["uri"] == file_uri(str(served.work / "new.txt"))
+    assert await refused(client, "createResourceWatch", uri="file:///etc", recursive=True) == -32009
+
+
+def git(folder: Path, *arguments: str) -> None:
+    quiet = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *quiet, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+async def test_settings_of_a_session(connect: Connect, served: Served, version: str) -> None:
+    client = await connect(version)
+    folder = file_uri(str(served.work))
+    plain = await client.request("resolveSessionConfig", provider="scripted", workingDirectory=folder)
+    assert plain["schema"]["properties"]["isolation"]["enum"] == ["folder"]
+    assert plain["values"]["autoApprove"] == "default"
+    git(served.work, "init")
+    git(served.work, "commit", "--allow-empty", "-m", "first")
+    found = await client.request(
+        "resolveSessionConfig", provider="scripted", workingDirectory=folder, config={"flavour": "sweet"}
+    )
+    assert found["schema"]["properties"]["isolation"]["enum"] == ["folder", "worktree"]
+    assert found["values"]["flavour"] == "sweet"
+    branch = await client.request(
+        "sessionConfigCompletions", provider="scripted", workingDirectory=folder, property="branch"
+    )
+    assert [each["value"] for each in branch["items"]] == ["main"]
+    own = await client.request("sessionConfigCompletions", provider="scripted", property="flavour", query="so")
+    assert [each["value"] for each in own["items"]] == ["sour"]
+    assert await refused(client, "resolveSessionConfig", provider="nobody") == -32002
+
+
+async def test_a_worktree(connect: Connect, served: Served) -> None:
+    git(served.work, "init")
+    git(served.work, "commit", "--allow-empty", "-m", "first")
+    client = await connect("0.9.0")
+    config = {"isolation": "worktree", "branch": "main"}
+    await client.create_session("scripted:/tree", workingDirectories=[file_uri(str(served.work))], config=config)
+    [folder] = client.states["scripted:/tree"]["workingDirectories"]
+    assert folder.endswith("work.worktrees/tree")
+    echo = await client.act("scripted:/tree", "session/configChanged", config={"isolation": "folder"})
+    assert "settled" in echo["rejectionReason"]
+    await client.request("disposeSession", channel="scripted:/tree")
+    assert not (served.folder / "work.worktrees" / "tree").exists()
+
+
+async def test_completions(connect: Connect, served: Served) -> None:
+    (served.work / "readme.md").write_text("x")
+    client = await connect("0.9.0")
+    chat = await client.create_session("scripted:/s1", workingDirectories=[file_uri(str(served.work))])
+    found = await client.request("completions", channel=chat, kind="userMessage", text="see @read", offset=9)
+    [item] = found["items"]
+    assert (item["insertText"], item["rangeStart"], item["rangeEnd"]) == ("@readme.md", 4, 9)
+    assert item["attachment"]["uri"] == file_uri(str(served.work / "readme.md"))
+    verbs = await client.request("completions", channel=chat, kind="userMessage", text="/re", offset=3)
+    assert verbs["items"][0]["insertText"] == "/review "
+
+
+async def test_chats(connect: Connect) -> None:
+    client = await connect("0.9.0")
+    chat = await client.create_session("scripted:/s1")
+    for turn in ("one", "two"):
+        await client.say(chat, turn, f"[[say:{turn}]]")
+        await client.idle(chat)
+    fork = {"kind": "fork", "chat": chat, "turnId": "one"}
+    await client.request("createChat", channel="scripted:/s1", chat="ahp-chat:/fork", source=fork)
+    side = {"kind": "sideChat", "chat": chat, "turnId": "two", "selection": {"text": "two"}}
+    first = {"text": "[[say:aside]]", "origin": {"kind": "user"}}
+    await client.request("createChat", channel="scripted:/s1", chat="ahp-chat:/side", source=side, initialMessage=first)
+    await client.subscribe("ahp-chat:/fork")
+    await client.subscribe("ahp-chat:/side")
+    assert [turn["id"] for turn in client.states["ahp-chat:/fork"]["turns"]] == ["one"]
+    state = await client.wait(lambda: client.states["ahp-chat:/side"]["turns"] and client.states["ahp-chat:/side"])
+    assert text_of(state["turns"][0]) == "aside"
+    await client.wait(lambda: len(client.states["scripted:/s1"]["chats"]) == 3)
+    origins = [each.get("origin", {}).get("kind") for each in client.states["scripted:/s1"]["chats"]]
+    assert origins == [None, "fork", "sideChat"]
+    assert await refused(client, "createChat", channel="scripted:/s1", chat="ahp-chat:/fork") == -32003
+    wrong = {"kind": "fork", "chat": chat, "turnId": "none"}
+    assert await refused(client, "createChat", channel="scripted:/s1", chat="ahp-chat:/x", source=wrong) == -32001
+    await client.request("disposeChat", channel="ahp-chat:/side")
+    await client.wait(lambda: len(client.states["scripted:/s1"]["chats"]) == 2)
+    assert await refused(client, "disposeChat", channel=chat) == -32602
+
+
+async def test_a_fork_of_version_1(connect: Connect) -> None:
+    client = await connect("1")
+    session = await client.create_session("scripted:/s1")
+    for turn in ("one", "two"):
+        await client.say(session, turn, f"[[say:{turn}]]")
+        await client.idle(session)
+    await client.create_session("scripted:/s2", fork={"session": session, "turnId": "one"})
+    assert [turn["id"] for turn in client.states["scripted:/s2"]["turns"]] == ["one"]
+    listed = await client.request("listSessions")
+    assert {each["resource"] for each in listed["items"]} == {"scripted:/s1", "scripted:/s2"}
+    older = await client.request("fetchTurns", session=session, limit=1)
+    assert ([turn["id"] for turn in older["turns"]], older["hasMore"]) == (["two"], True)
+    first = await client.request("fetchTurns", session=session, before="two")
+    assert ([turn["id"] for turn in first["turns"]], first["hasMore"]) == (["one"], False)
+
+
+async def test_a_window_on_turns(connect: Connect) -> None:
+    client = await connect("0.9.0")
+    chat = await client.create_session("scripted:/s1")
+    for turn in ("one", "two", "three"):
+        await client.say(chat, turn, f"[[say:{turn}]]")
+        await client.idle(chat)
+    whole = client.states[chat]
+    other = await connect("0.9.0", "other")
+    await other.subscribe(chat, view={"turns": 1})
+    assert [turn["id"] for turn in other.states[chat]["turns"]] == ["three"]
+    await other.request("fetchTurns", channel=chat, cursor=other.states[chat]["turnsNextCursor"])
+    assert without_times(other.states[chat]) == without_times(whole)
+    assert await refused(other, "fetchTurns", channel=chat, cursor="nonsense") == -32602
+
+
+async def test_the_list_in_pages(connect: Connect) -> None:
+    client = await connect("0.9.0")
+    for index in range(5):
+        await client.request("createSession", channel=f"scripted:/s{index}")
+    seen: list[str] = []
+    cursor: Json = {}
+    while True:
+        page = await client.request("listSessions", channel=uri.ROOT, limit=2, **cursor)
+        seen += [each["resource"] for each in page["items"]]
+        if "nextCursor" not in page:
+            break
+        cursor = {"cursor": page["nextCursor"]}
+    assert sorted(seen) == [f"scripted:/s{index}" for index in range(5)]
+    assert await refused(client, "listSessions", channel=uri.ROOT, cursor="nonsense") == -32602
+
+
+async def test_annotations_are_shared_and_survive(connect: Connect, served: Served) -> None:
+    client, other = await connect("0.9.0"), await connect("0.9.0", "other")
+    await client.create_session("scripted:/s1")
+    channel = uri.annotations("scripted:/s1")
+    await client.subscribe(channel)
+    await other.subscribe(channel)
+    note = {"id": "n", "turnId": "t", "resource": "file:///x", "resolved": False, "entries": []}
+    await client.act(channel, "annotations/set", annotation=note)
+    await client.act(channel, "annotations/entrySet", annotationId="n", entry={"id": "e", "text": "hm"})
+    echo = await client.act(channel, "annotations/removed", annotationId="none")
+    assert "rejectionReason" in echo
+    await other.wait(lambda: other.states[channel] == client.states[channel])
+    await served.restart()
+    client.url = served.url
+    await client.reconnect()
+    fresh = WireClient(served.url, "fresh", "0.9.0")
+    await fresh.open()
+    await fresh.initialize(channel)
+    assert fresh.states[channel] == client.states[channel]
+    assert fresh.states[channel]["annotations"][0]["entries"] == [{"id": "e", "text": "hm"}]
+    await fresh.close()
+
+
+async def test_changes_in_the_folder(connect: Connect, served: Served) -> None:
+    git(served.work, "init")
+    (served.work / "a").write_text("one\n")
+    git(served.work, "add", ".")
+    git(served.work, "commit", "-m", "first")
+    git(served.work, "config", "user.name", "t")
+    git(served.work, "config", "user.email", "t@example.org")
+    client = await connect("0.9.0")
+    await client.create_session("scripted:/s1", workingDirectories=[file_uri(str(served.work))])
+    [changeset] = client.states["scripted:/s1"]["changesets"]
+    (served.work / "a").write_text("two\n")
+    (served.work / "b").write_text("new\n")
+    await client.subscribe(changeset["uriTemplate"])
+    state = client.states[changeset["uriTemplate"]]
+    assert [each["id"] for each in state["files"]] == ["a", "b"]
+    before = await client.request("resourceRead", uri=state["files"][0]["edit"]["before"]["content"]["uri"])
+    assert before["data"] == "one\n"
+    await client.act(changeset["uriTemplate"], "changeset/filesReviewChanged", files=["a"], reviewed=True)
+    target = {"kind": "resource", "resource": file_uri(str(served.work / "b"))}
+    await client.request(
+        "invokeChangesetOperation", channel=changeset["uriTemplate"], operationId="discard", target=target
+    )
+    assert not (served.work / "b").exists()
+    await client.request("invokeChangesetOperation", channel=changeset["uriTemplate"], operationId="commit")
+    await client.wait(lambda: client.states[changeset["uriTemplate"]]["files"] == [])
+
+
+async def test_signing_in_is_not_for_us(connect: Connect) -> None:
+    client = await connect("0.9.0")
+    assert await refused(client, "authenticate", channel=uri.ROOT, resource="https://x", token="secret") == -32602
+
+
+async def test_log_lines(connect: Connect, served: Served) -> None:
+    import logging
+
+    client = await connect("0.9.0")
+    assert await client.subscribe("ahp-otlp://logs?level=warn") == {}
+    logging.getLogger("portico.host").warning("look here")
+    [told] = await client.wait(lambda: [each for each in client.notices if each.get("method") == "otlp/exportLogs"])
+    assert "look here" in str(told["params"]["payload"])
+
+
+async def test_a_request_of_ours(connect: Connect, served: Served) -> None:
+    client = await connect("0.9.0")
+    client.answer = lambda message: {"data": "theirs", "encoding": "utf-8"}
+    connection = served.exchange.clients["tester"]
+    found = await connection.ask("resourceRead", {"channel": uri.ROOT, "uri": "client:/x"})
+    assert found["data"] == "theirs"
+    assert client.asked[0]["method"] == "resourceRead"
+
+
+async def test_an_attachment_that_only_the_client_has(connect: Connect, served: Served) -> None:
+    client = await connect("0.9.0")
+    client.answer = lambda message: {"data": "dGhlaXJz", "encoding": "base64", "contentType": "text/plain"}
+    chat = await client.create_session("scripted:/s1")
+    attached = [{"type": "resource", "label": "x", "uri": "untitled:/x"}, {"type": "simple", "label": "plain"}]
+    message = {"text": "[[say:x]]", "origin": {"kind": "user"}, "attachments": attached}
+    await client.act(chat, "chat/turnStarted", turnId="t", message=message)
+    state = await client.idle(chat)
+    first, second = state["turns"][0]["message"]["attachments"]
+    assert (first["type"], first["data"], first["uri"]) == ("embeddedResource", "dGhlaXJz", "untitled:/x")
+    assert second == attached[1]

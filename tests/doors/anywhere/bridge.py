@@ -1,0 +1,102 @@
+"""A running server with the built-in agent, a scripted model and a project: what the tests of this door share."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from portico.agents.agent import AgentContext
+from portico.agents.loop import LoopAgent
+from portico.doors.anywhere import anywhere
+from portico.doors.server import Server
+from portico.testing.model import ModelServer, Script, Step
+from tests.doors.standing import Standing, options
+
+
+class Stream:
+    """An open `/events`, read frame by frame."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self.answer = answer
+        self.last = ""
+        self._bytes = answer.aiter_bytes()
+        self._rest = b""
+        self._frames: list[bytes] = []
+
+    async def next(self) -> tuple[str, dict[str, Any]]:
+        """The next event; heartbeats and hints are passed over."""
+        while True:
+            while self._frames:
+                fields = dict(line.split(b": ", 1) for line in self._frames.pop(0).split(b"\n"))
+                if b"event" in fields:
+                    self.last = fields[b"id"].decode()
+                    return fields[b"event"].decode(), json.loads(fields[b"data"])
+            self._rest += await anext(self._bytes)
+            *self._frames, self._rest = self._rest.split(b"\n\n")
+
+    async def until(self, name: str, **values: Any) -> list[tuple[str, dict[str, Any]]]:
+        """All events up to and with the first of that name that has these values."""
+        found = []
+        async with asyncio.timeout(15):
+            while True:
+                found.append(await self.next())
+                event, data = found[-1]
+                if event == name and all(data.get(key) == value for key, value in values.items()):
+                    return found
+
+
+class Bridge(Standing):
+    def __init__(self, server: Server, model: ModelServer, project: Path) -> None:
+        super().__init__(server)
+        self.model = model
+        self.project = project
+
+    @asynccontextmanager
+    async def events(self, query: str = "", **headers: str) -> AsyncIterator[Stream]:
+        wanted = {"Accept-Encoding": "identity", **headers}
+        async with self.http.stream("GET", f"/events{query}", headers=wanted, timeout=20) as answer:
+            assert answer.status_code == 200, await answer.aread()
+            yield Stream(answer)
+
+    async def send(self, text: str, **more: Any) -> dict[str, Any]:
+        answer = await self.http.post("/message", json={"text": text, **more})
+        assert answer.status_code == 202, answer.text
+        sent: dict[str, Any] = answer.json()
+        return sent
+
+    async def project_id(self) -> str:
+        ident: str = (await self.http.get("/sessions")).json()[0]["id"]
+        return ident
+
+    def says(self, *steps: Step) -> None:
+        self.model.script = Script.of(*steps)
+
+
+@asynccontextmanager
+async def bridge(folder: Path, **given: Any) -> AsyncIterator[Bridge]:
+    project = folder / "project"
+    project.mkdir(exist_ok=True)
+    await asyncio.to_thread(subprocess.run, ["git", "init", "-q"], cwd=project, check=True)
+    home = folder / "home"
+    home.mkdir(mode=0o700, exist_ok=True)
+    settings = home / "settings.toml"
+    if not settings.exists():
+        settings.write_text('[agents.loop]\nprotocol = "text"\nretries = 0\n')
+    flags = {"workspaces": [str(project)], **given.pop("flags", {})}
+    async with ModelServer() as model:
+        agent = LoopAgent(AgentContext(home, {}), {"OPENAI_BASE_URL": f"{model.url}/v1"})
+        async with Server(options(folder, flags=flags, agents=("scripted",), **given)) as server:
+            # The agent of this test, with an environment of its own, in place of the discovered one.
+            server.host.agents["loop"] = agent
+            if not any(route.path == "/message" for route in server.gate.table):
+                server.gate.add(anywhere(server.house))
+            here = Bridge(server, model, project)
+            try:
+                yield here
+            finally:
+                await here.close()

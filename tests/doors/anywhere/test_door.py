@@ -1,0 +1,423 @@
+"""The Anywhere door over real HTTP."""
+
+import asyncio
+import gzip
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from portico import limits
+from portico.doors.anywhere import anywhere
+from portico.doors.anywhere.translate import FRAME_CHARS
+from portico.doors.route import Route
+from portico.testing.model import Step
+from tests.doors.anywhere.bridge import Bridge, bridge
+from tests.doors.standing import problem
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Bridge]:
+    async with bridge(tmp_path) as made:
+        yield made
+
+
+def acts(*actions: Mapping[str, object]) -> Step:
+    return Step(say=[json.dumps({"actions": actions, "commentary": "", "done": False})])
+
+
+def ends(summary: str) -> Step:
+    return Step(say=[json.dumps({"finalSummary": summary, "done": True})])
+
+
+CREATE = {"tool": "createFile", "path": "README.md", "content": "files: none\n"}
+
+
+async def test_a_chat_is_heard_streamed_and_done(here: Bridge) -> None:
+    here.says(Step(say=["Hel", "lo."], gap=5, reason="hm"))
+    async with here.events() as stream:
+        sent = await here.send("Hi")
+        assert sent == {"accepted": True, "id": "session-1.t1", "sessionId": await here.project_id()}
+        events = await stream.until("done")
+    inbound, *fragments, done = events
+    ident = {"id": sent["id"], "sessionId": sent["sessionId"]}
+    assert inbound == ("inbound", {**ident, "text": "Hi", "source": "token:owner"})
+    assert "".join(data["fragment"] for _, data in fragments) == "Hello."
+    assert all(data == {**ident, "fragment": data["fragment"], "model": "scripted"} for _, data in fragments)
+    assert done == ("done", {**ident, "model": "scripted", "outcome": "completed"})
+
+
+async def test_an_agent_run_asks_with_a_diff_and_goes_on_when_allowed(here: Bridge) -> None:
+    here.says(acts(CREATE), ends("Wrote it."))
+    async with here.events() as stream:
+        sent = await here.send("write a readme", mode="agent")
+        asked = (await stream.until("approvalRequest"))[-1][1]
+        assert asked["id"] == sent["id"]
+        assert (asked["action"], asked["path"], asked["contentPreview"]) == ("createFile", "README.md", "files: none\n")
+        assert asked["diff"] == "--- /dev/null\n+++ b/README.md\n@@ -0,0 +1 @@\n+files: none\n"
+        assert not (here.project / "README.md").exists()
+        answer = await here.http.post("/approval", json={"approvalId": asked["approvalId"], "approved": True})
+        assert answer.json() == {"ok": True}
+        events = await stream.until("done")
+    names = [name for name, _ in events]
+    assert list(dict.fromkeys(names)) == ["approvalDecision", "action", "fragment", "done"]
+    assert events[0][1]["approved"] is True
+    assert events[0][1]["by"] == "token:owner"
+    assert (events[1][1]["tool"], events[1][1]["ok"]) == ("createFile", True)
+    assert (here.project / "README.md").read_text() == "files: none\n"
+    again = await here.http.post("/approval", json={"approvalId": asked["approvalId"], "approved": True})
+    problem(again, 409, "already_answered")
+    problem(await here.http.post("/approval", json={"approvalId": "no.a1", "approved": True}), 404, "not_found")
+
+
+async def test_no_means_no(here: Bridge) -> None:
+    here.says(acts(CREATE), ends("As you wish."))
+    async with here.events() as stream:
+        await here.send("agent: write a readme")
+        asked = (await stream.until("approvalRequest"))[-1][1]
+        await here.http.post("/approval", json={"approvalId": asked["approvalId"], "approved": False})
+        events = await stream.until("done", outcome="completed")
+    assert any(name == "action" and data.get("ok") is False for name, data in events)
+    assert not (here.project / "README.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        (b"{", 400, "body"),
+        (b"{}", 400, "text"),
+        (b'{"text": 7}', 400, "text"),
+        (b'{"text": "  "}', 400, "text"),
+        (b'{"text": "x", "mode": "boss"}', 400, "mode"),
+        (b'{"text": "x", "maxSteps": 0}', 400, "maxSteps"),
+        (b'{"text": "x", "maxSteps": "many"}', 400, "maxSteps"),
+        (b'{"text": "/run"}', 400, "text"),
+        (b'{"text": "x", "sessionId": "nope"}', 404, None),
+        (b'{"text": "x", "model": "nope"}', 404, None),
+        (b'{"text": "x", "agent": "nope"}', 404, None),
+        (b'{"text": "' + b"x" * 9_000_000 + b'"}', 413, "body"),
+    ],
+)
+async def test_bad_messages_are_refused_with_the_field(
+    here: Bridge, body: bytes, status: int, field: str | None
+) -> None:
+    answer = await here.http.post("/message", content=body)
+    assert (answer.status_code, answer.json().get("field")) == (status, field), answer.text
+
+
+async def test_message_is_another_word_for_text(here: Bridge) -> None:
+    answer = await here.http.post("/message", json={"message": "Hi"})
+    assert answer.status_code == 202
+
+
+async def test_a_busy_conversation_queues_and_each_message_is_done_once(here: Bridge) -> None:
+    here.says(Step(say="ok", delay=100))
+    async with here.events() as stream:
+        first, second, third = [await here.send(text) for text in ("one", "two", "three")]
+        assert "queued" not in first
+        assert (second["queued"], second["position"], third["position"]) == (True, 1, 2)
+        events = await stream.until("done", id=third["id"])
+    done = [data["id"] for name, data in events if name == "done"]
+    assert done == [first["id"], second["id"], third["id"]]
+    assert [data["text"] for name, data in events if name == "inbound"] == ["one", "two", "three"]
+
+
+async def test_cancel_stops_a_run_and_takes_a_queued_message_out(here: Bridge) -> None:
+    here.says(Step(hang=True))
+    async with here.events() as stream:
+        first, second = await here.send("one"), await here.send("two")
+        assert (await here.http.post("/cancel", json={"id": second["id"]})).json() == {"ok": True}
+        assert (await here.http.post("/cancel", json={"id": first["id"]})).json() == {"ok": True}
+        events = await stream.until("done", id=first["id"])
+        outcomes = {data["id"]: data["outcome"] for name, data in events if name == "done"}
+        assert outcomes == {first["id"]: "cancelled", second["id"]: "cancelled"}
+        third = await here.send("three")
+        await stream.until("inbound", id=third["id"])
+        assert (await here.http.post("/cancel", json={"sessionId": third["sessionId"]})).json() == {"ok": True}
+        await stream.until("done", id=third["id"], outcome="cancelled")
+    problem(await here.http.post("/cancel", json={"id": first["id"]}), 404, "not_found")
+    problem(await here.http.post("/cancel", json={"id": "session-9.t1"}), 404, "not_found")
+    problem(await here.http.post("/cancel", json={"sessionId": third["sessionId"]}), 404, "not_found")
+    problem(await here.http.post("/cancel", json={}), 400, "bad_request", "id")
+
+
+async def test_the_same_key_starts_nothing_twice_also_after_a_restart(tmp_path: Path) -> None:
+    headers = {"Idempotency-Key": "abc"}
+    async with bridge(tmp_path) as here:
+        posts = [here.http.post("/message", json={"text": "Hi"}, headers=headers) for _ in range(5)]
+        answers = [answer.json() for answer in await asyncio.gather(*posts)]
+        assert answers == [answers[0]] * 5
+        other = await here.http.post("/message", json={"text": "Else"}, headers=headers)
+        problem(other, 409, "conflict", "Idempotency-Key")
+        session = await here.server.host.get("session-1")
+        await session.wait("t1")
+        assert here.model.total == 1
+    async with bridge(tmp_path) as here:
+        again = (await here.http.post("/message", json={"text": "Hi"}, headers=headers)).json()
+        assert again == answers[0]
+        assert here.model.total == 0
+
+
+async def test_a_stream_resumes_anywhere_without_loss_or_repetition(here: Bridge) -> None:
+    here.says(Step(say=[f"{n} " for n in range(30)], gap=2))
+    async with here.events() as stream:
+        sent = await here.send("count")
+        whole, cursors = [], []
+        while True:
+            whole.append(await stream.next())
+            cursors.append(stream.last)
+            if whole[-1][0] == "done":
+                break
+    for index in range(0, len(whole), 3):
+        async with here.events(**{"Last-Event-ID": cursors[index]}) as stream:
+            seen = await stream.until("done") if index < len(whole) - 1 else []
+        assert whole[: index + 1] + seen == whole
+    problem(await here.http.get("/events", headers={"Last-Event-ID": "x"}), 400, "bad_request", "after")
+    assert sent["id"] == whole[0][1]["id"]
+
+
+async def test_long_fragments_are_cut_and_every_cut_is_a_cursor(here: Bridge) -> None:
+    text = "\x01" * (FRAME_CHARS * 3 + 5)  # the worst case: six bytes for each character
+    here.says(Step(say=[text]))
+    async with here.events() as stream:
+        await here.send("long")
+        fragments: list[tuple[str, str]] = []
+        while True:
+            name, data = await stream.next()
+            if name == "fragment":
+                fragments.append((stream.last, data["fragment"]))
+            if name == "done":
+                break
+    assert "".join(piece for _, piece in fragments) == text
+    assert len(fragments) >= 4
+    assert all(len(json.dumps(piece)) < 64_000 for _, piece in fragments)
+    for index in range(len(fragments)):
+        async with here.events(**{"Last-Event-ID": fragments[index][0]}) as stream:
+            rest = [data["fragment"] for name, data in await stream.until("done") if name == "fragment"]
+        assert rest == [piece for _, piece in fragments[index + 1 :]]
+
+
+async def test_after_compaction_a_reader_still_gets_the_whole_text(here: Bridge) -> None:
+    here.says(Step(say=["Hel", "lo"], gap=10))
+    await here.send("Hi")
+    session = await here.server.host.get("session-1")
+    await session.wait("t1")
+    assert await here.server.host.log.compact(here.server.host.now() + 1000) > 0
+    async with here.events("?after=0") as stream:
+        events = await stream.until("done")
+    assert "".join(data["fragment"] for name, data in events if name == "fragment") == "Hello"
+
+
+async def test_the_filter_shows_one_project_by_id_or_path(here: Bridge, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    added = (await here.http.post("/sessions", json={"path": str(other)})).json()
+    async with here.events(f"?session={added['id']}") as mine, here.events(f"?session={here.project}") as theirs:
+        first = await here.send("in the first")
+        second = await here.send("in the other", sessionId=str(other))
+        assert second["sessionId"] == added["id"]
+        assert {data["sessionId"] for _, data in await mine.until("done")} == {added["id"]}
+        assert {data["sessionId"] for _, data in await theirs.until("done")} == {first["sessionId"]}
+    problem(await here.http.get("/events?session=nope"), 404, "not_found")
+
+
+async def test_projects_come_and_go_at_run_time(here: Bridge, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    projects = (await here.http.get("/sessions")).json()
+    assert [(each["name"], each["path"], each["count"]) for each in projects] == [("project", str(here.project), 0)]
+    made = await here.http.post("/sessions", json={"path": str(other)})
+    assert made.status_code == 201
+    problem(await here.http.post("/sessions", json={"path": str(other)}), 409, "already_exists")
+    problem(await here.http.post("/sessions", json={"path": "other"}), 400, "bad_request", "path")
+    problem(await here.http.post("/sessions", json={"path": str(tmp_path / "no")}), 400, "bad_request", "path")
+    assert len((await here.http.get("/sessions")).json()) == 2
+    assert (await here.http.delete(f"/sessions/{made.json()['id']}")).status_code == 204
+    assert other.is_dir()
+    assert (await here.http.delete(f"/sessions/{projects[0]['id']}")).status_code == 204
+    left = (await here.http.get("/sessions")).json()
+    assert [each["id"] for each in left] == ["default"]
+    assert os.stat(left[0]["path"]).st_mode & 0o077 == 0
+    problem(await here.http.get(f"/sessions/{projects[0]['id']}"), 404, "not_found")
+
+
+async def test_the_settings_change_the_projects_while_we_run(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    async with bridge(tmp_path, flags={"workspaces": None}) as here:
+        assert (await here.http.get("/sessions")).json()[0]["path"] != str(other)
+        path = here.home.settings_path
+        path.write_text(f'workspaces = ["{other}"]\n' + path.read_text())
+        async with asyncio.timeout(10):
+            # The host looks at the file once a second, and nothing tells when.
+            while (await here.http.get("/sessions")).json()[0]["path"] != str(other):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+
+async def test_the_history_is_stored_and_clear_begins_anew(tmp_path: Path) -> None:
+    async with bridge(tmp_path) as here:
+        here.says(acts(CREATE), ends("Wrote it."))
+        async with here.events() as stream:
+            sent = await here.send("agent: write")
+            asked = (await stream.until("approvalRequest"))[-1][1]
+            await here.http.post("/approval", json={"approvalId": asked["approvalId"], "approved": True})
+            await stream.until("done")
+    async with bridge(tmp_path) as here:
+        shown = (await here.http.get(f"/sessions/{sent['sessionId']}")).json()
+        assert shown["name"] == "project"
+        assert [(item["type"], item["id"]) for item in shown["messages"]] == [
+            ("inbound", sent["id"]),
+            ("action", sent["id"]),
+            ("outbound", sent["id"]),
+            ("done", sent["id"]),
+        ]
+        assert (await here.http.get("/sessions")).json()[0]["count"] == 1
+        assert (await here.http.post("/clear", json={"sessionId": sent["sessionId"]})).json() == {"ok": True}
+        assert (await here.http.get(f"/sessions/{here.project}")).json()["messages"] == []
+        after = await here.send("Hi")
+        assert after["id"] == "session-2.t1"
+        lines = (await here.http.get(f"/context?session={sent['sessionId']}")).text.splitlines()
+        assert [json.loads(line)["session"] for line in lines][:2] == ["session-1", "session-1"]
+
+
+async def test_slash_commands(here: Bridge) -> None:
+    async with here.events() as stream:
+        await here.send("/files")
+        assert "Nothing was changed" in (await stream.until("fragment"))[-1][1]["fragment"]
+        await here.send("/run echo hello > made.txt; cat made.txt")
+        asked = (await stream.until("approvalRequest"))[-1][1]
+        assert asked["command"] == "echo hello > made.txt; cat made.txt"
+        await here.http.post("/approval", json={"approvalId": asked["approvalId"], "approved": True})
+        assert "hello" in (await stream.until("fragment"))[-1][1]["fragment"]
+        await here.send("/files")
+        assert "added made.txt" in (await stream.until("fragment"))[-1][1]["fragment"]
+        await here.send("/diag")
+        told = (await stream.until("fragment"))[-1][1]["fragment"]
+        assert all(word in told for word in (str(here.project), "Allowed roots: '*'", "made.txt", "scripted"))
+        await stream.until("done")
+        cleared = await here.send("/clear")
+        assert cleared["id"] == "session-2.t1"
+        await stream.until("done", id=cleared["id"])
+        here.says(ends("Goal reached."))
+        await here.send("/agent reach it")
+        assert (await stream.until("fragment"))[-1][1]["fragment"].strip() == "Goal reached."
+        here.says(Step(say="heard {{model}}"))
+        await here.send("/unknown thing")
+        inbound = (await stream.until("inbound"))[-1][1]
+        assert inbound["text"] == "/unknown thing"
+        await stream.until("done")
+    assert here.model.requests[-1].request.prompt == "/unknown thing"
+
+
+async def test_max_steps_and_a_failed_run(here: Bridge) -> None:
+    here.says(*[acts({"tool": "listFiles"})] * 9)
+    async with here.events() as stream:
+        await here.send("agent: look", maxSteps=2)
+        done = (await stream.until("done"))[-1][1]
+    assert done["outcome"] == "failed"
+    assert "2 steps" in done["error"]
+
+
+async def test_another_agent_has_a_conversation_of_its_own(here: Bridge) -> None:
+    async with here.events() as stream:
+        sent = await here.send("[[say:I am scripted.]]", agent="scripted")
+        events = await stream.until("done")
+    assert "I am scripted." in "".join(data.get("fragment", "") for _, data in events)
+    assert sent["sessionId"] == await here.project_id()
+
+
+async def test_messages_from_other_doors_are_heard_here(here: Bridge) -> None:
+    here.says(Step(say="hello"))
+    async with here.events() as stream:
+        await here.send("first")
+        await stream.until("done")
+        answer = await here.http.post("/v1/sessions/session-1/messages", json={"text": "from elsewhere"})
+        events = await stream.until("done")
+    assert events[0][1]["text"] == "from elsewhere"
+    assert events[0][1]["id"] == f"session-1.{answer.json()['turn']}"
+
+
+async def test_a_resumed_turn_is_a_run_of_its_own(here: Bridge) -> None:
+    here.says(Step(error=400))
+    async with here.events() as stream:
+        sent = await here.send("agent: try")
+        await stream.until("done", id=sent["id"], outcome="failed")
+        here.says(ends("Now it works."))
+        await here.http.post("/v1/sessions/session-1/resume", json={})
+        events = await stream.until("done", outcome="completed")
+    assert events[0][0] == "inbound"
+    assert events[-1][1]["id"].startswith(f"{sent['id']}~")
+    async with here.events("?after=0") as stream:
+        replayed = await stream.until("done", outcome="completed")
+    done = [data["id"] for name, data in replayed if name == "done"]
+    assert len(done) == len(set(done)) == 2
+
+
+async def test_answers_are_compressed_when_the_client_takes_it(here: Bridge) -> None:
+    here.says(Step(say="word " * 2000))
+    await here.send("long")
+    session = await here.server.host.get("session-1")
+    await session.wait("t1")
+    for path in (f"/sessions/{await here.project_id()}", "/context"):
+        async with here.http.stream("GET", path, headers={"Accept-Encoding": "gzip"}) as answer:
+            raw = b"".join([data async for data in answer.aiter_raw()])
+        assert answer.headers["content-encoding"] == "gzip"
+        assert len(raw) < 2000
+        assert b"word word" in gzip.decompress(raw)
+    async with here.events("?after=0", **{"Accept-Encoding": "gzip"}) as stream:
+        assert stream.answer.headers["content-encoding"] == "gzip"
+        assert (await stream.until("done"))[0][0] == "inbound"
+
+
+async def test_strangers_and_narrow_tokens_are_kept_out(here: Bridge) -> None:
+    for method, path in [("GET", "/sessions"), ("POST", "/message"), ("GET", "/events"), ("POST", "/approval")]:
+        assert (await here.stranger.request(method, path, json={})).status_code == 401
+    evil = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
+    assert (await here.http.get("/events", headers=evil)).status_code == 403
+    assert (await here.http.post("/message", json={"text": "x"}, headers=evil)).status_code == 403
+
+
+async def test_too_many_messages_are_slowed(here: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REQUESTS_PER_SECOND", 0.1)
+    monkeypatch.setattr(limits, "REQUEST_BURST", 3)
+    answers = [await here.http.post("/message", content=b"{") for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [400, 400, 400, 429]
+    assert int(answers[3].headers["retry-after"]) >= 1
+    assert (await here.http.get("/events")).status_code == 429
+
+
+async def test_switched_off_an_agent_run_is_refused(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "settings.toml").write_text("[agent]\nenabled = false\n")
+    async with bridge(tmp_path) as here:
+        problem(await here.http.post("/message", json={"text": "agent: go"}), 409, "conflict")
+        sent = await here.send("hello")  # the chat goes to an agent that is ready
+        assert (await here.server.host.get("session-1")).state.agent == "scripted"
+        assert sent["id"] == "session-1.t1"
+
+
+async def test_a_conversation_that_was_closed_elsewhere_is_begun_anew(here: Bridge) -> None:
+    await here.send("one")
+    await here.http.post("/v1/sessions/session-1/close", json={})
+    assert (await here.send("two"))["id"] == "session-2.t1"
+
+
+async def test_every_route_is_documented_with_its_scope(here: Bridge) -> None:
+    text = (Path(__file__).parents[3] / "docs/reference/anywhere.md").read_text()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:3] == "| `"]
+    found = {(row[0].strip("`"), row[1], row[2]) for row in cells if row[0].startswith("`/") and len(row) == 5}
+    offered = {
+        (route.path.replace(":path", ""), method, route.scope)
+        for route in anywhere(here.server.house)
+        if isinstance(route, Route)
+        for method in route.methods
+    }
+    assert found == offered

@@ -1,0 +1,118 @@
+"""An agent drives agents: the official MCP client against our door, with the owner's token and with a smaller one."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from portico.doors.identity import new_token
+from portico.doors.mcp import mcp
+from tests.doors.standing import Standing, standing
+
+RULES = """
+rules:
+  - match: write
+    steps:
+      - {do: write, path: a.txt, text: "hello"}
+      - {do: say, text: "Wrote {written}."}
+  - match: ask
+    steps:
+      - {do: ask, text: "Colour?"}
+  - match: slow
+    steps:
+      - {do: say, text: "wait"}
+      - {do: hang}
+  - match: ""
+    steps:
+      - {do: say, text: "You said {prompt}."}
+"""
+
+
+@asynccontextmanager
+async def driving(folder: Path) -> AsyncIterator[tuple[Standing, Client]]:
+    script = folder / "script.yaml"
+    script.write_text(RULES)
+    async with standing(folder, agents=("scripted",), script=script) as here:
+        if (await here.http.post("/mcp", json={})).status_code == 404:
+            here.server.gate.add(mcp(here.server.house, here.server.jobs))
+        async with connected(here, here.home.token()) as client:
+            yield here, client
+
+
+@asynccontextmanager
+async def connected(here: Standing, token: str) -> AsyncIterator[Client]:
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http,
+        Client(streamable_http_client(f"{here.url}/mcp", http_client=http)) as client,
+    ):
+        yield client
+
+
+async def use(client: Client, tool: str, **arguments: Any) -> Any:
+    result = await client.call_tool(tool, arguments)
+    text = result.content[0].text  # type: ignore[union-attr]
+    return text if result.is_error else json.loads(text)
+
+
+async def test_start_send_and_read(tmp_path: Path) -> None:
+    async with driving(tmp_path) as (_, client):
+        assert [agent["id"] for agent in await use(client, "list_agents")] == ["scripted"]
+        session = (await use(client, "start_session", agent="scripted", title="Mine"))["session"]
+        sent = await use(client, "send_message", session=session, text="hi")
+        assert sent == {"session": session, "status": "idle", "outcome": "completed", "answer": "You said hi."}
+        told = await use(client, "read_session", session=session)
+        assert [turn["answer"] for turn in told["turns"]] == ["You said hi."]
+        assert [each["title"] for each in await use(client, "list_sessions")] == ["Mine"]
+
+
+async def test_an_approval_comes_back_and_is_answered(tmp_path: Path) -> None:
+    async with driving(tmp_path) as (_, client):
+        session = (await use(client, "start_session"))["session"]
+        sent = await use(client, "send_message", session=session, text="write")
+        assert (sent["status"], sent["needs"][0]["tool"]) == ("waiting", "write")
+        assert not (tmp_path / "a.txt").exists()
+        await use(client, "answer_approval", approval=sent["needs"][0]["approval"], allow=True)
+        done = await use(client, "wait_session", session=session)
+        assert (done["status"], done["answer"]) == ("idle", "Wrote a.txt.")
+        assert (tmp_path / "a.txt").read_text() == "hello"
+
+
+async def test_a_question_is_answered_and_a_slow_turn_cancelled(tmp_path: Path) -> None:
+    async with driving(tmp_path) as (_, client):
+        session = (await use(client, "start_session"))["session"]
+        sent = await use(client, "send_message", session=session, text="ask")
+        await use(client, "answer_question", question=sent["needs"][0]["question"], text="red")
+        assert (await use(client, "wait_session", session=session))["answer"].startswith("You said: red")
+        slow = await use(client, "send_message", session=session, text="slow", wait=0.1)
+        assert slow["status"] == "running"
+        assert (await use(client, "cancel_turn", session=session))["outcome"] == "cancelled"
+
+
+async def test_mistakes_are_told_in_the_result(tmp_path: Path) -> None:
+    async with driving(tmp_path) as (here, client):
+        assert "no session 'x'" in await use(client, "read_session", session="x")
+        assert "wrong" in await use(client, "start_session", wrong=1)
+        answer = await here.http.post("/mcp", content=b"{")
+        assert answer.json()["error"]["code"] == -32700
+        for body, code in (([], None), ({"jsonrpc": "2.0", "id": 1, "method": "nope"}, -32601), (7, -32600)):
+            answer = await here.http.post("/mcp", json=body)
+            assert (answer.json()["error"]["code"] if code else answer.status_code) == (code or 202)
+
+
+async def test_a_token_sees_only_what_its_scopes_allow(tmp_path: Path) -> None:
+    async with driving(tmp_path) as (here, client):
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert {"send_message", "answer_approval", "run_job"} <= names
+        token = new_token(here.home, "reader", ["read"])
+        async with connected(here, token) as reader:
+            names = {tool.name for tool in (await reader.list_tools()).tools}
+            assert names == {"list_agents", "list_sessions", "wait_session", "read_session"}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "start_session"}}
+        async with here.client(token) as reading:
+            assert (await reading.post("/mcp", json=call)).json()["error"]["code"] == -32602
+        assert (await here.stranger.post("/mcp", json={})).status_code == 401

@@ -1,0 +1,48 @@
+"""Jobs in the host's own words."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.doors.portal.conftest import Portal
+from tests.jobs.playing import failing, make, ok, task, until_ended
+from tests.jobs.samples import ref, seq
+
+
+async def call(door: Portal, method: str, path: str, body: Any = None, status: int = 200) -> Any:
+    answer = await door.client.request(method, f"/v1/jobs{path}", json=body)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def test_a_job_with_an_entry_of_its_own(door: Portal, tmp_path: Path) -> None:
+    plan = msgspec.to_builtins(make({"ok": ok(), "no": failing()}, seq(ref("ok"), ref("no"))))
+    body = {"job": "main", "cwd": str(tmp_path), "entry": plan}
+    job = (await call(door, "POST", "", body, 201))["job"]
+    await until_ended(door.host.log, f"job/{job}")
+    shown = await call(door, "GET", f"/{job}")
+    assert (shown["status"], [work["status"] for work in shown["works"]]) == ("failed", ["succeeded", "failed"])
+    assert list(shown["entry"]["tasks"]) == ["ok", "no"]
+    again = (await call(door, "POST", f"/{job}/resume", status=202))["job"]
+    await until_ended(door.host.log, f"job/{again}")
+    third = (await call(door, "POST", f"/{job}/retry", status=202))["job"]
+    await until_ended(door.host.log, f"job/{third}")
+    listed = (await call(door, "GET", ""))["jobs"]
+    assert [(each["id"], each.get("origin")) for each in listed] == [(job, None), (again, job), (third, job)]
+    assert [len(each["works"]) for each in listed] == [2, 1, 2]
+
+
+async def test_a_stop(door: Portal, tmp_path: Path) -> None:
+    plan = msgspec.to_builtins(make({"hang": task("[[hang]]")}))
+    job = (await call(door, "POST", "", {"job": "main", "cwd": str(tmp_path), "entry": plan}, 201))["job"]
+    await call(door, "POST", f"/{job}/stop")
+    assert (await call(door, "GET", f"/{job}"))["status"] == "canceled"
+    assert (await call(door, "POST", f"/{job}/stop")) == {}
+
+
+async def test_what_is_wrong_is_said(door: Portal, tmp_path: Path) -> None:
+    assert (await call(door, "GET", "/job-9", status=404))["code"] == "not_found"
+    wrong = {"job": "main", "cwd": str(tmp_path), "entry": {}}
+    assert (await call(door, "POST", "", wrong, 400))["error"] == "entry.models.driving: Should exist."
+    assert (await call(door, "POST", "", {"job": "main"}, 400))["field"] == "cwd"

@@ -1,0 +1,136 @@
+"""SECURITY 8 and 16: the login, and pages in which nothing foreign runs."""
+
+import gzip
+from collections.abc import AsyncIterator
+from http.cookies import SimpleCookie
+from pathlib import Path
+
+import httpx
+import pytest
+
+from portico.doors import web
+from portico.doors.identity import new_token, revoke_token
+from portico.doors.web import Pages
+from portico.errors import NotFound
+from tests.doors import sharing
+from tests.doors.standing import Standing, problem, standing
+
+anyio_backend = sharing.anyio_backend
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pages of our own, so that these tests need no build."""
+    folder = tmp_path_factory.mktemp("web") / "pages"
+    (folder / "assets").mkdir(parents=True)
+    (folder / "index.html").write_text("<title>Portico</title>")
+    (folder / "login.html").write_text("<title>Log in</title>")
+    (folder / "index.js").write_text("export {}")
+    (folder / "index.js.gz").write_bytes(gzip.compress(b"export {}"))
+    (folder / "assets" / "look-abc123.css").write_text("body {}")
+    (folder / "data.strange").write_text("<script>alert(1)</script>")
+    (folder.parent / "secret.txt").write_text("secret")
+    (folder / "link.html").symlink_to(folder.parent / "secret.txt")
+    return folder
+
+
+@pytest.fixture(scope="module")
+async def shared(anyio_backend: str, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Standing]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(web, "pages_folder", lambda: folder)
+        async with standing(tmp_path_factory.mktemp("web")) as here:
+            yield here
+
+
+async def test_a_stranger_is_sent_to_the_login(shared: Standing) -> None:
+    answer = await shared.stranger.get("/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login")
+    assert "Log in" in (await shared.stranger.get("/login")).text
+
+
+async def test_the_printed_link_logs_in_once_and_the_token_leaves_the_address(shared: Standing) -> None:
+    async with shared.client() as browser:
+        answer = await browser.get(shared.server.login_url)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        cookie = SimpleCookie(answer.headers["set-cookie"])[shared.server.gate.cookie]
+        assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "strict", "/")
+        assert not cookie["secure"]  # plain HTTP on loopback
+        assert shared.home.token() not in answer.headers["set-cookie"]
+        assert "Portico" in (await browser.get("/")).text
+        assert (await browser.get("/v1")).json()["you"] == "owner"
+
+
+async def test_under_tls_the_cookie_is_secure(shared: Standing) -> None:
+    link = f"/login?tkn={shared.home.token()}"
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(shared.server.gate), base_url="https://localhost"
+    ) as tls:
+        assert "secure" in (await tls.get(link)).headers["set-cookie"].lower()
+    faked = await shared.stranger.get(link, headers={"X-Forwarded-Proto": "https"})
+    assert "secure" not in faked.headers["set-cookie"].lower(), "what a client says about its way here is ignored"
+
+
+async def test_the_form_logs_in_and_a_wrong_token_does_not(shared: Standing) -> None:
+    async with shared.client() as browser:
+        wrong = await browser.post("/login", data={"tkn": "wrong"})
+        assert (wrong.status_code, wrong.headers["location"]) == (303, "/login?error=1")
+        assert "set-cookie" not in wrong.headers
+        assert (await browser.post("/login", content=b"\xff")).status_code == 400
+        right = await browser.post("/login", data={"tkn": f" {shared.home.token()} "})
+        assert right.headers["location"] == "/"
+        assert (await browser.get("/v1")).status_code == 200
+
+
+async def test_another_site_can_neither_log_us_in_nor_out(shared: Standing) -> None:
+    for path in ("/login", "/logout"):
+        answer = await shared.stranger.post(path, headers={"Origin": "https://evil.example"})
+        problem(answer, 403, "forbidden")
+
+
+async def test_logging_out_and_revoking_end_the_login(shared: Standing) -> None:
+    token = new_token(shared.home, "tablet", ["read"])
+    async with shared.client() as browser:
+        await browser.get(f"/login?tkn={token}")
+        assert (await browser.get("/v1")).json()["you"] == "tablet"
+        await browser.post("/logout")
+        assert (await browser.get("/v1")).status_code == 401
+        await browser.get(f"/login?tkn={token}")
+        revoke_token(shared.home, "tablet")
+        assert (await browser.get("/v1")).status_code == 401
+
+
+async def test_pages_run_nothing_inline_and_nothing_foreign(shared: Standing) -> None:
+    answer = await shared.http.get("/index.html")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+
+
+async def test_files_come_with_their_type_packed_and_cached_by_name(shared: Standing) -> None:
+    packed = await shared.stranger.get("/index.js", headers={"Accept-Encoding": "gzip"})
+    assert (packed.text, packed.headers["content-encoding"]) == ("export {}", "gzip")
+    assert packed.headers["content-type"].startswith("text/javascript")
+    assert packed.headers["cache-control"] == "no-cache"
+    plain = await shared.stranger.get("/index.js", headers={"Accept-Encoding": "identity"})
+    assert (plain.text, "content-encoding" in plain.headers) == ("export {}", False)
+    hashed = await shared.stranger.get("/assets/look-abc123.css")
+    assert "immutable" in hashed.headers["cache-control"]
+    strange = await shared.stranger.get("/data.strange")
+    assert strange.headers["content-type"] == "application/octet-stream"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/../secret.txt", "/%2e%2e/secret.txt", "/assets/..%2f..%2fsecret.txt", "/link.html", "/%00", "/assets", "/x"],
+)
+async def test_nothing_outside_the_folder_is_a_page(shared: Standing, path: str) -> None:
+    answer = await shared.http.get(path)
+    assert (answer.status_code, "secret" in answer.text) == (404, False)
+
+
+@pytest.mark.parametrize("name", ["../secret.txt", "/etc/passwd", "link.html", "a\0b", "assets"])
+def test_pages_find_only_files_below(folder: Path, name: str) -> None:
+    with pytest.raises(NotFound):
+        Pages(folder).find(name)

@@ -1,0 +1,312 @@
+"""Who may do what: the first valid answer wins, no answer is no, and everything is written down."""
+
+import asyncio
+
+import pytest
+
+from portico import events as e
+from portico import limits
+from portico.agents.agent import Message, Turn
+from portico.errors import AlreadyAnswered, BadRequest, NotFound, PorticoError, RateLimited
+from portico.events import Event, Option
+from portico.host.approval import Request, Ruling
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.state import Approval, CallPart, TextPart, TurnState
+from portico.testing.clock import FakeClock
+from portico.testing.fixtures import HostOpener
+from portico.testing.play import PlayAgent
+from tests.host.plays import allowed
+
+
+async def ask(host: Host, session: Session | None = None) -> tuple[Session, Approval]:
+    """A session whose turn waits for an approval."""
+    session = session or await host.start(by="test", cwd="/")
+    await session.send(Message("go"), by="test")
+    state = await session.wait_until(lambda state: state.status == "waiting")
+    assert state.active is not None
+    call = state.active.parts[-1]
+    assert isinstance(call, CallPart)
+    assert call.approval is not None
+    return session, call.approval
+
+
+async def said(session: Session) -> str:
+    turn = await asyncio.wait_for(session.wait(session.state.turns[-1].id), 5)
+    part = turn.parts[-1]
+    assert isinstance(part, TextPart)
+    return part.text
+
+
+def call_of(turn: TurnState) -> CallPart:
+    call = turn.parts[0]
+    assert isinstance(call, CallPart)
+    return call
+
+
+async def answers(session: Session) -> list[e.ApprovalAnswered]:
+    events: list[Event] = [record.event for record in await session.host.log.read(session.channel)]
+    return [event for event in events if isinstance(event, e.ApprovalAnswered)]
+
+
+async def test_a_yes(open_host: HostOpener) -> None:
+    host = await open_host(PlayAgent(allowed))
+    session, approval = await ask(host)
+    assert (approval.kind, approval.command, approval.input) == ("shell", "make", '{"command": "make"}')
+    assert [option.id for option in approval.options] == ["allow-once", "allow-session", "deny"]
+    assert host.session_of(approval.id) == session.id
+    assert session.summary.status == "waiting"
+    decision = await session.approvals.answer(approval.id, allow=True, by="token:ada", reason="fine")
+    assert (decision.allowed, decision.by, decision.option) == (True, "token:ada", "allow-once")
+    assert await said(session) == "yes: token:ada"
+    assert [(a.allowed, a.by, a.reason) for a in await answers(session)] == [(True, "token:ada", "fine")]
+    assert host.grants == {}
+
+
+async def test_a_no(open_host: HostOpener) -> None:
+    session, approval = await ask(await open_host(PlayAgent(allowed)))
+    await session.approvals.answer(approval.id, option="deny", by="ada", reason="not now")
+    assert await said(session) == "no: ada: not now"
+    assert call_of(session.state.turns[0]).outcome == "cancelled"
+
+
+async def test_the_first_valid_answer_wins(open_host: HostOpener) -> None:
+    session, approval = await ask(await open_host(PlayAgent(allowed)))
+    with pytest.raises(BadRequest):
+        await session.approvals.answer(approval.id, option="perhaps", by="eve")
+    results = await asyncio.gather(
+        *(session.approvals.answer(approval.id, allow=i % 2 == 0, by=f"client:{i}") for i in range(5)),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in results[1:]] == [AlreadyAnswered] * 4
+    assert [answer.by for answer in await answers(session)] == ["client:0"]
+    assert await said(session) == "yes: client:0"
+    with pytest.raises(AlreadyAnswered, match="answered by 'client:0' before"):
+        await session.approvals.answer(approval.id, allow=False, by="late")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({}, "allow"),
+        ({"option": "nonsense"}, "option"),
+        ({"option": "deny", "allow": True}, "option"),
+    ],
+)
+async def test_a_wrong_answer_leaves_it_open(open_host: HostOpener, wrong: dict[str, bool], field: str) -> None:
+    session, approval = await ask(await open_host(PlayAgent(allowed)))
+    with pytest.raises(BadRequest) as caught:
+        await session.approvals.answer(approval.id, by="ada", **wrong)  # type: ignore[arg-type]
+    assert caught.value.field == field
+    assert session.state.status == "waiting"
+
+
+async def test_an_unknown_approval(open_host: HostOpener) -> None:
+    host = await open_host(PlayAgent(allowed))
+    session, _ = await ask(host)
+    with pytest.raises(NotFound):
+        await session.approvals.answer("session-1.a99", allow=True, by="ada")
+
+
+async def test_input_can_be_edited_where_the_call_allows_it(open_host: HostOpener) -> None:
+    session, approval = await ask(await open_host(PlayAgent(allowed)))
+    await session.approvals.answer(approval.id, allow=True, by="ada", input='{"command": "make -n"}')
+    await said(session)
+    call = call_of(session.state.turns[0])
+    assert call.input == '{"command": "make -n"}'
+    assert call.output == 'ran {"command": "make -n"}'
+
+    async def rigid(message: Message, turn: Turn) -> None:
+        await turn.tool("shell", "{}").approve("shell")
+
+    session, approval = await ask(await open_host(PlayAgent(rigid)))
+    with pytest.raises(BadRequest):
+        await session.approvals.answer(approval.id, allow=True, by="ada", input="{}")
+
+
+async def test_no_answer_in_time_is_no(open_host: HostOpener, clock: FakeClock) -> None:
+    session, approval = await ask(await open_host(PlayAgent(allowed), clock=clock))
+    assert approval.expires == int((clock.time() + limits.APPROVAL_SECONDS) * 1000)
+    clock.advance(limits.APPROVAL_SECONDS - 1)
+    await asyncio.sleep(0)
+    assert session.state.status == "waiting"
+    clock.advance(1)
+    assert await said(session) == "no: timeout: no answer in time"
+    assert [(a.allowed, a.by) for a in await answers(session)] == [(False, "timeout")]
+
+
+async def test_an_answer_whose_caller_went_away_counts(open_host: HostOpener) -> None:
+    """The answer was in the log, but the agent never heard of it and waited for ever."""
+    for steps in range(4):
+        session, approval = await ask(await open_host(PlayAgent(allowed)))
+        task = asyncio.create_task(session.approvals.answer(approval.id, allow=True, by="ada"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        await session.host.log.settled()
+        if await answers(session):
+            assert await said(session) == "yes: ada"
+        else:
+            assert session.state.status == "waiting"
+
+
+@pytest.mark.parametrize("way", ["cancel", "stop"])
+async def test_a_turn_takes_its_open_approvals_with_it(open_host: HostOpener, way: str) -> None:
+    host = await open_host(PlayAgent(allowed))
+    session, approval = await ask(host)
+    if way == "cancel":
+        await session.cancel(by="ada")
+    else:
+        await open_host.close()
+        session = await (await open_host(PlayAgent(allowed))).get(session.id)
+    [answer] = await answers(session)
+    by, reason = ("ada", "cancelled") if way == "cancel" else ("host", "interrupted")
+    assert (answer.approval, answer.allowed, answer.by, answer.reason) == (approval.id, False, by, reason)
+    with pytest.raises(AlreadyAnswered):
+        await session.approvals.answer(approval.id, allow=True, by="late")
+
+
+async def test_the_agents_own_options(open_host: HostOpener) -> None:
+    options = [Option("go", "Go", True), Option("always", "Always here", True, "project"), Option("no", "No", False)]
+
+    async def play(message: Message, turn: Turn) -> None:
+        call = turn.tool("shell", "{}")
+        decision = await call.approve("shell", command="ls", options=options)
+        turn.text(str(decision.option))
+
+    host = await open_host(PlayAgent(play))
+    session, approval = await ask(host)
+    assert approval.options == options
+    await session.approvals.answer(approval.id, option="always", by="ada")
+    assert await said(session) == "always"
+    [grant] = host.grants.values()
+    assert (grant.project, grant.session, grant.tool, grant.allow) == ("/", None, "shell", True)
+
+
+async def test_a_policy_decides_and_is_written_down(open_host: HostOpener) -> None:
+    host = await open_host(PlayAgent(allowed))
+
+    def no_make(session: Session, request: Request) -> Ruling | None:
+        return Ruling(False, "no make on Sundays") if request.command == "make" else None
+
+    host.policies.append(no_make)
+    session = await host.start(by="test", cwd="/")
+    await session.send(Message("go"), by="test")
+    assert await said(session) == "no: policy: no make on Sundays"
+    assert call_of(session.state.turns[0]).rule == "no make on Sundays"
+    assert await answers(session) == []
+
+
+@pytest.mark.parametrize(("choice", "text"), [("allow", "yes: policy"), ("deny", "no: policy")])
+async def test_the_sessions_own_setting(open_host: HostOpener, choice: str, text: str) -> None:
+    host = await open_host(PlayAgent(allowed))
+    session = await host.start(by="test", cwd="/", config={"approvals": choice})
+    await session.send(Message("go"), by="test")
+    assert (await said(session)).startswith(text)
+
+
+# -- grants ------------------------------------------------------------------------------------------------------
+
+
+async def test_allow_in_this_session_is_remembered_there_and_ends(open_host: HostOpener, clock: FakeClock) -> None:
+    host = await open_host(PlayAgent(allowed), clock=clock)
+    session, approval = await ask(host)
+    await session.approvals.answer(approval.id, option="allow-session", by="ada")
+    await said(session)
+    [grant] = host.grants.values()
+    assert (grant.session, grant.project, grant.agent) == (session.id, None, "play")
+    assert grant.expires == host.now() + int(limits.GRANT_SECONDS * 1000)
+
+    await session.send(Message("again"), by="test")
+    assert await said(session) == "yes: policy"
+    assert call_of(session.state.turns[1]).rule == f"grant {grant.id}: allow shell *"
+
+    other, _ = await ask(host)
+    await other.cancel(by="test")
+
+    clock.advance(limits.GRANT_SECONDS)
+    await ask(host, session)
+
+
+async def test_grants_survive_a_restart_and_can_be_revoked(open_host: HostOpener) -> None:
+    host = await open_host(PlayAgent(allowed))
+    await host.grants.add(agent="play", tool="shell", allow=True, by="ada", project="/")
+    gone = await host.grants.add(agent="play", tool="*", allow=False, by="ada", project="/")
+    await host.grants.revoke(gone.id, by="ada")
+    before = dict(host.grants)
+
+    host = await open_host(PlayAgent(allowed))
+    assert host.grants == before
+    session = await host.start(by="test", cwd="/")
+    await session.send(Message("go"), by="test")
+    assert await said(session) == "yes: policy"
+    with pytest.raises(NotFound):
+        await host.grants.revoke(gone.id, by="ada")
+
+
+async def test_deny_beats_allow(open_host: HostOpener) -> None:
+    host = await open_host(PlayAgent(allowed))
+    session = await host.start(by="test", cwd="/", config={"approvals": "allow"})
+    await host.grants.add(agent="play", tool="shell", allow=True, by="ada", session=session.id)
+    await host.grants.add(agent="play", tool="*", allow=False, by="bob", project="/", pattern="ma*")
+    await session.send(Message("go"), by="test")
+    assert (await said(session)).startswith("no: policy: grant")
+
+
+@pytest.mark.parametrize(
+    "grant",
+    [
+        {"agent": "other", "project": "/"},
+        {"agent": "play", "project": "/tmp"},
+        {"agent": "play", "session": "session-2"},
+        {"agent": "play", "project": "/", "tool": "read"},
+        {"agent": "play", "project": "/", "pattern": "make ?*"},
+    ],
+)
+async def test_a_grant_for_something_else_does_not_count(open_host: HostOpener, grant: dict[str, str]) -> None:
+    host = await open_host(PlayAgent(allowed), PlayAgent(allowed, "other"))
+    await host.grants.add(**{"tool": "shell", **grant}, allow=True, by="ada")  # type: ignore[arg-type]
+    await ask(host)
+
+
+@pytest.mark.parametrize(
+    "grant",
+    [
+        {"agent": "play"},
+        {"agent": "play", "session": "session-1", "project": "/"},
+        {"agent": "nobody", "project": "/"},
+    ],
+)
+async def test_a_wrong_grant(open_host: HostOpener, grant: dict[str, str]) -> None:
+    host = await open_host(PlayAgent(allowed))
+    with pytest.raises(PorticoError):
+        await host.grants.add(**grant, tool="shell", allow=True, by="ada")  # type: ignore[arg-type]
+    assert host.grants == {}
+
+
+async def test_grants_at_once_are_all_kept_under_their_own_names(open_host: HostOpener) -> None:
+    """Two at once got the same name, and the later one forgot the earlier."""
+    host = await open_host(PlayAgent(allowed))
+    made = await asyncio.gather(
+        *(host.grants.add(agent="play", tool=str(i), allow=True, by="ada", project="/") for i in range(10)),
+    )
+    assert set(host.grants) == {grant.id for grant in made}
+    assert len(host.grants) == 10
+    host = await open_host(PlayAgent(allowed))
+    assert len(host.grants) == 10
+
+
+async def test_over_the_bound_of_grants_the_approval_stays_open(
+    open_host: HostOpener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer was written, the grant refused, and the agent waited for ever."""
+    monkeypatch.setattr(limits, "GRANTS", 1)
+    host = await open_host(PlayAgent(allowed))
+    session, approval = await ask(host)
+    await host.grants.add(agent="play", tool="read", allow=True, by="ada", project="/")
+    with pytest.raises(RateLimited):
+        await session.approvals.answer(approval.id, option="allow-session", by="ada")
+    assert await answers(session) == []
+    await session.approvals.answer(approval.id, option="allow-once", by="ada")
+    assert await said(session) == "yes: ada"

@@ -1,0 +1,98 @@
+"""The disk says no while turns run: they end as failed, nothing acknowledged is lost, the host goes on."""
+
+import asyncio
+
+import pytest
+
+from portico.errors import LogUnavailable
+from portico.events import Message
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.state import TextPart
+from portico.log import sqlite
+from portico.log.sqlite import SqliteLog
+from portico.testing.fixtures import HostOpener
+from portico.testing.play import PlayAgent
+from tests.host.plays import allowed, hang
+
+
+@pytest.fixture(autouse=True)
+def _quick_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+
+
+def writable(host: Host, yes: bool) -> None:
+    assert isinstance(host.log, SqliteLog)
+    host.log._database._db.execute(f"PRAGMA query_only = {'OFF' if yes else 'ON'}")
+
+
+async def running(open_host: HostOpener) -> tuple[Host, Session, str]:
+    host = await open_host(PlayAgent(hang), PlayAgent(allowed, "allowed"))
+    session = await host.start(by="test", cwd="/")
+    turn = await session.send(Message("go"), by="test")
+    await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    await host.log.settled()
+    return host, session, turn
+
+
+async def test_running_turns_fail_and_the_host_goes_on(open_host: HostOpener) -> None:
+    host, session, turn = await running(open_host)
+    other = await host.start(by="test", cwd="/", agent="allowed")
+    waiting = await other.send(Message("go"), by="test")
+    await other.wait_until(lambda state: state.status == "waiting")
+    await session.send(Message("queued"), by="test")
+
+    writable(host, False)
+    for attempt in (
+        session.rename("x", by="ada"),
+        host.start(by="ada", cwd="/"),
+        host.grants.add(agent="play", tool="*", allow=True, by="ada", project="/"),
+        host.audit("x", "ada"),
+    ):
+        with pytest.raises(LogUnavailable):
+            await attempt
+    assert {summary.id for summary in host.list()} == {other.id, session.id}
+
+    writable(host, True)
+    ended = await asyncio.wait_for(session.wait(turn), 5)
+    assert (ended.outcome, ended.error and ended.error.code) == ("failed", "log_unavailable")
+    part = ended.parts[0]
+    assert isinstance(part, TextPart)
+    assert (part.text, part.done) == ("working", True)
+    assert (await asyncio.wait_for(other.wait(waiting), 5)).outcome == "failed"
+    await session.wait_until(lambda state: state.active is not None and state.active.message.text == "queued")
+    assert host.grants == {}
+    await session.rename("now it works", by="ada")
+
+    host = await open_host(PlayAgent(hang))
+    assert host.grants == {}, "a grant that was refused does not come back with a restart"
+    session = await host.get(session.id)
+    assert (session.state.title, session.state.turns[0].outcome) == ("now it works", "failed")
+    records = await host.log.read(session.channel)
+    assert [r.pos for r in records] == list(range(1, len(records) + 1))
+
+
+async def test_a_stop_with_a_dead_disk_returns_and_the_next_start_ends_the_turn(open_host: HostOpener) -> None:
+    """The end of the turn waited for the disk, and the stop waited for the end."""
+    host, session, turn = await running(open_host)
+    writable(host, False)
+    with pytest.raises(LogUnavailable):
+        await session.rename("x", by="ada")
+    await asyncio.wait_for(open_host.close(), 5)
+    host = await open_host(PlayAgent(hang))
+    last = (await host.get(session.id)).state.turn(turn)
+    assert last is not None
+    assert last.outcome == "interrupted"
+
+
+async def test_a_refused_deletion_does_not_happen_later(open_host: HostOpener) -> None:
+    host = await open_host(PlayAgent(hang))
+    session = await host.start(by="test", cwd="/")
+    await session.close(by="ada")
+    writable(host, False)
+    with pytest.raises(LogUnavailable):
+        await host.delete(session.id, by="ada")
+    writable(host, True)
+    await host.log.available()
+    host = await open_host(PlayAgent(hang))
+    assert [summary.id for summary in host.list()] == [session.id]

@@ -1,0 +1,279 @@
+"""A turn: parts, usage, one end, whatever happens to its agent."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from portico import events as e
+from portico import limits
+from portico.agents.agent import AgentDied, AgentError, Message, Turn
+from portico.errors import Conflict, TurnInProgress
+from portico.events import ErrorInfo
+from portico.host import turn as turn_module
+from portico.host.agent import Conversation, Opening
+from portico.host.session import Session
+from portico.host.state import TextPart, TurnState, Usage
+from portico.testing.clock import FakeClock
+from portico.testing.fixtures import HostOpener
+from portico.testing.play import Play, PlayAgent
+from tests.host.plays import hang, idle
+
+
+async def opened(open_host: HostOpener, play: Play) -> Session:
+    return await (await open_host(PlayAgent(play))).start(by="test", cwd="/")
+
+
+async def played(open_host: HostOpener, play: Play) -> tuple[Session, TurnState]:
+    session = await opened(open_host, play)
+    return session, await session.wait(await session.send(Message("go"), by="ada"))
+
+
+def parts(turn: TurnState) -> list[tuple[str, str]]:
+    return [(part.kind, part.text) for part in turn.parts if isinstance(part, TextPart)]
+
+
+async def test_parts_grow_and_close(open_host: HostOpener) -> None:
+    async def play(message: Message, turn: Turn) -> None:
+        turn.reasoning("hm ")
+        turn.reasoning("yes")
+        turn.text("Hel")
+        turn.text("lo")
+        turn.notice("retrying")
+        turn.text("one", key="m1")
+        turn.text("two", key="m2")
+        turn.text("draft")
+        turn.close_part("final")
+
+    session, turn = await played(open_host, play)
+    assert parts(turn) == [
+        ("reasoning", "hm yes"),
+        ("text", "Hello"),
+        ("notice", "retrying"),
+        ("text", "one"),
+        ("text", "two"),
+        ("text", "final"),
+    ]
+    assert all(part.done for part in turn.parts)
+    assert (turn.outcome, turn.by, turn.message) == ("completed", "ada", Message("go"))
+    records = await session.host.log.read(session.channel)
+    assert [r.pos for r in records] == list(range(1, len(records) + 1))
+    assert records[-1].event == e.TurnEnded(turn=turn.id, outcome="completed")
+
+
+async def test_a_very_long_text_goes_on_in_another_part(open_host: HostOpener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event that ends a part carries it whole, so without a bound one answer could be too large to end."""
+    monkeypatch.setattr(turn_module, "_PART_CHARS", 1000)
+    monkeypatch.setattr(limits, "DELTA_BYTES", 300)
+
+    async def play(message: Message, turn: Turn) -> None:
+        turn.text("x" * 2500)
+
+    _, turn = await played(open_host, play)
+    assert "".join(text for _, text in parts(turn)) == "x" * 2500
+    assert max(len(text) for _, text in parts(turn)) <= 1000
+
+
+async def test_text_with_half_a_character(open_host: HostOpener) -> None:
+    async def play(message: Message, turn: Turn) -> None:
+        turn.text("broken \ud83d")
+
+    _, turn = await played(open_host, play)
+    assert parts(turn) == [("text", "broken ?")]
+
+
+async def test_usage_adds_up_and_a_total_replaces(open_host: HostOpener) -> None:
+    async def play(message: Message, turn: Turn) -> None:
+        turn.usage(input=10, output=1, model="small")
+        turn.usage(input=5, output=2, cost=0.5)
+        if message.text == "total":
+            turn.usage(input=100, output=50, total=True)
+
+    session = await opened(open_host, play)
+    one = await session.wait(await session.send(Message("add"), by="test"))
+    two = await session.wait(await session.send(Message("total"), by="test"))
+    assert one.usage == Usage(15, 3, 0, 0.5, "small")
+    assert two.usage == Usage(100, 50)
+    assert session.state.usage == session.summary.usage == Usage(115, 53, 0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("error", "info"),
+    [
+        (AgentError("it broke"), ErrorInfo("agent_failed", "it broke")),
+        (AgentDied("gone"), ErrorInfo("agent_died", "gone")),
+        (KeyError("bug"), ErrorInfo("agent_failed", "KeyError: 'bug'")),
+    ],
+)
+async def test_an_agents_error_ends_its_turn_and_nothing_else(
+    open_host: HostOpener, error: Exception, info: ErrorInfo
+) -> None:
+    async def play(message: Message, turn: Turn) -> None:
+        turn.text("so far")
+        if message.text == "go":
+            raise error
+
+    session, turn = await played(open_host, play)
+    assert (turn.outcome, turn.error, parts(turn)) == ("failed", info, [("text", "so far")])
+    assert session.state.status == "failed"
+    assert (await session.wait(await session.send(Message("again"), by="test"))).outcome == "completed"
+    assert session.summary.status == "idle"
+
+
+async def test_a_dead_agent_is_opened_again(open_host: HostOpener) -> None:
+    async def play(message: Message, turn: Turn) -> None:
+        if message.text == "die":
+            raise AgentDied("gone")
+
+    agent = PlayAgent(play)
+    session = await (await open_host(agent)).start(by="test", cwd="/")
+    for text in ("hello", "die", "hello"):
+        await session.wait(await session.send(Message(text), by="test"))
+    assert (len(agent.openings), agent.closed) == (2, 1)
+
+
+async def test_an_agent_that_will_not_open(open_host: HostOpener) -> None:
+    class Stubborn(PlayAgent):
+        async def open(self, opening: Opening) -> "Conversation":  # type: ignore[override]
+            raise AgentError("not signed in")
+
+    session = await (await open_host(Stubborn(idle))).start(by="test", cwd="/")
+    turn = await session.wait(await session.send(Message("go"), by="test"))
+    assert (turn.outcome, turn.error) == ("failed", ErrorInfo("agent_failed", "not signed in"))
+
+
+async def test_silence_is_death(open_host: HostOpener, clock: FakeClock) -> None:
+    session = await (await open_host(PlayAgent(hang), clock=clock)).start(by="test", cwd="/")
+    turn = await session.send(Message("go"), by="test")
+    await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    clock.advance(limits.TURN_IDLE_SECONDS - 1)
+    await asyncio.sleep(0)
+    assert session.state.active is not None
+    clock.advance(2)
+    ended = await asyncio.wait_for(session.wait(turn), 5)
+    assert (ended.outcome, ended.error and ended.error.code) == ("failed", "agent_died")
+
+
+async def test_a_person_may_take_as_long_as_they_like(open_host: HostOpener, clock: FakeClock) -> None:
+    async def play(message: Message, turn: Turn) -> None:
+        turn.text((await turn.ask("Well?")).text)
+
+    session = await (await open_host(PlayAgent(play), clock=clock)).start(by="test", cwd="/")
+    turn = await session.send(Message("go"), by="test")
+    state = await session.wait_until(lambda state: state.status == "waiting")
+    for _ in range(3):
+        clock.advance(limits.TURN_IDLE_SECONDS + 1)
+        await asyncio.sleep(0)
+    assert state.active is not None
+    await session.questions.answer(state.active.parts[-1].id, "accept", {"answer": "yes"}, by="ada")
+    assert (await session.wait(turn)).outcome == "completed"
+
+
+async def test_cancel_keeps_what_was_said(open_host: HostOpener) -> None:
+    session = await opened(open_host, hang)
+    turn = await session.send(Message("go"), by="test")
+    await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    await session.cancel(by="ada", turn=turn)
+    ended = session.state.turn(turn)
+    assert ended is not None
+    assert (ended.outcome, ended.error, parts(ended)) == ("cancelled", None, [("text", "working")])
+    records = await session.host.log.read(session.channel)
+    assert records[-1].event == e.TurnEnded(turn=turn, outcome="cancelled", by="ada")
+    with pytest.raises(Conflict, match="no turn is running"):
+        await session.cancel(by="ada")
+
+
+async def test_cancel_of_another_turn(open_host: HostOpener) -> None:
+    session = await opened(open_host, hang)
+    await session.send(Message("go"), by="test")
+    with pytest.raises(Conflict, match="turn 't99' is not running"):
+        await session.cancel(by="ada", turn="t99")
+
+
+async def test_two_cancels_are_one(open_host: HostOpener) -> None:
+    session = await opened(open_host, hang)
+    await session.send(Message("go"), by="test")
+    await asyncio.gather(session.cancel(by="ada"), session.cancel(by="bob"))
+    assert [turn.outcome for turn in session.state.turns] == ["cancelled"]
+
+
+async def test_an_agent_that_does_not_obey_is_left_behind(
+    open_host: HostOpener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CANCEL_SECONDS", 0.01)
+    agent = PlayAgent(hang, obeys=True)
+    session = await (await open_host(agent)).start(by="test", cwd="/")
+    turn = await session.send(Message("go"), by="test")
+    await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    await session.cancel(by="ada")
+    assert (agent.cancels, session.state.turns[-1].outcome) == (1, "cancelled")
+    assert session.state.turns[-1].id == turn
+
+
+async def test_reports_after_the_end_are_ignored(open_host: HostOpener) -> None:
+    left: list[Turn] = []
+
+    async def play(message: Message, turn: Turn) -> None:
+        left.append(turn)
+
+    session, _ = await played(open_host, play)
+    head = session.host.log.head(session.channel)
+    [turn] = left
+    turn.text("too late")
+    turn.usage(input=1)
+    turn.title("too late")
+    call = turn.tool("shell", "{}")
+    await call.end()
+    assert not (await call.approve()).allowed
+    assert (await turn.ask("too late?")).response == "cancel"
+    await turn.finish("failed")
+    await session.host.log.settled()
+    assert session.host.log.head(session.channel) == head
+
+
+async def test_a_busy_session_refuses_where_it_must_not_queue(open_host: HostOpener) -> None:
+    session = await opened(open_host, hang)
+    await session.send(Message("go"), by="test")
+    with pytest.raises(TurnInProgress):
+        await session.send(Message("go"), by="test", queue=False)
+    assert session.state.queue == []
+
+
+async def test_resume_goes_on_with_the_same_turn(open_host: HostOpener) -> None:
+    heard: list[str] = []
+
+    async def play(message: Message, turn: Turn) -> None:
+        heard.append(message.text)
+        turn.text(f"try {len(heard)}")
+        if len(heard) == 1:
+            raise AgentError("once")
+
+    session, turn = await played(open_host, play)
+    assert turn.resumable
+    assert await session.resume(by="ada", turn=turn.id) == turn.id
+    again = await session.wait(turn.id)
+    assert (again.outcome, again.error, again.resumes) == ("completed", None, 1)
+    assert [text for kind, text in parts(again) if kind == "text"] == ["try 1", "try 2"]
+    assert heard == ["go", "The last request was interrupted. Go on where you stopped. It was:\ngo"]
+    with pytest.raises(Conflict, match="Only the last turn"):
+        await session.resume(by="ada")
+
+
+async def test_resume_needs_something_to_resume(open_host: HostOpener) -> None:
+    session = await opened(open_host, hang)
+    with pytest.raises(Conflict):
+        await session.resume(by="ada")
+    await session.send(Message("go"), by="test")
+    with pytest.raises(Conflict):
+        await session.resume(by="ada")
+    await session.cancel(by="ada")
+    with pytest.raises(Conflict):
+        await session.resume(by="ada")
+
+
+async def test_the_vendors_id_is_kept_as_soon_as_it_is_known(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await (await open_host()).start(by="test", cwd=str(tmp_path))
+    await session.send(Message("[[hang]] [[reasoning:0]]"), by="test")
+    await session.wait_until(lambda state: state.vendor is not None)
+    session = await (await open_host()).get("session-1")
+    assert session.state.vendor == "script-session-1"

@@ -1,0 +1,151 @@
+import msgspec
+import pytest
+import yaml
+
+from portico.jobs import EntryError, load_entry
+from portico.jobs.legacy import import_legacy, looks_legacy
+from portico.jobs.load import parse
+from tests.jobs.samples import Data, alt, entry_data, loop, par, ref, seq
+
+CONDITION = {"condition": ["job_boolean_true?"], "runConditionInSameSession": False}
+
+
+def old_entry(**more: object) -> Data:
+    return {
+        "models": {"driving": "gpt-5-mini", "coding": "gpt-5.2", "reviewers": ["r", "s"]},
+        "promptVariables": {},
+        "tasks": {
+            "write": {
+                "model": {"category": "coding"},
+                "prompt": ["Write."],
+                "requireUserInput": False,
+                "availability": {"previousJobKeywords": ["plan"], "previousTasks": ["check"]},
+                "criteria": {**CONDITION, "failureAction": ["RetryWithNewSession", 3]},
+            },
+            "check": {
+                "prompt": ["Check."],
+                "requireUserInput": False,
+                "criteria": {**CONDITION, "failureAction": ["RetryWithUserPrompt", 5, ["Because", "of it"]]},
+            },
+        },
+        "jobs": {
+            "main": {
+                "printedName": "Main",
+                "work": seq(
+                    ref(workIdInJob=7),
+                    seq(),
+                    alt(ref("check"), trueWork=par(seq()), falseWork=ref()),
+                    loop(ref(), postCondition=[False, ref("check")]),
+                ),
+            }
+        },
+        "grid": [
+            {"keyword": "plan", "automate": True, "jobs": [{"name": "go", "id": "main"}, {"name": "x", "id": "y"}]}
+        ],
+        **more,
+    }
+
+
+def test_the_old_format_becomes_a_valid_entry() -> None:
+    entry, notes = import_legacy(old_entry())
+    driving = {"category": "driving"}
+    assert entry == load_entry(
+        {
+            "models": {"driving": "gpt-5-mini", "coding": "gpt-5.2", "reviewers1": "r", "reviewers2": "s"},
+            "drivingSessionRetries": [{"modelId": "gpt-5-mini", "retries": 5}],
+            "tasks": {
+                "write": {
+                    "model": {"category": "coding"},
+                    "prompt": ["Write."],
+                    "availability": {},
+                    "criteria": {**CONDITION, "failureAction": {"retryTimes": 3}},
+                },
+                "check": {
+                    "prompt": ["Check."],
+                    "criteria": {
+                        **CONDITION,
+                        "failureAction": {"retryTimes": 5, "additionalPrompt": ["Because", "of it"]},
+                    },
+                },
+            },
+            "jobs": {
+                "main": {
+                    "work": seq(
+                        ref(),
+                        alt(ref("check", modelOverride=driving), falseWork=ref()),
+                        loop(ref(), postCondition=[False, ref("check", modelOverride=driving)]),
+                    )
+                }
+            },
+            "grid": [{"keyword": "plan", "jobs": [{"name": "go", "jobName": "main"}, None]}],
+        }
+    )
+    assert [note.split(":")[0] for note in notes] == [
+        "entry.models.reviewers",
+        'entry.tasks["write"].availability.previousJobKeywords',
+        'entry.tasks["write"].availability.previousTasks',
+        'entry.jobs["main"].printedName',
+        "entry.grid[0].automate",
+        "entry.grid[0].jobs[1]",
+    ]
+
+
+def changed(task: Data) -> Data:
+    data = old_entry()
+    data["tasks"]["write"].update(task)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        (
+            {"availability": {"previousJobKeywords": ["x"]}},
+            '.availability.previousJobKeywords[0]: "x" is not a valid grid keyword.',
+        ),
+        ({"availability": {"previousTasks": ["x"]}}, '.availability.previousTasks[0]: "x" is not a valid task name.'),
+        (
+            {"criteria": {"failureAction": ["RetryWithUserPrompt", 1, ["$no"]]}},
+            ".criteria.failureAction[2]: Cannot find prompt variable: $no.",
+        ),
+        (
+            {"criteria": {"failureAction": ["RetryWithNewSession", "x"]}},
+            ".criteria.failureAction[1]: Should be an integer but is a string.",
+        ),
+        (
+            {"criteria": {"failureAction": ["Retry"]}},
+            '.criteria.failureAction: Should be ["RetryWithNewSession", times] or',
+        ),
+        ({"colour": "red"}, ".colour: Unknown key."),
+    ],
+)
+def test_mistakes_are_named_where_the_old_file_has_them(task: Data, expected: str) -> None:
+    with pytest.raises(EntryError) as caught:
+        import_legacy(changed(task), "old.json:")
+    assert str(caught.value).startswith('old.json:entry.tasks["write"]' + expected)
+
+
+@pytest.mark.parametrize(
+    "data", [None, [], {}, {"models": 1}, old_entry(tasks=1), old_entry(jobs=[]), old_entry(grid={})]
+)
+def test_other_data_is_an_entry_error(data: object) -> None:
+    with pytest.raises(EntryError):
+        import_legacy(data)
+
+
+def test_works_that_contain_themselves_or_unfold_without_end_are_refused() -> None:
+    cycle = yaml.safe_load("&w {kind: Seq, works: [*w]}")
+    laughs: Data = ref()
+    for _ in range(40):
+        laughs = seq(laughs, laughs)
+    for work in (cycle, laughs):
+        with pytest.raises(EntryError):
+            import_legacy(old_entry(jobs={"main": {"work": work}}))
+
+
+def test_telling_the_formats_apart() -> None:
+    assert looks_legacy(old_entry())
+    assert looks_legacy(parse(msgspec.json.encode({"grid": [{"jobs": [None, {"id": "x"}]}]})))
+    assert not looks_legacy(entry_data())
+    assert not looks_legacy({})
+    assert not looks_legacy(None)

@@ -1,0 +1,388 @@
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from portico import events as e
+from portico.agents.agent import AgentInfo, Capabilities, Message, Model, Turn
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.jobs import Jobs
+from portico.testing.fixtures import HostOpener
+from portico.testing.play import PlayAgent
+from tests.jobs.playing import (
+    NO,
+    YES,
+    Data,
+    crashing,
+    make,
+    models,
+    ok,
+    opened,
+    play,
+    prompts,
+    short,
+    story,
+    task,
+    until_ended,
+    until_started,
+)
+
+PREFIX = "The session crashed, please redo and here is the last request:\n"
+RETRY = {"retryTimes": 1}
+SECOND_TIME = """
+import pathlib, sys
+n = pathlib.Path("n")
+n.touch()
+n.write_text(n.read_text() + "x")
+print("tried", n.read_text())
+sys.exit(len(n.read_text()) < 2)
+"""
+
+
+async def played(host: Host, cwd: Path, plan: Data, input: str = "") -> list[str]:
+    """What clients see of the only task of a job, without the words about its sessions."""
+    jobs = await opened(host, make({"it": plan}))
+    await play(jobs, cwd, input)
+    return [word for word in await story(host.log, "task-1") if not word.startswith("[SESSION STARTED]")]
+
+
+async def test_a_task_without_criteria_is_one_session_and_one_prompt(host: Host, tmp_path: Path) -> None:
+    jobs = await opened(host, make({"it": ok()}))
+    await play(jobs, tmp_path)
+    assert await story(host.log, "task-1") == [
+        "+driving",
+        "[SESSION STARTED] task session started with model gpt-5.2",
+        "[TASK SUCCEEDED] Decision: task succeeded",
+        "-ok",
+        "taskSucceeded",
+    ]
+    assert await prompts(host, "task-1") == ["[[say:ok]]"]
+
+
+async def test_the_four_tools_are_in_every_session(session: Session) -> None:
+    await Jobs.open(session.host)
+    turn = await session.send(Message("[[tool:job_boolean_true|because]]"), by="me")
+    state = await session.wait(turn)
+    call = state.parts[1]
+    assert (call.output, call.ok) == ("because", True)  # type: ignore[union-attr]
+
+
+async def test_runtime_variables_fill_the_prompts(host: Host, tmp_path: Path) -> None:
+    plan = task(
+        "On $user-input by $task-model after $reported-document [[tool:job_prepare_document| /tmp/a.md \nmore]]",
+        criteria={
+            "condition": ["$reported-document ok? $reported-true-reason [[tool:job_boolean_false|too short]]"],
+            "runConditionInSameSession": True,
+            "failureAction": {"retryTimes": 1, "additionalPrompt": ["Because $reported-false-reason"]},
+        },
+    )
+    await played(host, tmp_path, plan, "this\nand that")
+    first, check, again, _ = await prompts(host, "task-1")
+    assert first.startswith("On this\nand that by gpt-5.2 after <MISSING>")
+    assert check.startswith("/tmp/a.md ok? <MISSING>")
+    assert again.startswith("On this\nand that by gpt-5.2 after /tmp/a.md")
+    assert again.endswith("\n## You accidentally Stopped\nBecause too short")
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (
+            YES,
+            [
+                "[AVAILABILITY] Availability check passed",
+                "[TASK SUCCEEDED] Decision: task succeeded",
+                "-ok",
+                "taskSucceeded",
+            ],
+        ),
+        (
+            NO,
+            [
+                f'[AVAILABILITY] Availability check failed: condition not satisfied. Condition: ["{NO}"]',
+                "-no",
+                "taskFailed",
+            ],
+        ),
+    ],
+)
+async def test_availability(host: Host, tmp_path: Path, condition: str, expected: list[str]) -> None:
+    plan = ok(availability={"condition": [condition]})
+    assert await played(host, tmp_path, plan) == ["+driving", *expected]
+
+
+async def test_a_failed_prerequisite_fails_the_check_at_once(host: Host, tmp_path: Path) -> None:
+    """The agent would hang after its report; the check does not wait for it."""
+    condition = "job_boolean_true? [[tool:job_boolean_true|yes]] [[tool:job_prerequisite_failed|no disk]] [[hang]]"
+    async with asyncio.timeout(5):
+        words = await played(host, tmp_path, ok(availability={"condition": [condition]}))
+    assert words[-1] == "taskFailed"
+
+
+async def test_missing_tools_are_named_in_the_retry(host: Host, tmp_path: Path) -> None:
+    plan = task(
+        "[[after:doc|1|job_prepare_document|a.md]]",
+        criteria={"toolExecuted": ["job_prepare_document"], "failureAction": {"retryTimes": 3}},
+    )
+    assert await played(host, tmp_path, plan) == [
+        "+driving",
+        "[CRITERIA] toolExecuted check failed: missing tools: job_prepare_document",
+        "[OPERATION] Starting retry #1",
+        "[CRITERIA] Criteria passed on retry #1",
+        "[TASK SUCCEEDED] Decision: task succeeded",
+        "-ok",
+        "taskSucceeded",
+    ]
+    assert (await prompts(host, "task-1"))[1].endswith("\n## Required Tool Not Called: job_prepare_document")
+
+
+async def test_the_condition_runs_even_when_tools_are_missing(host: Host, tmp_path: Path) -> None:
+    plan = task(
+        "[[say:x]]",
+        criteria={
+            "toolExecuted": ["job_prepare_document"],
+            "condition": [YES],
+            "runConditionInSameSession": True,
+            "failureAction": {"retryTimes": 0},
+        },
+    )
+    assert await played(host, tmp_path, plan) == [
+        "+driving",
+        "[CRITERIA] toolExecuted check failed: missing tools: job_prepare_document",
+        "[CRITERIA] Criteria condition passed",
+        "[DECISION] Retry budget drained after 0 retries",
+        "[TASK FAILED] Decision: task failed (criteria not satisfied)",
+        "-no",
+        "taskFailed",
+    ]
+
+
+async def test_several_models_mean_a_session_for_every_mission(host: Host, tmp_path: Path) -> None:
+    plan = ok(
+        availability={"condition": [YES]},
+        criteria={"condition": [NO], "runConditionInSameSession": False, "failureAction": RETRY},
+    )
+    jobs = await opened(host, make({"it": plan}))
+    await play(jobs, tmp_path)
+    failed = f'[CRITERIA] Criteria condition failed. Condition: ["{NO}"]'
+    driving = ["+driving", "[SESSION STARTED] driving session started with model gpt-5-mini"]
+    own = ["+task", "[SESSION STARTED] task session started with model gpt-5.2"]
+    assert await story(host.log, "task-1") == [
+        *driving,
+        "[AVAILABILITY] Availability check passed",
+        "-ok",
+        *own,
+        "-ok",
+        *driving,
+        failed,
+        "-no",
+        "[OPERATION] Starting retry #1",
+        *own,
+        "-ok",
+        *driving,
+        failed,
+        "-no",
+        "[CRITERIA] Criteria failed on retry #1",
+        "[DECISION] Retry budget drained after 1 retries",
+        "[TASK FAILED] Decision: task failed (criteria not satisfied)",
+        "taskFailed",
+    ]
+
+
+async def test_task_work_that_crashes_is_tried_again_on_its_own_model(host: Host, tmp_path: Path) -> None:
+    """The original silently changed to the driving model."""
+    words = await played(host, tmp_path, task("[[crashn:own|2]]"))
+    assert words[-1] == "taskSucceeded"
+    assert await models(host, "task-1") == ["gpt-5.2"] * 3
+    sent = await prompts(host, "task-1")
+    assert sent == ["[[crashn:own|2]]", PREFIX + "[[crashn:own|2]]", PREFIX + "[[crashn:own|2]]"]
+
+
+async def test_after_five_attempts_a_crash_is_the_task_s_end(host: Host, tmp_path: Path) -> None:
+    jobs = await opened(host, make({"it": crashing()}))
+    _, words = await play(jobs, tmp_path)
+    assert words == ["+0", "-0 no", "jobFailed", "jobError"]
+    told = await story(host.log, "task-1")
+    assert len(await models(host, "task-1")) == 5
+    assert next(word for word in told if word.startswith("[SESSION CRASHED]")).endswith(
+        '{"name":"Error","message":"stub crash","stack":"Error: stub crash"}'
+    )
+    assert told[-2].startswith("[TASK FAILED] Task error: {")
+    assert told[-1] == "taskFailed"
+
+
+async def test_driving_work_follows_the_driving_retries(host: Host, tmp_path: Path) -> None:
+    plan = ok(
+        criteria={
+            "condition": ["job_boolean_true? [[crashn:drive|2]] [[tool:job_boolean_true|ok]]"],
+            "runConditionInSameSession": False,
+            "failureAction": RETRY,
+        }
+    )
+    words = await played(host, tmp_path, plan)
+    assert words[-1] == "taskSucceeded"
+    assert await models(host, "task-1") == ["gpt-5.2", "gpt-5-mini", "gpt-5-mini", "gpt-5-mini"]
+
+
+async def test_a_single_session_returns_to_the_task_s_model_after_a_driving_crash(host: Host, tmp_path: Path) -> None:
+    plan = ok(
+        criteria={
+            "condition": ["job_boolean_true? [[crashn:single|1]] [[after:late|2|job_boolean_true|ok]]"],
+            "runConditionInSameSession": True,
+            "failureAction": {"retryTimes": 2},
+        }
+    )
+    words = await played(host, tmp_path, plan)
+    assert words[-1] == "taskSucceeded"
+    assert await models(host, "task-1") == ["gpt-5.2", "gpt-5-mini", "gpt-5.2"]
+
+
+async def test_crashes_in_a_retry_cost_one_retry(host: Host, tmp_path: Path) -> None:
+    """The original let them kill a task of one model, and left the session of one of several models open."""
+    plan = task(
+        "[[before:first|1|job_boolean_true|x]] $reported-false-reason",
+        criteria={
+            "condition": [
+                "job_boolean_true? [[before:no|1|job_boolean_false|[[crash]]]] [[after:yes|1|job_boolean_true|ok]]"
+            ],
+            "runConditionInSameSession": True,
+            "failureAction": {"retryTimes": 3},
+        },
+    )
+    words = await played(host, tmp_path, plan)
+    crashed = [word for word in words if word.startswith("[SESSION CRASHED] Session crash during retry")]
+    assert crashed, words
+    assert all(summary.closed for summary in host.list())
+
+
+async def test_a_check_that_is_no_opinion(host: Host, tmp_path: Path) -> None:
+    plan = ok(
+        criteria={
+            "command": [sys.executable, "-c", SECOND_TIME],
+            "failureAction": {"retryTimes": 2, "additionalPrompt": ["It said: $check-output"]},
+        }
+    )
+    words = await played(host, tmp_path, plan)
+    assert words[1].startswith("[CRITERIA] Command failed with exit code 1: ")
+    assert words[1].endswith("\ntried x")
+    assert words[-1] == "taskSucceeded"
+    assert (await prompts(host, "task-1"))[1].endswith("\n## You accidentally Stopped\nIt said: tried x")
+
+
+async def test_a_command_that_cannot_run_fails_the_criteria(host: Host, tmp_path: Path) -> None:
+    plan = ok(criteria={"command": ["/no/such/program"], "failureAction": {"retryTimes": 0}})
+    words = await played(host, tmp_path, plan)
+    assert words[1].startswith("[CRITERIA] Command could not be run: /no/such/program")
+    assert words[-1] == "taskFailed"
+
+
+async def test_a_task_has_a_timeout(host: Host, tmp_path: Path) -> None:
+    words = await played(host, tmp_path, task("[[hang]]", timeout=0.05))
+    assert words == [
+        "+driving",
+        "[TASK FAILED] Decision: task failed (not done within 0.05 seconds)",
+        "-no",
+        "taskFailed",
+    ]
+    assert host.running == 0
+
+
+async def test_an_agent_without_tools_reports_in_words(open_host: HostOpener, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    async def answer(message: Message, turn: Turn) -> None:
+        seen.append(message.text)
+        turn.text("I looked.\n@job_boolean_true all is well\nBye.")
+
+    class Plain(PlayAgent):
+        async def describe(self) -> AgentInfo:
+            models = [Model("gpt-5.2", "A"), Model("gpt-5-mini", "B")]
+            return AgentInfo(self.id, "Plain", models=models, capabilities=Capabilities(tools=False))
+
+    host = await open_host(Plain(answer))
+    plan = task(
+        "Go.",
+        criteria={
+            "condition": ["Well? job_boolean_true"],
+            "toolExecuted": ["job_boolean_true"],
+            "runConditionInSameSession": True,
+            "failureAction": {"retryTimes": 0},
+        },
+    )
+    assert (await played(host, tmp_path, plan))[-1] == "taskSucceeded"
+    assert "@job_boolean_true <argument>" in seen[0]
+
+
+# -- borrowing -------------------------------------------------------------------------------------------------
+
+
+async def borrowed(session: Session, plan: Data, input: str = "") -> list[str]:
+    jobs = await Jobs.open(session.host)
+    await session.close(by="test")
+    await jobs.install(make({"it": plan}))
+    await session.reopen(by="test")
+    ident = await jobs.start_task("it", session=session.id, input=input, by="test")
+    return await story(session.host.log, ident)
+
+
+async def test_a_borrowing_task_uses_the_session_and_leaves_it(session: Session) -> None:
+    words = await borrowed(session, ok(availability={"condition": [NO]}))
+    assert words == ["[TASK SUCCEEDED] Decision: task succeeded", "taskSucceeded"]
+    assert not session.state.closed
+    assert await prompts(session.host, "task-1") == ["[[say:ok]]"]
+
+
+async def test_a_crash_ends_a_borrowing_task_at_once(session: Session) -> None:
+    words = await borrowed(session, crashing())
+    assert words[0].startswith("[SESSION CRASHED] Task crashed in borrowing session mode: {")
+    assert words[1].startswith("[TASK FAILED] Task error: {")
+    assert words[2:] == ["taskFailed", "taskError"]
+    assert not session.state.closed
+
+
+async def test_a_crash_in_the_retry_of_a_borrowing_task(session: Session) -> None:
+    plan = task(
+        "[[after:twice|1|x|y]] $reported-false-reason",
+        criteria={
+            "condition": ["job_boolean_false? [[tool:job_boolean_false|[[crash]]]]"],
+            "runConditionInSameSession": True,
+            "failureAction": {"retryTimes": 2},
+        },
+    )
+    words = await borrowed(session, plan)
+    assert any(word.startswith("[SESSION CRASHED] Crash during retry in borrowing mode: {") for word in words)
+    assert words[-2:] == ["taskFailed", "taskError"]
+
+
+async def test_a_borrowing_task_waits_for_its_turn(session: Session) -> None:
+    await session.send(Message("[[delay:50]]"), by="me")
+    assert (await borrowed_busy(session))[-1] == "taskSucceeded"
+
+
+async def borrowed_busy(session: Session) -> list[str]:
+    jobs = await Jobs.open(session.host)
+    jobs._installed = make({"it": ok()})
+    return await story(session.host.log, await jobs.start_task("it", session=session.id, by="test"))
+
+
+# -- stopping --------------------------------------------------------------------------------------------------
+
+
+async def test_stopping_one_task_fails_its_work_and_the_job_goes_on(host: Host, tmp_path: Path) -> None:
+    """The original left the job running for ever."""
+    work: Data = {
+        "kind": "Alt",
+        "condition": {"kind": "Ref", "taskId": "hang"},
+        "trueWork": {"kind": "Ref", "taskId": "ok"},
+        "falseWork": {"kind": "Ref", "taskId": "ok"},
+    }
+    jobs = await opened(host, make({"hang": task("[[hang]]"), "ok": ok()}, work))
+    job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
+    [ident] = await until_started(host.log, job)
+    await jobs.stop_task(ident)
+    words = short(await until_ended(host.log, f"job/{job}"))
+    assert words == ["+0", "-0 no", "+2", "-2 ok", "jobSucceeded"]
+    assert (await until_ended(host.log, f"task/{ident}"))[-1] == e.TaskEnded(task=ident, outcome="stopped")
+    assert host.running == 0

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Installs the real agents that these tests drive (about 800 MB) into node_modules here. Quick the second time.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+if [ node_modules/.installed -nt package-lock.json ]; then
+  exit 0
+fi
+npm ci --no-audit --no-fund --loglevel=error --ignore-scripts
+# Copilot unpacks itself at its first start: not within a test's time.
+copilot=node_modules/@github/copilot-linux-x64/copilot
+if [ -x "$copilot" ]; then
+  XDG_CACHE_HOME="$PWD/node_modules/.cache" HOME="$PWD/node_modules/.cache" "$copilot" --no-auto-update --version >/dev/null
+fi
+touch node_modules/.installed

@@ -1,0 +1,117 @@
+"""The real agents that the tests drive, each pointed at the scripted model server: what a user writes in the settings.
+
+`tests/live/install.sh` puts the programs into tests/live/node_modules. Each gets its own home, so that nothing of the
+machine's user is read or changed.
+"""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MODULES = Path(__file__).with_name("node_modules")
+MODEL = "gpt-4.1"
+
+
+@dataclass(frozen=True)
+class Live:
+    name: str
+    program: Path
+    settings: Callable[[Path, str], dict[str, Any]]
+    """From its home and the model server's address: the table `[agents.acp.NAME]`."""
+    remembers: bool = True
+    """Whether it takes up a conversation after its death; else Portico tells it what was said."""
+
+    def table(self, home: Path, model: str) -> dict[str, Any]:
+        assert self.program.exists(), f"{self.name} is not installed; run tests/live/install.sh"
+        return self.settings(home, model)
+
+
+def _base(home: Path, command: list[str], **env: str) -> dict[str, Any]:
+    home.mkdir(parents=True, exist_ok=True)
+    folders = {"HOME": home, "XDG_CONFIG_HOME": home / ".config", "XDG_DATA_HOME": home / ".local"}
+    folders |= {"XDG_CACHE_HOME": home / ".cache", "XDG_STATE_HOME": home / ".state"}
+    return {"command": command, "env": {**{name: str(path) for name, path in folders.items()}, **env}}
+
+
+def _copilot(home: Path, model: str) -> dict[str, Any]:
+    return _base(
+        home,
+        [str(COPILOT), "--acp", "--no-auto-update"],
+        COPILOT_PROVIDER_BASE_URL=f"{model}/v1",
+        COPILOT_PROVIDER_API_KEY="k",
+        COPILOT_MODEL=MODEL,
+        COPILOT_OFFLINE="true",
+        XDG_CACHE_HOME=str(copilot_cache()),
+    )
+
+
+def copilot_cache() -> Path:
+    """The executable unpacks itself at its first start; once for all tests is enough."""
+    return MODULES / ".cache"
+
+
+def _opencode(home: Path, model: str) -> dict[str, Any]:
+    table = _base(
+        home,
+        [str(MODULES / "opencode-linux-x64/bin/opencode"), "acp"],
+        OPENCODE_DISABLE_AUTOUPDATE="1",
+        OPENCODE_DISABLE_MODELS_FETCH="1",
+        OPENCODE_DISABLE_DEFAULT_PLUGINS="1",
+        OPENCODE_DISABLE_LSP_DOWNLOAD="1",
+    )
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Local",
+        "options": {"baseURL": f"{model}/v1", "apiKey": "k"},
+        "models": {MODEL: {"name": MODEL}},
+    }
+    settings = {
+        "model": f"local/{MODEL}",
+        "small_model": f"local/{MODEL}",
+        "provider": {"local": provider},
+    }
+    path = home / ".config" / "opencode" / "opencode.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(settings))
+    return table
+
+
+def _goose(home: Path, model: str) -> dict[str, Any]:
+    return _base(
+        home,
+        [str(MODULES / "@aaif/goose-binary-linux-x64/bin/goose"), "acp", "--with-builtin", "developer"],
+        GOOSE_PROVIDER="openai",
+        GOOSE_MODEL=MODEL,
+        OPENAI_HOST=model,
+        OPENAI_API_KEY="k",
+        GOOSE_DISABLE_KEYRING="1",
+    )
+
+
+def _gemini(home: Path, model: str) -> dict[str, Any]:
+    settings = home / ".gemini" / "settings.json"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    # In a folder that it does not trust it leaves out all MCP servers, ours too.
+    security = {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}
+    settings.write_text(json.dumps({"security": security}))
+    return _base(
+        home,
+        [shutil.which("node") or "node", str(MODULES / "@google/gemini-cli/bundle/gemini.js"), "--acp"],
+        GEMINI_API_KEY="k",
+        GOOGLE_GEMINI_BASE_URL=model,
+        GEMINI_CLI_NO_RELAUNCH="true",
+    )
+
+
+COPILOT = MODULES / "@github/copilot-linux-x64/copilot"
+LIVE = (
+    Live("copilot", COPILOT, _copilot),
+    Live("opencode", MODULES / "opencode-linux-x64/bin/opencode", _opencode),
+    Live("goose", MODULES / "@aaif/goose-binary-linux-x64/bin/goose", _goose),
+    # Gemini 0.61 offers session/load, writes its sessions down and then says "No previous sessions found for this
+    # project", in whatever folder it is started.
+    Live("gemini", MODULES / "@google/gemini-cli/bundle/gemini.js", _gemini, remembers=False),
+)

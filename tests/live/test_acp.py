@@ -1,0 +1,124 @@
+"""Real ACP agents, offline, against the scripted model server: a day with each of them."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico.agents.stale import started
+from portico.events import ToolSpec
+from portico.host.call import Call
+from portico.host.state import TurnState
+from portico.host.tool import Tool, ToolResult
+from portico.testing.model import ModelServer
+from tests.agents.acp_agent import calls, said
+from tests.live.host import SECONDS, agent_of, begin, hosting, play, processes, script
+from tests.live.programs import LIVE, Live
+
+pytestmark = pytest.mark.live
+agents = pytest.mark.parametrize("live", LIVE, ids=lambda live: live.name)
+
+HANGING = {"say": "one two three", "hang": 2}
+
+
+async def _report(arguments: dict[str, Any], call: Call) -> ToolResult:
+    return ToolResult(True, f"noted: {arguments['argument']}")
+
+
+SCHEMA = {"type": "object", "properties": {"argument": {"type": "string"}}, "required": ["argument"]}
+REPORT = Tool(ToolSpec("job_boolean_true", "Report that it holds", SCHEMA), _report)
+
+
+def once(step: dict[str, Any], then: str) -> dict[str, Any]:
+    """Some agents send a message that got no answer again, together with the next."""
+    return {"say": then, "first": {"key": then, "times": 1, "step": step}}
+
+
+def check_memory(live: Live, turn: TurnState, expected: str) -> None:
+    """The agent took up its conversation by itself, or was told what was said (with all the old scripts in it)."""
+    assert turn.outcome == "completed", turn.error
+    if live.remembers:
+        assert (said(turn), said(turn, "notice")) == (expected, "")
+    else:
+        assert "began a new conversation" in said(turn, "notice")
+
+
+@agents
+async def test_a_day_with_a_real_agent(live: Live, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    file = work / "a.txt"
+
+    def write(text: str) -> dict[str, object]:
+        return {"calls": [{"kind": "write", "args": {"path": str(file), "content": text}}]}
+
+    async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+        host.tools["job_boolean_true"] = REPORT
+        session = await host.start(by="test", cwd=str(work))
+
+        turn = await play(session, {"say": ["Hello ", "there", "."]})
+        assert (turn.outcome, said(turn)) == ("completed", "Hello there."), turn.error
+
+        turn = await play(session, write("yes"), {"say": "Done."}, allow=True)
+        assert file.read_text().strip() == "yes"
+        assert calls(turn)[-1].approvals[0].kind == "write"
+        assert calls(turn)[-1].outcome == "completed"
+        file.unlink()
+
+        turn = await play(session, write("no"), {"say": "Done."}, allow=False)
+        assert not file.exists()
+        assert calls(turn)[-1].outcome == "cancelled"
+
+        call = {"match": ".*job_boolean_true", "args": {"argument": "it does"}}
+        turn = await play(session, {"calls": [call]}, {"say": "{{result}}"}, allow=True)
+        assert "noted: it does" in said(turn)
+        assert any((call.tool, call.output) == ("job_boolean_true", "noted: it does") for call in calls(turn))
+
+        cancelled = await begin(session, HANGING)
+        await session.cancel(by="test")
+        turn = await session.wait(cancelled)
+        assert turn.outcome == "cancelled"
+        assert said(turn).startswith("one")
+
+        dying = await begin(session, once(HANGING, "I am back."))
+        (pid,) = processes(tmp_path)
+        os.kill(pid, signal.SIGKILL)
+        turn = await session.wait(dying)
+        assert turn.error is not None
+        assert (turn.outcome, turn.error.code) == ("failed", "agent_died")
+
+        turn = await play(session, {"say": "I am back."})
+        check_memory(live, turn, "I am back.")
+        (pid,) = processes(tmp_path)
+    assert started(pid) is None
+    assert processes(tmp_path) == []
+
+
+@agents
+async def test_a_session_goes_on_after_the_host_was_killed(live: Live, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    async with ModelServer() as model:
+        prompts = [script({"say": "I shall remember."}), script(once(HANGING, "Here I am again."))]
+        killed = await asyncio.create_subprocess_exec(
+            *[sys.executable, "-m", "tests.live.host", str(tmp_path), live.name, model.url, *prompts],
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert killed.stdout is not None
+        async with asyncio.timeout(SECONDS):
+            ident = (await killed.stdout.readline()).decode().strip()
+        orphans = processes(tmp_path)
+        killed.kill()
+        await killed.wait()
+
+        async with hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+            assert [started(pid) for pid in orphans] == [None]
+            session = await host.get(ident)
+            assert session.state.turns[-1].outcome == "interrupted"
+            before = len(model.requests)
+            turn = await play(session, {"say": "Here I am again."})
+            check_memory(live, turn, "Here I am again.")
+            asked = [each.body for each in list(model.requests)[before:]]
+            assert any("I shall remember." in str(body) for body in asked)

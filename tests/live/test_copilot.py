@@ -1,0 +1,155 @@
+"""The real Copilot runtime behind the SDK, with a provider of our own: the scripted model server."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico.agents.stale import started
+from portico.events import Message
+from portico.host.state import QuestionPart
+from portico.testing.model import ModelServer
+from tests.agents.acp_agent import calls, said
+from tests.live.copilot_agent import copilot_agent
+from tests.live.host import SECONDS, begin, hosting, play, processes, script
+from tests.live.test_acp import HANGING, REPORT, once
+
+pytestmark = pytest.mark.live
+
+
+def call(name: str, /, **args: Any) -> dict[str, Any]:
+    return {"calls": [{"name": name, "args": args}]}
+
+
+async def test_a_day_with_copilot(tmp_path: Path) -> None:
+    file = tmp_path / "work" / "a.txt"
+
+    def write(text: str) -> dict[str, Any]:
+        return {"calls": [{"kind": "write", "args": {"path": str(file), "content": text}}]}
+
+    async with ModelServer() as model, hosting(tmp_path, copilot_agent(tmp_path, model.url)) as host:
+        host.tools["job_boolean_true"] = REPORT
+        session = await host.start(by="test", cwd=str(tmp_path / "work"))
+
+        turn = await play(session, {"reason": "Hm.", "say": ["Hello ", "there", "."]})
+        assert (turn.outcome, said(turn), said(turn, "reasoning")) == ("completed", "Hello there.", "Hm."), turn.error
+
+        turn = await play(session, write("yes"), {"say": "Done."}, allow=True)
+        assert file.read_text() == "yes"
+        (edit,) = calls(turn)
+        assert (edit.tool, edit.kind, edit.approvals[0].kind, edit.outcome) == ("create", "edit", "write", "completed")
+        assert "+yes" in (edit.approvals[0].diff or "")
+        file.unlink()
+
+        turn = await play(session, write("no"), {"say": "Done."}, allow=False)
+        assert not file.exists()
+        assert calls(turn)[0].outcome == "cancelled"
+
+        turn = await play(session, call("job_boolean_true", argument="it does"), {"say": "{{result}}"})
+        assert said(turn) == "noted: it does"
+        assert [(each.tool, each.output) for each in calls(turn)] == [("job_boolean_true", "noted: it does")]
+
+        prompt = script({"say": "One, two."})
+        task = call("task", agent_type="task", name="helper", description="count", prompt=prompt)
+        turn = await play(session, task, {"say": "It counted."}, allow=True)
+        (child,) = host.list(parent=session.id)
+        helper = await host.get(child.id)
+        assert [said(each) for each in helper.state.turns] == ["One, two."]
+        assert calls(turn)[0].content[0]["session"] == child.id
+
+        turn = await play(session, {"error": 400})
+        assert turn.error is not None
+        assert "scripted error" in turn.error.message
+
+        cancelled = await begin(session, HANGING)
+        await session.cancel(by="test")
+        assert (await session.wait(cancelled)).outcome == "cancelled"
+
+        dying = await begin(session, once(HANGING, "I am back."))
+        (pid,) = processes(tmp_path)
+        os.kill(pid, signal.SIGKILL)
+        turn = await session.wait(dying)
+        assert turn.error is not None
+        assert (turn.outcome, turn.error.code) == ("failed", "agent_died")
+        turn = await play(session, {"say": "I am back."})
+        assert (turn.outcome, said(turn)) == ("completed", "I am back."), turn.error
+        (pid,) = processes(tmp_path)
+    assert started(pid) is None
+
+
+async def test_a_steered_message_reaches_the_running_turn(tmp_path: Path) -> None:
+    async with ModelServer() as model, hosting(tmp_path, copilot_agent(tmp_path, model.url)) as host:
+        session = await host.start(by="test", cwd=str(tmp_path / "work"), config={"approvals": "allow"})
+        wait = {"calls": [{"kind": "execute", "args": {"command": "until [ -e go ]; do sleep 0.05; done"}}]}
+        turn = await begin(session, wait, {"say": "Nobody spoke to me."})
+        steered = {"say": "I was steered."}
+        await session.queue.steer(Message(script(steered, steered)), by="test")
+        (tmp_path / "work" / "go").touch()
+        async with asyncio.timeout(SECONDS):
+            ended = await session.wait(turn)
+        assert ended.outcome == "completed"
+        assert "I was steered." in said(ended)
+        assert "Nobody spoke" not in said(ended)
+
+
+async def test_a_question_of_copilot_is_a_question_of_the_session(tmp_path: Path) -> None:
+    async with ModelServer() as model, hosting(tmp_path, copilot_agent(tmp_path, model.url)) as host:
+        session = await host.start(by="test", cwd=str(tmp_path / "work"))
+        prompt = script(call("ask_user", question="Colour?", choices=["red", "blue"]), {"say": "{{result}}"})
+        turn = await session.send(Message(prompt), by="test")
+        async with asyncio.timeout(SECONDS):
+            state = await session.wait_until(
+                lambda state: (
+                    any(isinstance(part, QuestionPart) for part in state.active.parts) if state.active else False
+                )
+            )
+        assert state.active is not None
+        question = next(part for part in state.active.parts if isinstance(part, QuestionPart))
+        assert [option["label"] for option in question.fields[0]["options"]] == ["red", "blue"]
+        await session.questions.answer(question.id, "accept", {"answer": "red"}, by="test")
+        assert "red" in said(await session.wait(turn))
+
+
+async def test_a_session_goes_on_after_the_host_was_killed(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    async with ModelServer() as model:
+        prompts = [script({"say": "I shall remember."}), script(once(HANGING, "Here I am again."))]
+        killed = await asyncio.create_subprocess_exec(
+            *[sys.executable, "-m", "tests.live.host", str(tmp_path), "copilot-sdk", model.url, *prompts],
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert killed.stdout is not None
+        async with asyncio.timeout(SECONDS):
+            ident = (await killed.stdout.readline()).decode().strip()
+        orphans = processes(tmp_path)
+        killed.kill()
+        await killed.wait()
+        async with hosting(tmp_path, copilot_agent(tmp_path, model.url)) as host:
+            assert [started(pid) for pid in orphans] == [None]
+            session = await host.get(ident)
+            before = len(model.requests)
+            turn = await play(session, {"say": "Here I am again."})
+            assert (turn.outcome, said(turn)) == ("completed", "Here I am again."), turn.error
+            assert any("I shall remember." in str(each.body) for each in list(model.requests)[before:])
+
+
+async def test_many_sessions_share_one_runtime(tmp_path: Path) -> None:
+    async with ModelServer() as model, hosting(tmp_path, copilot_agent(tmp_path, model.url)) as host:
+        sessions = [await host.start(by="test", cwd=str(tmp_path / "work")) for _ in range(10)]
+        turns = await asyncio.gather(*(play(session, {"say": f"I am {n}."}) for n, session in enumerate(sessions)))
+        assert [said(turn) for turn in turns] == [f"I am {n}." for n in range(10)]
+        assert len(processes(tmp_path)) == 1
+
+
+async def test_without_a_login_copilot_says_so(tmp_path: Path) -> None:
+    async with ModelServer() as model:
+        agent = copilot_agent(tmp_path, model.url)
+        agent.options.provider = None
+        info = await agent.describe()
+        await agent.close()
+    assert info.missing is not None
+    assert "copilot login" in info.missing

@@ -1,0 +1,51 @@
+"""Old deltas go, whole events stay, cursors stay valid."""
+
+from pathlib import Path
+
+import pytest
+
+from portico.log import database
+from portico.log.sqlite import SqliteLog
+from portico.testing.clock import FakeClock
+from tests.log.events import CHANNEL, delta, ended, output, started
+
+
+@pytest.fixture
+async def old(tmp_path: Path, clock: FakeClock) -> SqliteLog:
+    log = await SqliteLog.open(tmp_path / "log.db", clock=clock.time)
+    await log.append(CHANNEL, started(), delta("a"), delta("b"), output("c"), ended("ab"))
+    clock.advance(60)
+    await log.append(CHANNEL, started("p2"), delta("new", "p2"))
+    return log
+
+
+def now(clock: FakeClock) -> int:
+    return int(clock.time() * 1000)
+
+
+async def test_drops_deltas_older_than_the_mark(old: SqliteLog, clock: FakeClock) -> None:
+    assert await old.compact(now(clock) - 30_000) == 3
+    left = await old.read(CHANNEL)
+    assert [(r.pos, r.event) for r in left] == [
+        (1, started()),
+        (5, ended("ab")),
+        (6, started("p2")),
+        (7, left[3].event),
+    ]
+    assert [r.pos for r in await old.read(CHANNEL, after=2)] == [5, 6, 7], "a cursor in the gap goes on behind it"
+    assert await old.compact(now(clock) - 30_000) == 0
+    await old.close()
+
+
+async def test_keeps_what_still_runs(old: SqliteLog, clock: FakeClock) -> None:
+    assert await old.compact(now(clock) + 1, {CHANNEL: 6}) == 3
+    assert [r.pos for r in await old.read(CHANNEL)] == [1, 5, 6, 7]
+    assert await old.compact(now(clock) + 1, {"session/other": 1}) == 1
+    await old.close()
+
+
+async def test_goes_in_small_steps(old: SqliteLog, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_DROP_ROWS", 1)
+    assert await old.compact(now(clock) + 1) == 4
+    assert [r.pos for r in await old.read(CHANNEL)] == [1, 5, 6]
+    await old.close()

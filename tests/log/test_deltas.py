@@ -1,0 +1,100 @@
+"""Deltas of one part that wait for the same commit become one event; nothing else does."""
+
+import asyncio
+
+import pytest
+
+from portico import limits
+from portico.events import Event, ToolInput
+from portico.log.sqlite import SqliteLog
+from tests.log.events import CHANNEL, delta, ended, output, started
+
+
+async def written(log: SqliteLog, *events: Event) -> list[Event]:
+    log.post("x", started())  # occupies the writer, so that what follows waits for one commit
+    for event in events:
+        log.post(CHANNEL, event)
+    await log.settled()
+    return [record.event for record in await log.read(CHANNEL)]
+
+
+async def test_neighbours_merge(log: SqliteLog) -> None:
+    assert await written(log, started(), delta("a"), delta("b"), delta("ü"), ended("abü")) == [
+        started(),
+        delta("abü"),
+        ended("abü"),
+    ]
+
+
+async def test_parts_kinds_and_channels_stay_apart(log: SqliteLog) -> None:
+    events = [
+        delta("1"),
+        delta("2", "p2"),
+        delta("3"),
+        output("4", "p1"),
+        delta("5", kind=ToolInput),
+    ]
+    assert await written(log, *events) == events
+
+
+async def test_a_whole_event_in_between_keeps_the_order(log: SqliteLog) -> None:
+    events = [delta("a"), started("p2"), delta("b")]
+    assert await written(log, *events) == events
+
+
+async def test_another_channel_in_between_does_not_matter(log: SqliteLog) -> None:
+    log.post("x", started())
+    log.post(CHANNEL, delta("a"))
+    log.post("other", delta("-"))
+    log.post(CHANNEL, delta("b"))
+    await log.settled()
+    assert [r.event for r in await log.read(CHANNEL)] == [delta("ab")]
+
+
+async def test_a_merged_delta_is_bounded(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "DELTA_BYTES", 10)
+    log.post("x", started())
+    for _ in range(11):
+        log.post(CHANNEL, delta("."))
+    await log.settled()
+    assert [r.event for r in await log.read(CHANNEL)] == [delta("." * 10), delta(".")]
+
+
+async def test_an_awaited_delta_is_not_merged_away(log: SqliteLog) -> None:
+    log.post("x", started())
+    log.post(CHANNEL, delta("a"))
+    assert await log.append(CHANNEL, delta("b")) == 3
+    assert [r.event for r in await log.read(CHANNEL)] == [delta("a"), delta("b")]
+
+
+async def test_a_fast_stream_costs_few_commits(log: SqliteLog) -> None:
+    async def stream(channel: str) -> None:
+        for _ in range(500):
+            log.post(channel, delta("x"))
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(stream(f"s{i}") for i in range(10)))
+    await log.settled()
+    records = [r for i in range(10) for r in await log.read(f"s{i}")]
+    assert sum(len(getattr(r.event, "text", "")) for r in records) == 5000
+    assert len(records) < 2500
+
+
+async def test_deltas_alone_wait_for_the_cadence_and_nothing_else_does(
+    log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await log.append("x", started())
+    monkeypatch.setattr(limits, "COMMIT_CADENCE", 60.0)
+    for text in "abc":
+        log.post(CHANNEL, delta(text))
+        await asyncio.sleep(0.001)
+    assert log.commits == 1
+    await log.append(CHANNEL, ended("abc"))
+    assert [r.event for r in await log.read(CHANNEL)] == [delta("abc"), ended("abc")]
+    assert log.commits == 2
+
+    monkeypatch.setattr(limits, "COMMIT_CADENCE", 0.001)
+    log.post(CHANNEL, delta("d"))
+    async for batch in log.follow(CHANNEL, after=2):
+        assert [r.event for r in batch] == [delta("d")]
+        break

@@ -1,0 +1,251 @@
+"""The disk is full, read-only, locked or damaged: a clear error, nothing acknowledged lost, and it goes on."""
+
+import asyncio
+import json
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico import limits
+from portico.errors import LogDamaged, LogUnavailable
+from portico.log import sqlite
+from portico.log.database import Batch, Database, Row
+from portico.log.sqlite import SqliteLog
+from tests.log.events import fact
+
+HERE = Path(__file__).parent
+
+
+def pragma(log: SqliteLog, text: str) -> None:
+    """On the writer's own connection: SQLite keeps these settings per connection."""
+    log._database._db.execute(f"PRAGMA {text}").fetchall()
+
+
+@pytest.fixture(autouse=True)
+def _quick_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("break_", "mend", "words"),
+    [
+        ("max_page_count = 1", "max_page_count = 1000000", "disk of .* is full.*goes on by itself"),
+        ("query_only = ON", "query_only = OFF", "read-only.*goes on"),
+    ],
+    ids=["full", "read-only"],
+)
+async def test_a_failed_commit_is_told_and_leaves_no_hole(tmp_path: Path, break_: str, mend: str, words: str) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    failures: list[LogUnavailable] = []
+    log.on_failure(failures.append)
+    await log.append("a", fact(1))
+    pragma(log, break_)
+
+    big = fact("x" * 100_000)
+    results = await asyncio.gather(*(log.append("a", big) for _ in range(3)), return_exceptions=True)
+    assert all(isinstance(result, LogUnavailable) for result in results)
+    assert log.down is not None
+    assert len(failures) == 1
+    with pytest.raises(LogUnavailable, match=words):
+        await log.append("a", fact("refused"))
+    with pytest.raises(LogUnavailable):
+        log.post("a", fact("refused"))
+    await log.settled()
+    assert [r.event for r in await log.read("a")] == [fact(1)], "reading goes on"
+
+    pragma(log, mend)
+    await asyncio.wait_for(log.available(), 5)
+    assert await log.append("a", fact(2)) == 2
+    assert [(r.pos, r.event) for r in await log.read("a")] == [(1, fact(1)), (2, fact(2))]
+    await log.close()
+
+    log = await SqliteLog.open(tmp_path / "log.db")
+    assert log.seq == 2
+    await log.close()
+
+
+class FailingCommit:
+    """A connection whose next COMMIT meets a dead disk, after everything else went well."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self.armed = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        if sql == "COMMIT" and self.armed:
+            self.armed = False
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._db.execute(sql, *args)
+
+
+@pytest.mark.parametrize("first", ["probe", "write"])
+def test_a_rolled_back_channel_is_forgotten(tmp_path: Path, first: str) -> None:
+    """The probe remembered the number of a channel that its rolled back transaction had made."""
+    database = Database.open(tmp_path / "log.db", full=False)
+    database._db = FailingCommit(database._db)  # type: ignore[assignment]
+    lost = Batch([Row(1, "host", 1, 0, None, b"{}")], {"host": 1}, [])
+    with pytest.raises(LogUnavailable, match="disk I/O error"):
+        database.probe() if first == "probe" else database.write(lost)
+    database.write(Batch([Row(1, "a", 1, 0, None, b"{}")], {"a": 1}, []))
+    database.write(Batch([Row(2, "host", 1, 0, None, b"{}")], {"host": 1}, []))
+    assert database.heads() == (2, {"a": 1, "host": 1})
+    assert [r.seq for r in database.read("host", 0, 9, 9)] == [2]
+    database.close()
+
+
+async def test_notes_of_a_failed_commit_do_not_come_back(tmp_path: Path) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    await log.append("host", fact(0))
+    pragma(log, "query_only = ON")
+    log.note("host", "grants", b"in the failing commit")
+    first = asyncio.create_task(log.append("host", fact("grant")))
+    await asyncio.sleep(0)
+    log.note("host", "grants", b"behind it")
+    with pytest.raises(LogUnavailable):
+        await log.append("host", fact("another"))
+    await asyncio.wait({first})
+    assert isinstance(first.exception(), LogUnavailable)
+    pragma(log, "query_only = OFF")
+    await log.available()
+    await log.append("host", fact(1))
+    assert await log.get_note("host", "grants") is None
+    await log.close()
+
+
+async def test_closing_with_a_dead_disk_returns(tmp_path: Path) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    pragma(log, "query_only = ON")
+    with pytest.raises(LogUnavailable):
+        await log.append("a", fact(1))
+    await asyncio.wait_for(log.close(), 5)
+
+
+async def test_blobs_and_compaction_fail_clearly_too(tmp_path: Path) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    await log.append("a", fact(1))
+    pragma(log, "query_only = ON")
+    for attempt in (log.put_blob(b"x"), log.compact(1), log.delete("a")):
+        with pytest.raises(LogUnavailable, match="read-only"):
+            await attempt
+    await log.close()
+
+
+@pytest.fixture
+def locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
+    monkeypatch.setattr(limits, "BUSY_SECONDS", 0.05)
+    other = sqlite3.connect(tmp_path / "log.db", isolation_level=None)
+    yield other
+    other.close()
+
+
+async def test_a_lock_of_another_program_passes(tmp_path: Path, locked: sqlite3.Connection) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    await log.append("a", fact(1))
+    locked.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LogUnavailable, match="Another program holds the log"):
+        await log.append("a", fact(2))
+    locked.execute("ROLLBACK")
+    await asyncio.wait_for(log.available(), 5)
+    assert await log.append("a", fact(3)) == 2
+    await log.close()
+
+
+async def test_a_short_lock_is_waited_for(tmp_path: Path, locked: sqlite3.Connection) -> None:
+    limits.BUSY_SECONDS = 5  # restored by the fixture's monkeypatch
+    log = await SqliteLog.open(tmp_path / "log.db")
+    locked.execute("BEGIN IMMEDIATE")
+    write = asyncio.create_task(log.append("a", fact(1)))
+    await asyncio.sleep(0.05)
+    assert not write.done()
+    locked.execute("ROLLBACK")
+    assert await write == 1
+    await log.close()
+
+
+async def test_a_locked_log_is_not_opened(tmp_path: Path, locked: sqlite3.Connection) -> None:
+    locked.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(LogUnavailable, match="locked"):
+        await SqliteLog.open(tmp_path / "log.db")
+
+
+async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    path.write_bytes(b"this is not a database at all, but some other file" * 100)
+    with pytest.raises(LogDamaged, match=r"Move it aside.*\.recover"):
+        await SqliteLog.open(path)
+
+
+async def test_another_programs_database(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    db = sqlite3.connect(path)
+    db.executescript("CREATE TABLE songs (name TEXT); PRAGMA user_version = 2;")
+    db.close()
+    with pytest.raises(LogDamaged):
+        await SqliteLog.open(path)
+
+
+async def test_pages_overwritten_with_rubbish(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    log = await SqliteLog.open(path)
+    await log.append("a", *(fact("x" * 1000) for _ in range(200)))
+    await log.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xde\xad" * ((size - 4096) // 2))
+    with pytest.raises(LogDamaged):
+        await SqliteLog.open(path)
+
+
+async def test_damage_met_while_running(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    log = await SqliteLog.open(path)
+    await log.append("a", *(fact("x" * 1000) for _ in range(2000)))
+    pragma(log, "wal_checkpoint(TRUNCATE)")
+    with path.open("r+b") as file:
+        for page in range(20, path.stat().st_size // 4096):
+            file.seek(page * 4096)
+            file.write(b"\xde\xad" * 2048)
+    pragma(log, "shrink_memory")
+    with pytest.raises(LogDamaged):
+        await log.read("a", 0, 2000)
+    await log.close()
+
+
+async def test_no_such_folder(tmp_path: Path) -> None:
+    with pytest.raises(LogUnavailable, match="cannot be opened: No such file"):
+        await SqliteLog.open(tmp_path / "nowhere" / "log.db")
+
+
+async def test_a_folder_in_its_place(tmp_path: Path) -> None:
+    with pytest.raises(LogUnavailable, match="Is a directory"):
+        await SqliteLog.open(tmp_path)
+
+
+def run(script: str, *args: str) -> str:
+    command = [sys.executable, str(HERE / script), *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def test_a_file_that_the_user_may_only_read() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "log.db"
+        path.touch(0o444)
+        Path(name).chmod(0o555)
+        assert "cannot be opened: Permission denied" in run("unwritable.py", str(path))
+        Path(name).chmod(0o755)
+
+
+def test_a_host_on_a_really_full_disk(tmp_path: Path) -> None:
+    report = json.loads(run("full_disk.py", str(tmp_path)))
+    assert "cannot be written" in report.pop("refused")
+    assert report == {"running": "failed", "after": "completed", "gapless": True, "kept": True}

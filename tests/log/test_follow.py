@@ -1,0 +1,134 @@
+"""Replay, then live: no gap, no repeat, and nobody waits for a slow reader."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import cast
+
+import pytest
+
+from portico import limits
+from portico.errors import TooSlow
+from portico.events import Record
+from portico.log.sqlite import SqliteLog
+from tests.log.events import fact
+
+
+def following(log: SqliteLog, *channels: str, after: int = 0) -> aclosing[AsyncGenerator[list[Record], None]]:
+    return aclosing(cast(AsyncGenerator[list[Record], None], log.follow(*channels, after=after)))
+
+
+async def collect(log: SqliteLog, count: int, *channels: str, after: int = 0) -> list[Record]:
+    records: list[Record] = []
+    async with following(log, *channels, after=after) as batches:
+        async for batch in batches:
+            records += batch
+            if len(records) >= count:
+                return records
+    raise AssertionError("the stream ended")
+
+
+async def test_replays_then_goes_on_live(log: SqliteLog) -> None:
+    await log.append("a", *(fact(i) for i in range(5)))
+    task = asyncio.create_task(collect(log, 8, "a", after=2))
+    for i in range(5):
+        await log.append("a", fact(i))
+    assert [r.pos for r in await task] == [3, 4, 5, 6, 7, 8, 9, 10]
+
+
+async def test_no_gap_and_no_repeat_while_it_joins(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "READ_EVENTS", 7)  # many rounds of replay
+
+    async def write() -> None:
+        for i in range(300):
+            await log.append("a", fact(i))
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(write())
+        readers = [tasks.create_task(collect(log, 300, "a")) for _ in range(5)]
+    for reader in readers:
+        assert [r.pos for r in reader.result()] == list(range(1, 301))
+
+
+async def test_several_channels_come_in_the_order_of_seq(log: SqliteLog) -> None:
+    await log.append("a", fact(0))
+
+    async def write() -> None:
+        for i in range(100):
+            log.post("abc"[i % 3], fact(i))
+            if i % 10 == 0:
+                await asyncio.sleep(0)
+        await log.settled()
+
+    async with asyncio.TaskGroup() as tasks:
+        two = tasks.create_task(collect(log, 68, "a", "b"))
+        everything = tasks.create_task(collect(log, 101))
+        tasks.create_task(write())
+    assert [r.seq for r in everything.result()] == list(range(1, 102))
+    expected = [r.seq for r in everything.result() if r.channel != "c"]
+    assert [r.seq for r in two.result()] == expected
+
+
+async def test_a_slow_reader_is_ended_and_comes_back_with_its_cursor(
+    log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "FOLLOWER_BYTES", 1000)
+    cursor = 0
+    async with following(log, "a") as slow:
+        await log.append("a", fact("first"))
+        cursor = (await anext(slow))[-1].pos
+        waiting = asyncio.ensure_future(anext(slow))
+        await asyncio.sleep(0)
+        fast = asyncio.create_task(collect(log, 100, "a"))
+        waiting.cancel()
+        await asyncio.wait({waiting})
+    async with following(log, "a", after=cursor) as slow:
+        joined = asyncio.ensure_future(anext(slow))
+        await log.append("a", fact("joined"))
+        cursor = (await joined)[-1].pos
+        for i in range(98):
+            await log.append("a", fact(i))  # nobody takes these: the reader is slow
+        assert len(await fast) == 100, "the fast one saw everything meanwhile"
+        with pytest.raises(TooSlow):
+            await anext(slow)
+    assert [r.pos for r in await collect(log, 98, "a", after=cursor)] == list(range(3, 101))
+    assert log.followers == 0
+
+
+async def test_exactly_the_bound_is_not_too_slow(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with following(log, "a") as reader:
+        joined = asyncio.ensure_future(anext(reader))
+        await log.append("a", fact("x"))
+        [record] = await joined
+        monkeypatch.setattr(limits, "FOLLOWER_BYTES", 2 * len(record.data))
+    async with following(log, "a", after=1) as reader:
+        joined = asyncio.ensure_future(anext(reader))
+        await log.append("a", fact("x"))
+        await joined
+        await log.append("a", fact("x"))
+        await log.append("a", fact("x"))
+        assert len(await anext(reader)) == 2
+        for _ in range(3):
+            await log.append("a", fact("x"))
+        with pytest.raises(TooSlow):
+            await anext(reader)
+
+
+async def test_one_large_batch_does_not_end_a_quick_reader(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A single commit above the bound ended every reader, however quick."""
+    monkeypatch.setattr(limits, "FOLLOWER_BYTES", 1000)
+    async with following(log, "a") as reader:
+        joined = asyncio.ensure_future(anext(reader))
+        await asyncio.sleep(0)
+        await log.append("a", *(fact("x" * 100) for _ in range(50)))
+        assert len(await joined) == 50
+
+
+async def test_a_reader_far_ahead_or_of_nothing_just_waits(log: SqliteLog) -> None:
+    async with following(log, "nowhere", after=99) as reader:
+        waiting = asyncio.ensure_future(anext(reader))
+        await log.append("a", fact(1))
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.wait({waiting})
+    assert log.followers == 0

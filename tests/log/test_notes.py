@@ -1,0 +1,89 @@
+"""Notes beside a channel and blobs under their hash."""
+
+import hashlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from portico import limits
+from portico.errors import NotFound, TooLarge
+from portico.log.sqlite import SqliteLog
+from tests.log.events import fact
+
+
+async def test_notes_are_kept_replaced_and_removed(log: SqliteLog) -> None:
+    log.note("a", "title", b"one")
+    log.note("a", "title", b"two")
+    log.note("b", "title", b"three")
+    log.note("b", "other", b"four")
+    await log.settled()
+    assert await log.notes("title") == {"a": b"two", "b": b"three"}
+    log.note("a", "title", None)
+    log.note("a", "never", None)
+    await log.settled()
+    assert await log.get_note("a", "title") is None
+    assert await log.notes("title") == {"b": b"three"}
+
+
+async def test_a_note_is_in_the_commit_of_the_event_behind_it(
+    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more pending than one batch takes, note and event were parted: a kill between them kept only one."""
+    monkeypatch.setattr(limits, "BATCH_EVENTS", 3)
+    found: list[tuple[bool, bool]] = []
+
+    def look(records: object) -> None:
+        other = sqlite3.connect(tmp_path / "log.db")
+        note = other.execute("SELECT count(*) FROM notes WHERE key = 'k'").fetchone()[0]
+        event = other.execute("SELECT count(*) FROM events WHERE CAST(data AS TEXT) LIKE '%marked%'").fetchone()[0]
+        other.close()
+        found.append((bool(note), bool(event)))
+
+    log.tap(look)
+    for i in range(7):
+        log.post("a", fact(i))
+    log.note("a", "k", b"v")
+    await log.append("a", fact("marked"))
+    assert set(found) <= {(False, False), (True, True)}
+    assert (True, True) in found
+
+
+async def test_blobs_are_addressed_by_their_hash(log: SqliteLog) -> None:
+    digest = await log.put_blob(b"whole output")
+    assert digest == hashlib.sha256(b"whole output").hexdigest()
+    assert await log.put_blob(b"whole output") == digest
+    assert await log.blob(digest) == b"whole output"
+    with pytest.raises(NotFound):
+        await log.blob("no such")
+
+
+async def test_a_blob_is_bounded(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "BLOB_BYTES", 10)
+    await log.put_blob(b"x" * 10)
+    with pytest.raises(TooLarge):
+        await log.put_blob(b"x" * 11)
+
+
+async def test_a_deleted_channel_is_forgotten_but_its_numbers_are_not(tmp_path: Path) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    log.note("a", "k", b"v")
+    await log.append("a", fact(1), fact(2))
+    await log.append("b", fact(3))
+    await log.delete("a")
+    assert await log.read("a") == []
+    assert await log.get_note("a", "k") is None
+    assert [r.seq for r in await log.read_all()] == [3]
+    await log.close()
+
+    log = await SqliteLog.open(tmp_path / "log.db")
+    assert log.channels("") == ["a", "b"]
+    assert await log.append("a", fact(4)) == 4
+    assert [r.pos for r in await log.read("a")] == [3]
+    await log.delete("b")
+    await log.delete("a")
+    await log.close()
+
+    log = await SqliteLog.open(tmp_path / "log.db")
+    assert log.seq == 4, "deleted events do not give their numbers back"
+    await log.close()

@@ -1,0 +1,83 @@
+"""Documents are tested: every route, setting, error code and verb is in its page, and says what is true."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico.doors.ops import ops
+from portico.doors.rest import rest
+from portico.doors.route import SCOPES, Route
+from portico.doors.web import web
+from portico.errors import KINDS
+from portico.settings import keys
+from tests.cli.test_help import commands
+from tests.doors.standing import Standing, standing
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Standing]:
+    async with standing(tmp_path) as here:
+        yield here
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text("utf-8")
+
+
+def rows(name: str) -> list[list[str]]:
+    """The cells of every row of every table, without their quotes."""
+    lines = [line for line in page(name).splitlines() if line.startswith("|") and not line.startswith("|---")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    found = {row[0].strip("`"): row[1] for row in rows("reference/settings.md") if row[0].startswith("`")}
+    assert found == {key: f"`{json.dumps(default)}`" for key, default in keys().items()}
+
+
+def test_every_error_code_is_documented_with_its_numbers() -> None:
+    found = {row[0].strip("`"): tuple(map(int, row[1:4])) for row in rows("reference/errors.md") if row[0][0] == "`"}
+    assert found == {code: tuple(kind) for code, kind in KINDS.items()}
+
+
+async def test_every_route_is_documented_with_its_scope(here: Standing) -> None:
+    house, gate = here.server.house, here.server.gate
+    table = [*rest(house), *ops(house, gate), *web(house, gate)]
+    offered = {
+        (f"{method} {route.path}", route.scope)
+        for route in table
+        if isinstance(route, Route)
+        for method in route.methods
+    }
+    found = {(row[0].strip("`"), row[1]) for row in rows("reference/rest.md") if row[0].startswith("`")}
+    assert found == offered
+
+
+@pytest.mark.parametrize(("name", "command"), commands())
+def test_every_verb_is_documented_with_its_options(name: str, command: Any) -> None:
+    text = page("reference/cli.md")
+    section = text.partition(f"## portico {name}\n")[2].partition("\n## ")[0]
+    assert f"    portico {name}" in section, "an example"
+    for parameter in command.params:
+        for option in (*parameter.opts, *parameter.secondary_opts):
+            if option.startswith("-") and option not in ("--home", "--help", "-h"):
+                assert f"`{option}" in section or f" {option}" in section, option
+
+
+def test_every_scope_is_documented() -> None:
+    found = {row[0].strip("`") for row in rows("guide/security.md") if row[0].startswith("`")}
+    assert found == set(SCOPES)
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    root = DOCS.parent
+    for path in [*DOCS.rglob("*.md"), *root.glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text("utf-8")):
+            if "://" not in target and not target.startswith("mailto:"):
+                assert (path.parent / target).exists(), f"{path.relative_to(root)}: {target}"

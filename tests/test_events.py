@@ -1,0 +1,88 @@
+"""docs/reference/events.md tells the truth about every event: its name, its fields and their types, and no others."""
+
+import re
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import msgspec
+import pytest
+
+from portico import events as e
+
+PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
+SHAPES: list[type[msgspec.Struct]] = [e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant]
+_WORDS = {str: "text", int: "number", float: "number", bool: "yes or no", NoneType: "null", Any: "any"}
+
+
+def label(kind: Any) -> str:
+    """A type in the words of the page."""
+    if kind in _WORDS:
+        return _WORDS[kind]
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return ", ".join(f"`{each}`" for each in args)
+    if origin is list:
+        return f"list of {label(args[0])}"
+    if origin is dict:
+        return "object" if args[1] is Any else f"object of {label(args[1])}"
+    if origin in (Union, UnionType):
+        return " or ".join(label(each) for each in args)
+    return f"[{kind.__name__}](#{kind.__name__.lower()})"
+
+
+def rows(kind: type[msgspec.Struct]) -> dict[str, str]:
+    return {
+        field.name: label(field.type) + ("" if field.required else ", optional")
+        for field in msgspec.structs.fields(kind)
+    }
+
+
+def documented() -> dict[str, dict[str, str]]:
+    """Heading -> field -> type, as the page has them."""
+    found: dict[str, dict[str, str]] = {}
+    for section in re.split(r"^### ", PAGE.read_text(), flags=re.MULTILINE)[1:]:
+        name = section.split("\n", 1)[0].strip("`")
+        assert name not in found, f"{name} is described twice"
+        found[name] = dict(re.findall(r"^\| `(\w+)` \| (.*?) \| .+ \|$", section, flags=re.MULTILINE))
+    return found
+
+
+def kinds() -> dict[str, type[msgspec.Struct]]:
+    events = {str(kind.__struct_config__.tag): kind for kind in get_args(e.AnyEvent)}
+    return {**events, **{shape.__name__: shape for shape in SHAPES}}
+
+
+def test_every_event_and_no_other_is_described() -> None:
+    assert set(documented()) == set(kinds())
+
+
+@pytest.mark.parametrize("name", list(kinds()))
+def test_its_fields_are_described(name: str) -> None:
+    assert documented()[name] == rows(kinds()[name])
+
+
+def test_every_event_says_what_it_means_and_where_it_stands() -> None:
+    page = PAGE.read_text()
+    for section in re.split(r"^### ", page, flags=re.MULTILINE)[1:]:
+        name, _, text = section.partition("\n")
+        prose = text.split("|", 1)[0].strip()
+        assert len(prose) > 10, f"{name} has no meaning"
+    for group in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        if "### `" in group:
+            assert re.search(r"^Channel: `", group, flags=re.MULTILINE), f"no channel in {group.splitlines()[0]!r}"
+
+
+def test_tags_are_lower_case_and_unique() -> None:
+    tags = [str(kind.__struct_config__.tag) for kind in get_args(e.AnyEvent)]
+    assert len(set(tags)) == len(tags)
+    assert all(re.fullmatch(r"[a-z_]+(\.[a-z_]+)*", tag) for tag in tags)
+
+
+def test_every_event_class_is_in_the_union() -> None:
+    def leaves(kind: type[e.Event]) -> set[type[e.Event]]:
+        below = kind.__subclasses__()
+        return {leaf for each in below for leaf in leaves(each)} if below else {kind}
+
+    ours = {kind for kind in leaves(e.Event) if kind.__module__ == "portico.events"}
+    assert ours - {e.Unknown} == set(get_args(e.AnyEvent))

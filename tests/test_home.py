@@ -1,0 +1,129 @@
+"""SECURITY 11 and 27: the private folder, its one host, and what lies in it."""
+
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from portico.errors import BadRequest, HomeInUse
+from portico.home import Endpoint, Home, alive, write_private
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home")
+    home.make()
+    return home
+
+
+def test_which_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORTICO_HOME", str(tmp_path / "env"))
+    assert Home.default(tmp_path / "given").path == tmp_path / "given"
+    assert Home.default().path == tmp_path / "env"
+    monkeypatch.delenv("PORTICO_HOME")
+    assert Home.default().path.name == "portico"
+    monkeypatch.chdir(tmp_path)
+    assert Home.default(Path("relative")).path == tmp_path / "relative"
+
+
+def test_the_folder_is_private_also_when_it_was_not(tmp_path: Path) -> None:
+    path = tmp_path / "open"
+    path.mkdir(mode=0o755)
+    Home(path).make()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_a_file_in_its_place_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadRequest, match="--home") as error:
+        Home(tmp_path / "file").make()
+    assert error.value.field == "home"
+
+
+def test_one_host_at_a_time(home: Home) -> None:
+    home.lock()
+    other = Home(home.path)
+    with pytest.raises(HomeInUse, match="--home"):
+        other.lock()
+    home.unlock()
+    other.lock()
+    other.unlock()
+    other.unlock()  # twice is no matter
+
+
+def test_private_files_are_whole_and_private(home: Home) -> None:
+    path = home.path / "file"
+    old = os.umask(0)
+    try:
+        write_private(path, b"one")
+        write_private(path, b"two")
+    finally:
+        os.umask(old)
+    assert path.read_bytes() == b"two"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [each.name for each in home.path.iterdir()] == ["file"]  # no draft is left
+
+
+def test_a_failed_write_leaves_the_old_file(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = home.path / "file"
+    write_private(path, b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_private(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [each.name for each in home.path.iterdir()] == ["file"]
+
+
+def test_the_endpoint_file(home: Home) -> None:
+    assert home.endpoint() is None
+    endpoint = Endpoint("http://127.0.0.1:8888", os.getpid(), str(home.token_path), "1.0")
+    home.announce(endpoint)
+    assert home.endpoint() == endpoint
+    home.retract()
+    home.retract()
+    assert home.endpoint() is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[]",
+        b"{}",
+        b'{"url": "\xff", "pid": 1, "token_path": null, "version": "1"}',
+        b'{"url": "http://x", "pid": "1", "token_path": null, "version": "1"}',
+        b'{"url": "http://x", "pid": 0, "token_path": null, "version": "1"}',
+        b'{"url": "http://x", "pid": -1, "token_path": null, "version": "1"}',
+        b'{"url": "file:///etc/passwd", "pid": 1, "token_path": null, "version": "1"}',
+        b'{"url": "http://x", "pid": 99999999999999, "token_path": null, "version": "1"}',
+    ],
+)
+def test_a_strange_endpoint_file_is_ignored(home: Home, content: bytes) -> None:
+    home.endpoint_path.write_bytes(content)
+    assert home.endpoint() is None
+
+
+def test_a_folder_in_place_of_the_endpoint_file_is_ignored(home: Home) -> None:
+    home.endpoint_path.mkdir()
+    assert home.endpoint() is None
+
+
+def test_more_fields_than_we_know_are_no_matter(home: Home) -> None:
+    newer = {"url": "http://127.0.0.1:1", "pid": os.getpid(), "token_path": None, "version": "9", "doors": ["x"]}
+    home.endpoint_path.write_bytes(msgspec.json.encode(newer))
+    assert home.endpoint() is not None
+
+
+def test_who_is_alive() -> None:
+    assert alive(os.getpid())
+    assert alive(1)
+    assert not alive(2**22 + 1)
+    assert not alive(10**30)

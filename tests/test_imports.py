@@ -1,0 +1,104 @@
+"""Dependencies point inward only: doors, agents, jobs, cli -> host -> log. No door knows another."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src/portico"
+
+WORDS = {"portico", "portico.errors", "portico.events", "portico.limits", "portico.faults"}
+"""What everybody may use. `portico` itself holds the version only."""
+
+ROOMS: dict[str, set[str]] = {
+    "log": {"log"},
+    "workspace": {"workspace"},
+    "host": {"host", "log", "workspace"},
+    "agents": {"agents", "host", "workspace", "models", "mcp", "settings", "home"},
+    "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent"},
+    "client": {"client", "host.agent", "host.state", "home"},
+    "models": {"models", "workspace"},
+}
+"""Room -> the rooms it may import from. The doors, the CLI and the test doubles stand outside and may use them all,
+but nothing inside may use them."""
+
+DOORS = {path.stem for path in (ROOT / "doors").iterdir() if path.is_dir() and not path.name.startswith("_")}
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in ROOT.rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def name_of(path: Path) -> str:
+    return ".".join(("portico", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of ours that this file imports, anywhere in it; `from portico import x` counts as `portico.x`."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            found.add(node.module or "")
+            if node.module == "portico":
+                found |= {f"portico.{alias.name}" for alias in node.names}
+    return {name for name in found if name == "portico" or name.startswith("portico.")}
+
+
+def foreign(path: Path, allowed: set[str]) -> set[str]:
+    prefixes = {f"portico.{room}" for room in allowed}
+    return {
+        name
+        for name in imported(path) - WORDS - {"portico.__version__"}
+        if not any(name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
+    }
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_dependencies_point_inward(room: str) -> None:
+    wrong = {
+        name_of(path): found
+        for path in modules()
+        if path.relative_to(ROOT).parts[0] == room and (found := foreign(path, ROOMS[room]))
+    }
+    assert wrong == {}
+
+
+def test_the_words_that_everybody_uses_use_nobody() -> None:
+    for name in ("errors", "events", "limits", "faults"):
+        assert imported(ROOT / f"{name}.py") <= WORDS
+
+
+def test_no_door_knows_another() -> None:
+    wrong: dict[str, set[str]] = {}
+    for path in modules():
+        parts = path.relative_to(ROOT).parts
+        if parts[0] == "doors" and len(parts) > 2:
+            others = {f"portico.doors.{door}" for door in DOORS - {parts[1]}}
+            found = {name for name in imported(path) if any(name == o or name.startswith(f"{o}.") for o in others)}
+            if found:
+                wrong[name_of(path)] = found
+    assert wrong == {}
+
+
+def test_nothing_inside_knows_a_door_or_the_cli() -> None:
+    outside = ("portico.doors.", "portico.cli.", "portico.testing.")
+    wrong = {
+        name_of(path): found
+        for path in modules()
+        if path.relative_to(ROOT).parts[0] not in ("doors", "cli", "testing", "__main__.py")
+        and (found := {name for name in imported(path) if f"{name}.".startswith(outside)})
+    }
+    assert wrong == {}
+
+
+def test_the_product_does_not_need_its_test_tools() -> None:
+    """Whoever installs Portico has no pytest: only the fixtures may import it."""
+    for path in modules():
+        tree = ast.parse(path.read_text())
+        names = {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
+        names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        if path.name != "fixtures.py":
+            assert not names & {"pytest", "hypothesis", "anyio.pytest_plugin"}, name_of(path)

@@ -1,0 +1,50 @@
+"""Every bound has a reason, is used, and is passed by one in a test."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+UNITS = {"KIB", "MIB"}
+
+
+def constants() -> dict[str, str]:
+    """Name -> the text that stands right behind it (or behind the group it belongs to)."""
+    body = ast.parse((ROOT / "src/portico/limits.py").read_text()).body
+    found: dict[str, str] = {}
+    group: list[str] = []
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            group.append(node.targets[0].id)
+            found[group[-1]] = ""
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            found.update(dict.fromkeys(group, str(node.value.value)))
+            group = []
+    return found
+
+
+def text_of(folder: str) -> str:
+    skipped = {"limits.py", "test_limits.py"}
+    return "\n".join(path.read_text() for path in sorted((ROOT / folder).rglob("*.py")) if path.name not in skipped)
+
+
+@pytest.mark.parametrize("name", sorted(set(constants()) - UNITS))
+def test_a_bound_has_a_reason(name: str) -> None:
+    assert len(constants()[name]) > 20, f"{name} says nothing about its figure"
+
+
+def test_every_bound_is_used() -> None:
+    text = text_of("src/portico")
+    unused = {name for name in set(constants()) - UNITS if not re.search(rf"\blimits\.{name}\b", text)}
+    assert unused == set()
+
+
+def test_every_bound_of_the_log_and_the_host_is_tried() -> None:
+    """Each is set to something small, or the clock is moved, and it is passed by one."""
+    inner = text_of("src/portico/log") + text_of("src/portico/host")
+    tests = text_of("tests")
+    used = {name for name in set(constants()) - UNITS if re.search(rf"\blimits\.{name}\b", inner)}
+    untried = {name for name in used if not re.search(rf'"{name}"|\blimits\.{name}\b', tests)}
+    assert untried == set()

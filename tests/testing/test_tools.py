@@ -1,0 +1,86 @@
+"""Naming tools across agents."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from portico.testing.model import Call
+from portico.testing.model.request import Tool
+from portico.testing.model.tools import Choice, choose, example
+
+TEXT = {"type": "string"}
+
+
+def tool(name: str, *required: str, **properties: Any) -> Tool:
+    return Tool(name=name, parameters={"type": "object", "properties": properties, "required": list(required)})
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        (tool("bash", "command", "description", command=TEXT, description=TEXT),
+         {"command": "ls", "description": "scripted"}),
+        (tool("Bash", "command", command=TEXT), {"command": "ls"}),
+        (tool("exec_command", "cmd", cmd=TEXT), {"cmd": "ls"}),
+        (tool("run_shell_command", "command", "is_background", command=TEXT, is_background={"type": "boolean"}),
+         {"command": "ls", "is_background": False}),
+        (tool("shell", "command", command={"type": "array"}), {"command": ["bash", "-lc", "ls"]}),
+        (tool("developer__shell", "command", command=TEXT), {"command": "ls"}),
+    ],
+    ids=lambda value: value.name if isinstance(value, Tool) else "",
+)  # fmt: skip
+def test_a_command_reaches_every_agents_shell(declared: Tool, expected: dict[str, Any]) -> None:
+    call = Call(kind="execute", args={"command": "ls"})
+
+    assert choose(call, [tool("other"), declared]) == Choice(declared.name, expected)
+
+
+@pytest.mark.parametrize("name", ["path", "file_path", "filePath", "absolute_path"])
+def test_a_path_is_passed_under_the_tools_own_name(name: str) -> None:
+    call = Call(kind="write", args={"path": "/a", "content": "hi"})
+
+    choice = choose(call, [tool("write_file", **{name: TEXT, "content": TEXT})])
+
+    assert choice == Choice("write_file", {name: "/a", "content": "hi"})
+
+
+def test_the_first_alternative_that_is_declared_wins() -> None:
+    call = Call(
+        name=["Bash", "bash"],
+        args={"command": "ls"},
+        alternatives=[Call(name="exec_command", args={"cmd": "ls"}), Call(match=".*shell.*")],
+    )
+
+    assert choose(call, [tool("exec_command"), tool("bash")]) == Choice("bash", {"command": "ls"})
+    assert choose(call, [tool("my_shell"), tool("exec_command")]) == Choice("exec_command", {"cmd": "ls"})
+    assert choose(call, [tool("my_shell")]) == Choice("my_shell", {"command": "ls"})
+
+
+def test_a_tool_nobody_declares() -> None:
+    assert choose(Call(name="nope", args={"a": 1}), [tool("bash")]) == Choice("nope", {"a": 1})
+    assert choose(Call(match="nope"), [tool("bash")]) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "integer", "minimum": 3}}, "required": ["a"]},
+        {"type": "array", "items": {"type": "boolean"}, "minItems": 2},
+        {"anyOf": [{"type": "null"}, {"type": "string"}]},
+        {"type": ["number", "null"]},
+        {"type": "number", "maximum": 0.5},
+        {"$defs": {"kind": {"enum": ["x", "y"]}}, "type": "object", "properties": {"k": {"$ref": "#/$defs/kind"}},
+         "required": ["k"]},
+        {"const": {"fixed": True}},
+        {},
+    ],
+)  # fmt: skip
+def test_an_example_fits_its_schema(schema: dict[str, Any]) -> None:
+    jsonschema.validate(example(schema), schema)
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    schema = {"type": "object", "properties": {"child": {"$ref": "#"}}, "required": ["child"]}
+
+    assert example(schema)["child"]["child"]

@@ -1,0 +1,29 @@
+"""Looking at real processes: who is still there."""
+
+import asyncio
+import os
+from pathlib import Path
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+async def pids_in(file: Path, count: int) -> list[int]:
+    """The process ids that a test's script has written down, once there are `count` of them."""
+    async with asyncio.timeout(10):
+        # Another process writes the file, and tells nobody.
+        while len(found := _words(file)) < count:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return [int(pid) for pid in found]
+
+
+def _words(file: Path) -> list[str]:
+    return file.read_text().split() if file.exists() else []
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))

@@ -1,0 +1,99 @@
+"""Diffs made and applied: exact in content, forgiving in numbers."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.errors import BadRequest, Conflict, TooLarge
+from portico.workspace import patch as module
+from portico.workspace.patch import apply, diff
+
+OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
+NEW = OLD.replace("four", "FOUR")
+
+lines = st.lists(st.sampled_from(["a", "b", "", " ", "-- x", "++ y", "@@", "\\", "\r", "\x0c", "é"]), max_size=12)
+texts = st.tuples(lines, st.sampled_from(["", "\n"]), st.sampled_from(["\n", "\r\n"])).map(
+    lambda drawn: drawn[2].join(drawn[0]) + drawn[1]
+)
+
+
+@given(texts, texts)
+def test_what_diff_makes_apply_undoes(old: str, new: str) -> None:
+    made = diff(old, new, "file")
+    assert (apply(old, made) if made else old) == new
+
+
+@given(texts, texts)
+def test_also_when_the_file_is_too_long_to_compare(old: str, new: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "DIFF_LINES_MAX", 0)
+        made = diff(old, new, "file")
+    assert (apply(old, made) if made else old) == new
+
+
+def test_the_form_is_the_usual_one() -> None:
+    assert diff("a\n", "b", "x.py") == "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n"
+    assert diff("", "b\n", "x.py", old_exists=False) == "--- /dev/null\n+++ b/x.py\n@@ -0,0 +1 @@\n+b\n"
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "@@ -4 +4 @@\n-four\n+FOUR\n",
+        "@@ -400,9 +17,2 @@\n three\n-four\n+FOUR\n five\n",
+        "@@\n-four\n+FOUR",
+        "```diff\n--- a/x\n+++ b/x\n@@ -3,3 +3,3 @@ def f():\n three\n-four\n+FOUR\n five\n```\n",
+        "diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -4,1 +4,1 @@\n-four\n+FOUR\n\n\n",
+        "@@ -4 +4 @@\r\n-four\r\n+FOUR\r\n",
+    ],
+)
+def test_wrong_numbers_fences_and_heads_do_not_matter(patch: str) -> None:
+    assert apply(OLD, patch) == NEW
+
+
+def test_crlf_files_keep_their_line_ends() -> None:
+    assert apply(OLD.replace("\n", "\r\n"), "@@ -4 +4 @@\n-four\n+FOUR\n") == NEW.replace("\n", "\r\n")
+
+
+def test_context_that_is_not_there_changes_nothing() -> None:
+    with pytest.raises(Conflict, match="no line 'fourteen'"):
+        apply(OLD, "@@ -3,2 +3,2 @@\n three\n-fourteen\n+x\n")
+    with pytest.raises(Conflict, match="order"):
+        apply(OLD, "@@ -3,2 +3,2 @@\n five\n-four\n+x\n")
+
+
+def test_two_places_need_more_context() -> None:
+    text = "x\na\nx\nb\n"
+    with pytest.raises(Conflict, match="2 places"):
+        apply(text, "@@\n-x\n+y\n")
+    assert apply(text, "@@ -3 +3 @@\n-x\n+y\n") == "x\na\ny\nb\n"
+    assert apply(text, "@@\n-x\n+y\n b\n") == "x\na\ny\nb\n"
+
+
+@pytest.mark.parametrize("patch", ["", "hello", "@@ -1 +1 @@\n one\n", "@@ -1 +1 @@\n-one\n?what\n"])
+def test_what_is_no_diff_is_a_bad_request(patch: str) -> None:
+    with pytest.raises(BadRequest):
+        apply(OLD, patch)
+
+
+def test_several_files_and_lost_additions_are_refused() -> None:
+    one = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-one\n+1\n"
+    with pytest.raises(BadRequest, match="one file"):
+        apply(OLD, one.format("x") + one.format("y"))
+    with pytest.raises(Conflict, match="where"):
+        apply(OLD, "@@\n+added\n")
+
+
+def test_a_diff_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    patch = "@@ -4 +4 @@\n-four\n+FOUR\n"
+    monkeypatch.setattr(module, "PATCH_MAX", len(patch) - 1)
+    with pytest.raises(TooLarge):
+        apply(OLD, patch)
+
+
+@given(st.text(max_size=60), st.text(max_size=120))
+def test_any_text_is_answered(text: str, patch: str) -> None:
+    with suppress(BadRequest, Conflict):
+        apply(text, patch)

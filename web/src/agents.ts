@@ -1,0 +1,68 @@
+/** What can answer on this host, and what the others need. */
+
+import { explain } from "./api";
+import { price } from "./conversation/words";
+import { byId, make } from "./page";
+import { shortcuts } from "./shortcuts";
+import { type Agent, v1 } from "./v1";
+
+const CAPABILITIES: Record<string, string> = {
+  tools: "takes the session's tools",
+  steer: "can be steered while it works",
+  resume: "goes on after a restart",
+  fork: "forks",
+  attachments: "reads attachments",
+};
+
+function card(agent: Agent): HTMLElement {
+  const found = make("section", agent.missing ? "panel agent lacking" : "panel agent");
+  const head = make("header");
+  head.append(make("h2", "", agent.name), make("span", agent.missing ? "status waiting" : "status idle", agent.missing ? "Not ready" : "Ready"));
+  if (agent.label) head.append(make("span", "tag", agent.label));
+  found.append(head);
+  if (agent.description) found.append(make("p", "", agent.description));
+  if (agent.missing) found.append(make("p", "note", agent.missing));
+  const can = Object.entries(agent.capabilities ?? {}).flatMap(([name, yes]) => (yes && CAPABILITIES[name] ? [CAPABILITIES[name]] : []));
+  if (can.length > 0) found.append(make("p", "soft", `It ${can.join(", ")}.`));
+  const models = agent.models ?? [];
+  if (models.length > 0) found.append(modelList(models));
+  if (!agent.missing) {
+    const start = make("a", "button", "New session");
+    start.href = `/sessions.html?${new URLSearchParams({ agent: agent.id })}`;
+    start.setAttribute("aria-label", `New session with ${agent.name}`);
+    found.append(start);
+  }
+  return found;
+}
+
+function modelList(models: NonNullable<Agent["models"]>): HTMLElement {
+  const details = make("details");
+  details.open = models.length <= 4;
+  details.append(make("summary", "", `${models.length} ${models.length === 1 ? "model" : "models"}`));
+  const list = make("ul", "models");
+  for (const { id, name, multiplier } of models) {
+    const row = make("li");
+    row.append(make("span", "", name), make("code", "soft", id));
+    if (price(multiplier)) row.append(make("span", "soft", price(multiplier)));
+    list.append(row);
+  }
+  details.append(list);
+  return details;
+}
+
+shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("/sessions.html") }]);
+
+try {
+  const agents = await v1.agents();
+  byId("agents").replaceChildren(...agents.map(card));
+  const empty = byId("empty");
+  empty.hidden = agents.length > 0;
+  empty.append(
+    make("h2", "", "No agent here"),
+    make("p", "", "Start the host with an agent: “portico serve --agent demo” needs nothing at all; “portico doctor” tells what this machine could use."),
+  );
+} catch (error) {
+  const trouble = byId("trouble");
+  trouble.textContent = explain(error);
+  trouble.hidden = false;
+}

@@ -1,0 +1,20 @@
+/** Says on the page that the host cannot be reached, for as long as any loop has that trouble. */
+
+import { make } from "./page";
+
+const troubled = new Set<object>();
+let banner: HTMLElement | undefined;
+
+export function reportConnection(loop: object, up: boolean): void {
+  if (up) troubled.delete(loop);
+  else troubled.add(loop);
+  if (troubled.size > 0 && !banner?.isConnected) banner = addBanner();
+  if (banner) banner.hidden = troubled.size === 0;
+}
+
+function addBanner(): HTMLElement {
+  const element = make("div", "connection-lost", "Connection lost. Trying again …");
+  element.setAttribute("role", "status");
+  document.body.append(element);
+  return element;
+}

@@ -1,0 +1,44 @@
+/** The files a session has changed, as its calls tell it. */
+
+import { make } from "../page";
+import { diffView, unified } from "./diff";
+import { exact, relative } from "./pieces";
+import type { CallPart, SessionState } from "./state";
+
+export interface Change {
+  path: string;
+  diff: string;
+}
+
+/** What a call changes: what was shown for approval, or what the agent reported. */
+export function changesOf(call: CallPart): Change[] {
+  const shown = call.approvals?.findLast(({ diff }) => diff);
+  if (shown?.diff) return [{ path: shown.path ?? call.title ?? call.tool, diff: shown.diff }];
+  return (call.content ?? []).flatMap((each) => {
+    if (each["type"] !== "diff" || typeof each["new"] !== "string") return [];
+    const path = String(each["path"] ?? call.tool);
+    return [{ path, diff: unified(path, typeof each["old"] === "string" ? each["old"] : "", each["new"]) }];
+  });
+}
+
+export const diffsOf = (call: CallPart): string[] => changesOf(call).map(({ diff }) => diff);
+
+/** By file, in the order in which they were first changed; only what really happened. */
+export function changedFiles(state: SessionState): Map<string, string[]> {
+  const files = new Map<string, string[]>();
+  for (const turn of state.turns ?? [])
+    for (const part of turn.parts ?? [])
+      if (part.part === "call" && part.ok)
+        for (const { path, diff } of changesOf(part)) files.set(path, [...(files.get(path) ?? []), diff]);
+  return files;
+}
+
+export function changesView(files: Map<string, string[]>, cwd: string): HTMLElement[] {
+  if (files.size === 0) return [make("p", "soft", "No file has been changed through this session. Changes that agents report or ask for appear here, file by file.")];
+  return [...files].map(([path, diffs]) => {
+    const details = make("details", "file");
+    details.open = files.size <= 3;
+    details.append(make("summary", "", relative(path, cwd)), ...diffs.map((diff) => diffView(exact(diff))));
+    return details;
+  });
+}

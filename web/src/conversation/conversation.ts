@@ -1,0 +1,126 @@
+/** The rows of a session, kept in step with its state. */
+
+import { make } from "../page";
+import type { Acts } from "./pieces";
+import { CallRow, EndRow, endOf, MessageRow, messageOf, QuestionRow, TextRow } from "./rows";
+import { type LogRecord, type Part, type SessionState, type Turn, waits } from "./state";
+import { type Row, Transcript } from "./transcript";
+
+const ID_FIELDS = ["part", "call", "question"];
+const SETTLED_MS = 400;
+/** The story was cut or copied: everything is shown again. */
+const REWRITES = new Set(["session.truncated", "history.copied"]);
+
+export class Conversation {
+  private readonly transcript: Transcript;
+  private state: SessionState | undefined;
+  private readonly empty = make("div", "empty");
+
+  constructor(
+    private readonly view: HTMLElement,
+    private readonly end: HTMLButtonElement,
+    private readonly acts: Acts,
+  ) {
+    this.transcript = new Transcript(view);
+    view.addEventListener("scroll", () => this.showEnd(), { passive: true });
+    end.addEventListener("click", () => this.toEnd());
+    this.empty.append(
+      make("h2", "", "Nothing said yet"),
+      make("p", "", "Write below what you want done. The agent works in the folder above and asks here before it changes anything; you may close this page, and it goes on."),
+    );
+  }
+
+  open(state: SessionState): void {
+    this.state = state;
+    this.transcript.clear();
+    this.transcript.append(...(state.turns ?? []).flatMap((turn) => this.rowsOf(turn)));
+    this.transcript.settle();
+    this.showEmpty();
+    this.showEnd();
+  }
+
+  move(state: SessionState, events: LogRecord["event"][]): void {
+    if (events.some(({ type }) => REWRITES.has(type))) return this.open(state);
+    this.state = state;
+    const turns = new Set(events.map((event) => event["turn"]));
+    for (const turn of (state.turns ?? []).slice(-turns.size)) if (turns.has(turn.id)) this.grow(turn, events);
+    for (const key of new Set(events.flatMap((event) => this.touched(event)))) this.transcript.update(key);
+    this.showEmpty();
+    this.transcript.follow();
+    this.showEnd();
+  }
+
+  private touched(event: LogRecord["event"]): string[] {
+    const named = ID_FIELDS.map((name) => event[name]).filter((id) => typeof id === "string");
+    if (event.type !== "approval.answered") return named;
+    const parts = this.state?.turns?.at(-1)?.parts ?? [];
+    const call = parts.findLast((part) => part.part === "call" && part.approvals?.some(({ id }) => id === event["approval"]));
+    return call ? [call.id] : [];
+  }
+
+  /** A turn grows at its end: new parts, then the line that says how it ended. */
+  private grow(turn: Turn, events: LogRecord["event"][]): void {
+    const reports = events.some(({ type }) => type === "turn.resumed" || type === "usage");
+    if (this.transcript.has(endOf(turn)) && reports && turn === this.state?.turns?.at(-1)) this.transcript.pop();
+    const { parts = [] } = turn;
+    let known = parts.length;
+    while (known > 0 && !this.transcript.has(parts[known - 1]?.id ?? "")) known--;
+    const fresh = parts.slice(known).map((part) => this.rowOf(part));
+    const message = this.transcript.has(messageOf(turn)) ? [] : [new MessageRow(turn, this.acts)];
+    const end = turn.outcome && !this.transcript.has(endOf(turn)) ? [this.endOf(turn)] : [];
+    this.transcript.append(...message, ...fresh, ...end);
+  }
+
+  private rowsOf(turn: Turn): Row[] {
+    return [new MessageRow(turn, this.acts), ...(turn.parts ?? []).map((part) => this.rowOf(part)), ...(turn.outcome ? [this.endOf(turn)] : [])];
+  }
+
+  private endOf(turn: Turn): Row {
+    return new EndRow(turn, () => turn === this.state?.turns?.at(-1), this.acts);
+  }
+
+  private rowOf(part: Part): Row {
+    if (part.part === "text") return new TextRow(part);
+    return part.part === "call" ? new CallRow(part, this.acts) : new QuestionRow(part, this.acts);
+  }
+
+  /**
+   * Answers the first approval that waits; false when none does. Nobody answers what they cannot have seen: a card out of
+   * sight is shown first, and one that has only just come does not take the key that was meant for the one before.
+   */
+  press(key: "y" | "n"): boolean {
+    const part = this.state?.turns?.at(-1)?.parts?.find((each) => each.part === "call" && waits(each));
+    const card = part && this.transcript.element(part.id)?.querySelector<HTMLElement>(".approval");
+    if (!part || !card) return false;
+    if (!this.inSight(card)) this.transcript.reveal(part.id);
+    else if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
+    return true;
+  }
+
+  private inSight(card: HTMLElement): boolean {
+    const [inner, outer] = [card.querySelector(".answers")?.getBoundingClientRect(), this.view.getBoundingClientRect()];
+    return inner !== undefined && inner.top >= outer.top && inner.top <= outer.bottom;
+  }
+
+  goToWaiting(): boolean {
+    const part = this.state?.turns?.at(-1)?.parts?.find(waits);
+    if (!part) return false;
+    this.transcript.reveal(part.id);
+    this.transcript.element(part.id)?.querySelector<HTMLElement>(".card :is(input, .answers button)")?.focus();
+    return true;
+  }
+
+  toEnd(): void {
+    this.transcript.toEnd();
+    this.showEnd();
+  }
+
+  private showEnd(): void {
+    this.end.hidden = this.view.scrollHeight - this.view.scrollTop - this.view.clientHeight < 200;
+  }
+
+  private showEmpty(): void {
+    if (this.transcript.size === 0) this.view.append(this.empty);
+    else this.empty.remove();
+  }
+}

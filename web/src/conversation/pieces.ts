@@ -1,0 +1,60 @@
+/** What rows and cards share: agent text as plain text, and what they may ask of the session. */
+
+import { EscapeFilter } from "../escapes";
+import { make } from "../page";
+
+/** What rows may ask of the session. */
+export interface Acts {
+  /** The session's folder. */
+  cwd(): string;
+  fork(turn: string): void;
+  resume(): void;
+  /** Does something, and says on the page when that failed. */
+  attempt(work: () => Promise<unknown>): Promise<boolean>;
+}
+
+export const plain = (text: string) => new EscapeFilter().push(text);
+
+/** Characters that show nothing or turn the reading direction. */
+const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/**
+ * What somebody is about to allow, with nothing taken out.
+ *
+ * The attack: a command carries an escape or a direction mark, so that it reads harmless and runs otherwise.
+ */
+export function exact(text: string): string {
+  return text.replace(/\r\n/g, "\n").replace(UNSEEN, (found) => {
+    const code = found.charCodeAt(0);
+    return code < 0x20 ? String.fromCharCode(0x2400 + code) : `\\u{${code.toString(16)}}`;
+  });
+}
+
+/** A path inside the session's folder without that folder; any other as it is, and so is one that climbs. */
+export function relative(path: string, cwd: string): string {
+  const inside = path.startsWith(`${cwd}/`) && !path.split("/").includes("..");
+  return exact(inside ? path.slice(cwd.length + 1) : path);
+}
+
+/** JSON for people: a line per field, longer values indented below their name, so that no value can pose as a field. */
+export function pretty(input: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(input);
+  } catch {
+    return exact(input); // it still comes in
+  }
+  if (!value || typeof value !== "object" || Array.isArray(value)) return exact(JSON.stringify(value, null, 2));
+  return Object.entries(value)
+    .map(([name, each]) => {
+      const text = exact(typeof each === "string" ? each : JSON.stringify(each, null, 2));
+      return text.includes("\n") ? `${exact(name)}:\n${text.replace(/^/gm, "  ")}` : `${exact(name)}: ${text}`;
+    })
+    .join("\n");
+}
+
+export function box(text: string): HTMLElement {
+  const pre = make("pre", "box", text);
+  pre.tabIndex = 0;
+  return pre;
+}

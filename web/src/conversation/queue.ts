@@ -1,0 +1,85 @@
+/** The messages that wait on the host, to be changed, moved, steered or taken back by anybody. */
+
+import { make, makeButton } from "../page";
+import { v1 } from "../v1";
+import { type Acts, plain } from "./pieces";
+import { active, type Pending, type SessionState } from "./state";
+
+export class QueueView {
+  private shown = "";
+  private editing: string | undefined;
+
+  constructor(
+    private readonly view: HTMLElement,
+    private readonly acts: Acts,
+  ) {}
+
+  show(state: SessionState): void {
+    const queue = state.queue ?? [];
+    const now = JSON.stringify([queue, state.held, active(state)?.id, this.editing]);
+    if (now === this.shown) return;
+    this.shown = now;
+    // A message that somebody is editing here stays open while the others move.
+    const draft = this.view.querySelector<HTMLTextAreaElement>("textarea")?.value;
+    this.view.hidden = queue.length === 0;
+    const head = make("header");
+    head.append(make("h2", "", state.held ? "Held after an interruption" : "Waiting"));
+    if (state.held) head.append(makeButton("primary", "Let it go on", () => void this.acts.attempt(() => v1.releaseQueue(state.id))));
+    const list = make("ol");
+    list.append(...queue.map((pending, index) => this.item(state, pending, index, draft)));
+    this.view.replaceChildren(head, list);
+  }
+
+  private item(state: SessionState, pending: Pending, index: number, draft: string | undefined): HTMLElement {
+    const item = make("li");
+    const attempt = (work: () => Promise<unknown>) => void this.acts.attempt(work);
+    if (this.editing === pending.id) {
+      item.append(...this.editor(state, pending, draft ?? pending.message.text));
+      return item;
+    }
+    const queue = state.queue ?? [];
+    const move = (by: number) => {
+      const order = queue.map(({ id }) => id);
+      order.splice(index + by, 0, ...order.splice(index, 1));
+      attempt(() => v1.orderQueue(state.id, order));
+    };
+    const buttons = make("div", "queue-buttons");
+    const add = (text: string, name: string, click: () => void) => {
+      const button = makeButton("quiet", text, click);
+      button.setAttribute("aria-label", `${name}: ${pending.message.text.slice(0, 40)}`);
+      button.title = name;
+      buttons.append(button);
+    };
+    if (active(state)) add("Steer now", "Steer now", () => attempt(() => v1.steerPending(state.id, pending.id)));
+    if (index > 0) add("↑", "Move up", () => move(-1));
+    if (index < queue.length - 1) add("↓", "Move down", () => move(1));
+    add("Edit", "Edit", () => {
+      this.editing = pending.id;
+      this.show(state);
+      this.view.querySelector("textarea")?.focus();
+    });
+    add("✕", "Remove", () => attempt(() => v1.removePending(state.id, pending.id)));
+    item.append(make("span", "queue-text", plain(pending.message.text)), buttons);
+    return item;
+  }
+
+  private editor(state: SessionState, pending: Pending, text: string): HTMLElement[] {
+    const area = make("textarea");
+    area.value = text;
+    area.setAttribute("aria-label", "Waiting message");
+    const done = () => {
+      this.editing = undefined;
+      this.show(state);
+    };
+    const save = async () => {
+      if (await this.acts.attempt(() => v1.editPending(state.id, pending.id, area.value))) done();
+    };
+    area.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void save();
+      if (event.key === "Escape") done();
+    });
+    const buttons = make("div", "queue-buttons");
+    buttons.append(makeButton("primary", "Save", () => void save()), makeButton("", "Cancel", done));
+    return [area, buttons];
+  }
+}

@@ -1,0 +1,184 @@
+/** What is known of a session: the shapes of `GET /v1/sessions/{id}`. Fields with their default value are left out there. */
+
+export type Status = "idle" | "running" | "waiting" | "failed";
+export type Outcome = "completed" | "failed" | "cancelled" | "interrupted";
+
+export interface Problem {
+  code: string;
+  message: string;
+}
+
+export interface Usage {
+  input?: number;
+  output?: number;
+  cached?: number;
+  cost?: number;
+  model?: string;
+}
+
+export interface Message {
+  text: string;
+  attachments?: object[];
+  origin?: string;
+}
+
+export interface TextPart {
+  part: "text";
+  id: string;
+  kind: "text" | "reasoning" | "notice";
+  text?: string;
+  done?: boolean;
+}
+
+export interface Option {
+  id: string;
+  label: string;
+  allow: boolean;
+  grant?: "once" | "session" | "project";
+}
+
+export interface Approval {
+  id: string;
+  kind: string;
+  title: string;
+  input: string;
+  expires: number;
+  options: Option[];
+  path?: string | null;
+  command?: string | null;
+  diff?: string | null;
+  editable?: boolean;
+  result?: boolean;
+  answered?: boolean;
+  allowed?: boolean;
+  by?: string;
+  option?: string | null;
+  reason?: string;
+}
+
+export interface CallPart {
+  part: "call";
+  id: string;
+  tool: string;
+  title?: string;
+  kind?: string;
+  input?: string;
+  ready?: boolean;
+  output?: string;
+  blob?: string | null;
+  content?: Record<string, unknown>[];
+  approvals?: Approval[];
+  rule?: string;
+  denied?: boolean;
+  done?: boolean;
+  ok?: boolean;
+  error?: Problem | null;
+  past?: string;
+  detail?: string;
+  outcome?: Outcome | null;
+}
+
+export interface Field {
+  id: string;
+  title?: string;
+  message?: string;
+  required?: boolean;
+  kind?: string;
+  options?: { id: unknown; label?: string }[];
+}
+
+export interface QuestionPart {
+  part: "question";
+  id: string;
+  text: string;
+  fields?: Field[];
+  url?: string | null;
+  answers?: Record<string, unknown>;
+  response?: "accept" | "decline" | "cancel";
+  by?: string;
+}
+
+export type Part = TextPart | CallPart | QuestionPart;
+
+export interface Turn {
+  id: string;
+  message: Message;
+  by: string;
+  started: number;
+  parts?: Part[];
+  usage?: Usage | null;
+  ended?: number | null;
+  outcome?: Outcome | null;
+  error?: Problem | null;
+}
+
+export interface Pending {
+  id: string;
+  kind: "queue" | "steer";
+  message: Message;
+  by: string;
+}
+
+export interface SessionState {
+  id: string;
+  agent: string;
+  model: string;
+  cwd: string;
+  title?: string;
+  parent?: string | null;
+  archived?: boolean;
+  read?: boolean;
+  closed?: boolean;
+  held?: boolean;
+  turns?: Turn[];
+  queue?: Pending[];
+  children?: string[];
+  usage?: Usage;
+  rewound?: boolean;
+  pos: number;
+}
+
+export interface Summary {
+  id: string;
+  agent: string;
+  model: string;
+  cwd: string;
+  title?: string;
+  status: Status;
+  created: number;
+  modified: number;
+  turns?: number;
+  queued?: number;
+  parent?: string | null;
+  archived?: boolean;
+  read?: boolean;
+  closed?: boolean;
+  usage?: Usage;
+}
+
+export interface LogRecord {
+  pos: number;
+  time: number;
+  event: { type: string } & Record<string, unknown>;
+}
+
+export function active(state: SessionState): Turn | undefined {
+  const last = state.turns?.at(-1);
+  return last && !last.outcome ? last : undefined;
+}
+
+/** The approval of a call that waits for a person. */
+export function waitingApproval(call: CallPart): Approval | undefined {
+  return call.done ? undefined : call.approvals?.find(({ answered }) => !answered);
+}
+
+export function waits(part: Part): boolean {
+  if (part.part === "call") return waitingApproval(part) !== undefined;
+  return part.part === "question" && part.response === undefined;
+}
+
+export function statusOf(state: SessionState): Status {
+  const turn = active(state);
+  if (!turn) return state.turns?.at(-1)?.outcome === "failed" && !state.rewound ? "failed" : "idle";
+  return turn.parts?.some(waits) ? "waiting" : "running";
+}

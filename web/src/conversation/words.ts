@@ -1,0 +1,50 @@
+/** Numbers and names as people read them. */
+
+import type { Status, Usage } from "./state";
+
+export const STATUS: Record<Status, string> = { idle: "Ready", running: "Working", waiting: "Needs you", failed: "Failed" };
+
+export function who(by: string): string {
+  const [kind = "", name = ""] = by.split(/:(.*)/s);
+  if (kind === "token") return name === "owner" ? "You" : name;
+  if (kind === "job" || kind === "task") return `The ${kind} ${name}`;
+  return name || kind;
+}
+
+export function count(number: number): string {
+  if (number < 10_000) return String(number);
+  return number < 1e6 ? `${Math.round(number / 1e3)}k` : `${(number / 1e6).toFixed(1)}M`;
+}
+
+export function words(usage: Usage | null | undefined): string {
+  if (!usage || (!usage.input && !usage.output && !usage.cost)) return "";
+  const tokens = `${count(usage.input ?? 0)} tokens in${usage.cached ? ` (${count(usage.cached)} cached)` : ""}, ${count(usage.output ?? 0)} out`;
+  return usage.cost ? `${tokens}, cost ${Number(usage.cost.toFixed(4))}` : tokens;
+}
+
+export function duration(milliseconds: number): string {
+  const seconds = milliseconds / 1000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 90 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
+}
+
+/** The end of a long path: what tells folders apart. */
+export function folder(path: string): string {
+  const names = path.split(/[\\/]/).filter(Boolean);
+  return names.length <= 2 ? path : `…/${names.slice(-2).join("/")}`;
+}
+
+export function price(multiplier: number | undefined): string {
+  if (multiplier === undefined || multiplier === 1) return "";
+  return multiplier === 0 ? "free" : `×${multiplier}`;
+}
+
+export function ago(milliseconds: number, now = Date.now()): string {
+  const minutes = Math.floor((now - milliseconds) / 60_000);
+  if (minutes < 1) return "just now";
+  if (minutes < 60) return `${minutes} min ago`;
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ago`;
+  return new Date(milliseconds).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
+}

@@ -1,0 +1,64 @@
+/** Every job there ever was; the newest first. */
+
+import { api, explain, Refused } from "./api";
+import { ago, duration, folder } from "./conversation/words";
+import { byId, make, trackingAddress } from "./page";
+import { shortcuts } from "./shortcuts";
+import { type JobSummary, v1 } from "./v1";
+import { watch } from "./watch";
+
+const STATUS: Record<string, [look: string, text: string]> = {
+  running: ["running", "Running"],
+  waiting: ["waiting", "Needs you"],
+  succeeded: ["good", "Succeeded"],
+  failed: ["failed", "Failed"],
+  canceled: ["closed", "Canceled"],
+};
+
+async function jobs(): Promise<JobSummary[]> {
+  try {
+    return await v1.jobs();
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status !== 404) throw error;
+    // A host without the whole history still knows the last hour.
+    const { jobs: found = [] } = await api.runningJobs();
+    return found.map(({ jobId, jobName, startTime, status }) => ({ id: jobId, name: jobName, status: status.toLowerCase(), started: Date.parse(startTime) }));
+  }
+}
+
+function item(job: JobSummary): HTMLElement {
+  const row = make("li");
+  const anchor = make("a", "session");
+  anchor.href = trackingAddress(job.name, job.id);
+  const [look, text] = STATUS[job.status] ?? ["idle", job.status];
+  const facts = [folder(job.cwd ?? ""), job.ended ? `took ${duration(job.ended - job.started)}` : "", job.error || job.reason || ""].filter(Boolean);
+  const detail = make("span", "facts soft");
+  detail.append(...facts.map((fact) => make("span", "", fact)));
+  const when = make("time", "soft", ago(job.started));
+  when.dateTime = new Date(job.started).toISOString();
+  anchor.append(make("span", "session-title", job.name), make("span", `status ${look}`, text), detail, when);
+  row.append(anchor);
+  return row;
+}
+
+async function load(): Promise<void> {
+  const found = (await jobs()).sort((one, other) => other.started - one.started);
+  byId("list").replaceChildren(...found.map(item));
+  const empty = byId("empty");
+  empty.hidden = found.length > 0;
+  if (!empty.hidden)
+    empty.replaceChildren(
+      make("h2", "", "No job yet"),
+      make("p", "", "A job is a tree of tasks that agents do one after the other or side by side. Start one with New job and watch its chart go green."),
+    );
+}
+
+shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("/sessions.html") }]);
+
+const say = (error: unknown) => {
+  const trouble = byId("trouble");
+  trouble.textContent = explain(error);
+  trouble.hidden = false;
+};
+v1.about().then(({ workspaces }) => (byId("new-job", HTMLAnchorElement).href = `/jobs.html?${new URLSearchParams({ wb: workspaces[0] ?? "" })}`), say);
+watch(load).catch(say);

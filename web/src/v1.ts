@@ -1,0 +1,104 @@
+/** The host's own words over HTTP (`/v1`), as the pages beyond the seeds' call them. */
+
+import { goToLogin, reason, Refused } from "./api";
+import type { SessionState, Summary } from "./conversation/state";
+
+export interface AgentModel {
+  id: string;
+  name: string;
+  multiplier?: number;
+}
+
+export interface Agent {
+  id: string;
+  name: string;
+  description?: string;
+  models?: AgentModel[];
+  capabilities?: Record<string, boolean>;
+  missing?: string;
+  label?: string;
+}
+
+export interface About {
+  version: string;
+  log: { seq: number; down: string | null };
+  workspaces: string[];
+}
+
+export interface JobSummary {
+  id: string;
+  name: string;
+  status: string;
+  started: number;
+  ended?: number;
+  cwd?: string;
+  error?: string;
+  reason?: string;
+}
+
+export interface Hit {
+  session: string;
+  turn?: string;
+  excerpt: string;
+}
+
+type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
+async function call<T>(method: Method, path: string, body?: object): Promise<T> {
+  const request: RequestInit = { method, cache: "no-store" };
+  if (method !== "GET") Object.assign(request, { body: JSON.stringify(body ?? {}), headers: { "Content-Type": "application/json" } });
+  const response = await fetch(`/v1${path}`, request);
+  if (response.status === 204) return undefined as T;
+  if (response.ok) return (await response.json()) as T;
+  if (response.status === 401) goToLogin();
+  throw new Refused(response.status, await reason(response));
+}
+
+const part = encodeURIComponent;
+const session = (id: string) => `/sessions/${part(id)}`;
+const pending = (id: string, message: string) => `${session(id)}/queue/${part(message)}`;
+
+export interface Start {
+  agent?: string;
+  model?: string;
+  cwd?: string;
+  title?: string;
+}
+
+export interface Change {
+  title?: string;
+  model?: string;
+  archived?: boolean;
+  read?: boolean;
+}
+
+export const v1 = {
+  about: () => call<About>("GET", ""),
+  agents: async () => (await call<{ agents: Agent[] }>("GET", "/agents")).agents,
+  sessions: async () => (await call<{ sessions: Summary[] }>("GET", "/sessions")).sessions,
+  search: (text: string) => call<{ hits: Hit[]; complete: boolean }>("GET", `/search?${new URLSearchParams({ q: text })}`),
+  start: (body: Start) => call<Summary>("POST", "/sessions", body),
+  show: (id: string) => call<SessionState>("GET", session(id)),
+  change: (id: string, body: Change) => call<Summary>("PATCH", session(id), body),
+  remove: (id: string) => call<void>("DELETE", session(id)),
+  send: (id: string, text: string, busy: "queue" | "steer") => call<{ turn?: string }>("POST", `${session(id)}/messages`, { text, busy }),
+  cancel: (id: string) => call<Summary>("POST", `${session(id)}/cancel`),
+  resume: (id: string) => call<object>("POST", `${session(id)}/resume`),
+  fork: (id: string, turn?: string) => call<Summary>("POST", `${session(id)}/fork`, turn === undefined ? {} : { turn }),
+  close: (id: string) => call<Summary>("POST", `${session(id)}/close`),
+  reopen: (id: string) => call<Summary>("POST", `${session(id)}/reopen`),
+  editPending: (id: string, message: string, text: string) => call<object>("PATCH", pending(id, message), { text }),
+  removePending: (id: string, message: string) => call<object>("DELETE", pending(id, message)),
+  steerPending: (id: string, message: string) => call<{ steered: boolean }>("POST", `${pending(id, message)}/steer`),
+  orderQueue: (id: string, order: string[]) => call<object>("POST", `${session(id)}/queue/order`, { order }),
+  releaseQueue: (id: string) => call<object>("POST", `${session(id)}/queue/release`),
+  approve: (id: string, answer: { option?: string; reason?: string; input?: string }) => call<object>("POST", `/approvals/${part(id)}`, answer),
+  answer: (id: string, answer: { response?: "accept" | "decline"; text?: string; answers?: Record<string, unknown> }) =>
+    call<object>("POST", `/questions/${part(id)}`, answer),
+  jobs: async () => (await call<{ jobs: JobSummary[] }>("GET", "/jobs")).jobs,
+};
+
+export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") => `/v1${session(id)}/export?format=${format}`;
+export const eventsAddress = (id: string, after: number) => `/v1${session(id)}/events?after=${after}`;
+export const blobAddress = (digest: string) => `/v1/blobs/${part(digest)}`;
+export const sessionAddress = (id: string) => `/session.html?${new URLSearchParams({ id })}`;

@@ -1,0 +1,126 @@
+/** Follows one work of a job: its task, and every session the task opens. */
+
+import type { LiveElement } from "./api";
+import { Lanes, Live } from "./live";
+import { pause } from "./page";
+import { type Tab, Tabs } from "./tabs";
+
+/** How long a stopped session may take to hand over its last words before the story goes on without them. */
+const LAST_WORDS_MS = 3_000;
+/** The one decision that is told before its session says anything. */
+const SESSION_STARTED = "[SESSION STARTED]";
+
+export class WorkView {
+  readonly tabs: Tabs;
+  private taskId: string | undefined;
+  private task: Live | undefined;
+  private readonly sessions = new Map<string, Live>();
+  private driving: Tab | undefined;
+  private attempts = 0;
+  private queue: Promise<void> = Promise.resolve();
+  /** Counts the tellings of the story: what belongs to an earlier one is dropped. */
+  private telling = 0;
+
+  constructor(
+    private readonly lanes: Lanes,
+    private readonly onScreen: () => boolean,
+    back: () => void,
+  ) {
+    this.tabs = new Tabs(back);
+  }
+
+  /** The work starts (again): what an earlier round said is discarded. */
+  follow(taskId: string): void {
+    if (taskId === this.taskId) return;
+    this.taskId = taskId;
+    this.discard();
+    this.begin();
+  }
+
+  stop(): void {
+    this.task?.stop();
+    for (const live of this.sessions.values()) live.stop();
+    this.sessions.clear();
+  }
+
+  private discard(): void {
+    this.telling++;
+    this.stop();
+    this.driving = undefined;
+    this.attempts = 0;
+    this.queue = Promise.resolve();
+    this.tabs.clear();
+  }
+
+  private begin(retelling = false): void {
+    if (this.taskId === undefined) return;
+    const follower = {
+      elements: (list: LiveElement[], again: boolean) => {
+        if (again || retelling) this.discardKeepingTask();
+        retelling = false;
+        const telling = this.telling;
+        const stopped = list.filter(({ callback }) => callback === "taskSessionStopped").map(({ sessionId }) => String(sessionId));
+        for (const element of list) this.queue = this.queue.then(() => (telling === this.telling ? this.tell(element, stopped) : undefined));
+      },
+    };
+    this.task = new Live("task", this.taskId, follower, this.lanes, this.onScreen);
+  }
+
+  private discardKeepingTask(): void {
+    const task = this.task;
+    this.task = undefined;
+    this.discard();
+    this.task = task;
+  }
+
+  /** `stopped`: sessions that had ended when this was told; what they said comes before what was decided about it. */
+  private async tell(element: LiveElement, stopped: string[]): Promise<void> {
+    switch (element.callback) {
+      case "taskSessionStarted":
+        this.followSession(String(element.sessionId), element.isDriving === true);
+        break;
+      case "taskSessionStopped":
+        await this.lastWords([String(element.sessionId)]);
+        break;
+      case "taskDecision":
+        if (!String(element.reason).startsWith(SESSION_STARTED)) await this.lastWords(stopped);
+        this.drivingTab().renderer.addUserMessage(String(element.reason), "TaskDecision");
+        break;
+      default:
+        if (element.taskError !== undefined) this.drivingTab().renderer.addNotice(String(element.taskError));
+    }
+  }
+
+  private async lastWords(sessions: string[]): Promise<void> {
+    const over = sessions.map((id) => this.sessions.get(id)?.over);
+    await Promise.race([Promise.all(over), pause(LAST_WORDS_MS)]);
+  }
+
+  /** Decisions may come before the first driving session; they get the tab ready for it. */
+  private drivingTab(): Tab {
+    this.driving ??= this.tabs.add("Driving", true);
+    return this.driving;
+  }
+
+  private followSession(sessionId: string, isDriving: boolean): void {
+    const tab = isDriving ? this.drivingTab() : this.tabs.add(`Attempt #${++this.attempts}`);
+    if (isDriving) tab.renderer.forgetIds();
+    const live = new Live(
+      "session",
+      sessionId,
+      {
+        elements: (list) => tab.renderer.together(() => list.forEach((element) => tab.renderer.processCallback(element))),
+        lost: () => this.again(),
+      },
+      this.lanes,
+      this.onScreen,
+    );
+    this.sessions.set(sessionId, live);
+  }
+
+  /** Tabs are shared between sessions and decisions, so after a broken connection the whole story is told again. */
+  private again(): void {
+    this.stop();
+    this.begin(true);
+  }
+}

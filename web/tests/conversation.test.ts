@@ -1,0 +1,136 @@
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { changedFiles } from "../src/conversation/changes";
+import { Conversation } from "../src/conversation/conversation";
+import { diffView, kindsOf, unified } from "../src/conversation/diff";
+import { exact, pretty, relative } from "../src/conversation/pieces";
+import type { CallPart, SessionState } from "../src/conversation/state";
+import { Transcript } from "../src/conversation/transcript";
+import { ago, count, duration, folder, who, words } from "../src/conversation/words";
+import { matches } from "../src/search";
+
+describe("a diff", () => {
+  test("a removed line that begins with dashes is no file name", () => {
+    expect(kindsOf(["--- a/x", "+++ b/x", "@@ -1,2 +1,2 @@", "--- old", "+++ new", " same"])).toEqual(["file", "file", "hunk", "removed", "added", "same"]);
+  });
+
+  test("without hunks the signs decide", () => {
+    expect(kindsOf(["-a", "+b", "c"])).toEqual(["removed", "added", "same"]);
+  });
+
+  test("two texts become one hunk that says what changed", () => {
+    const text = unified("x", "1\n2\n3\n4\n5\n6\n", "1\n2\n3\n4\nfive\n6\n");
+    expect(text).toBe("--- x\n+++ x\n@@ -2,5 +2,5 @@\n 2\n 3\n 4\n-5\n+five\n 6\n");
+    expect(diffView(text).getAttribute("aria-label")).toBe("Change: 1 lines added, 1 removed");
+  });
+
+  test("markup in a change stays text", () => {
+    expect(diffView("+<img src=x onerror=alert(1)>").querySelector("img")).toBeNull();
+  });
+});
+
+describe("what somebody is about to allow", () => {
+  test("nothing is hidden: escapes, direction marks and empty characters are shown", () => {
+    expect(exact("ls \x1b]0;rm -rf ~\x07 \u202ecod.exe\u200b")).toBe("ls ␛]0;rm -rf ~␇ \\u{202e}cod.exe\\u{200b}");
+  });
+
+  test("no value can pose as another field", () => {
+    expect(pretty('{"content":"a\\npath: /etc/passwd","path":"x"}')).toBe("content:\n  a\n  path: /etc/passwd\npath: x");
+  });
+
+  test("a path outside the folder, or one that climbs, is shown whole", () => {
+    expect(["/w/a/b", "/web/a", "/w/../etc", "/w"].map((path) => relative(path, "/w"))).toEqual(["a/b", "/web/a", "/w/../etc", "/w"]);
+  });
+
+  test("half an input is shown as it is", () => {
+    expect(pretty('{"path":"x')).toBe('{"path":"x');
+  });
+});
+
+describe("the files changed", () => {
+  const call = (id: string, more: Partial<CallPart>): CallPart => ({ part: "call", id, tool: "write", done: true, ok: true, ...more });
+  test("come from approvals and from what agents report; what failed or was refused does not count", () => {
+    const approval = { id: "a", kind: "write", title: "", input: "", expires: 0, options: [], path: "/w/a", diff: "+x", answered: true };
+    const parts = [call("1", { approvals: [approval] }), call("2", { content: [{ type: "diff", path: "/w/b", old: null, new: "y\n" }] }), call("3", { ok: false, approvals: [{ ...approval, path: "/w/c" }] })];
+    const state: SessionState = { id: "s", agent: "", model: "", cwd: "", pos: 0, turns: [{ id: "t", message: { text: "" }, by: "", started: 0, parts }] };
+    expect([...changedFiles(state).keys()]).toEqual(["/w/a", "/w/b"]);
+  });
+});
+
+describe("the conversation", () => {
+  const acts = { cwd: () => "/w", fork: vi.fn(), resume: vi.fn(), attempt: vi.fn(async (work: () => Promise<unknown>) => (await work(), true)) };
+  let view: HTMLElement;
+  const state = (): SessionState => ({ id: "s", agent: "", model: "", cwd: "", pos: 0, turns: [] });
+  beforeEach(() => {
+    document.body.innerHTML = '<div id="v"></div><button id="b"></button>';
+    view = document.getElementById("v")!;
+  });
+
+  test("teaches while it is empty, then grows and updates in place", () => {
+    const now = state();
+    const shown = new Conversation(view, document.querySelector("button")!, acts);
+    shown.open(now);
+    expect(view.textContent).toContain("Nothing said yet");
+    now.turns!.push({ id: "t1", message: { text: "<b>hi</b>" }, by: "token:owner", started: 0, parts: [] });
+    shown.move(now, [{ type: "turn.started", turn: "t1" }]);
+    const part = { part: "text" as const, id: "p1", kind: "text" as const, text: "He", done: false };
+    now.turns![0]!.parts!.push(part);
+    shown.move(now, [{ type: "part.started", turn: "t1", part: "p1" }]);
+    const row = view.querySelector(".row.text");
+    Object.assign(part, { text: "Hello **you**", done: true });
+    shown.move(now, [{ type: "part.ended", turn: "t1", part: "p1" }]);
+    expect([view.querySelector(".row.text"), view.querySelector("strong + strong, .markdown strong")?.textContent]).toEqual([row, "you"]);
+    expect(view.querySelector(".message b")).toBeNull();
+    Object.assign(now.turns![0]!, { outcome: "failed", error: { code: "x", message: "Broken." }, ended: 100 });
+    shown.move(now, [{ type: "turn.ended", turn: "t1" }]);
+    expect(view.querySelector(".outcome")!.textContent).toContain("Broken.");
+    view.querySelector<HTMLButtonElement>(".outcome button")!.click();
+    expect(acts.resume).toHaveBeenCalled();
+    now.turns![0]!.outcome = null;
+    shown.move(now, [{ type: "turn.resumed", turn: "t1" }]);
+    expect(view.querySelector(".outcome")).toBeNull();
+  });
+
+  test("an approval is a card until it is answered", () => {
+    const now = state();
+    const approval = { id: "s.a", kind: "shell", title: "run", input: "{}", expires: 0, command: "ls", options: [{ id: "yes", label: "Allow", allow: true }, { id: "no", label: "Deny", allow: false }] };
+    const call: CallPart = { part: "call", id: "c", tool: "run", ready: true, input: "{}", approvals: [approval] };
+    now.turns!.push({ id: "t", message: { text: "" }, by: "", started: 0, parts: [call] });
+    const shown = new Conversation(view, document.querySelector("button")!, acts);
+    shown.open(now);
+    expect([...view.querySelectorAll(".approval button")].map((each) => each.textContent)).toEqual(["Allowy", "Denyn"]);
+    Object.assign(approval, { answered: true, allowed: true, by: "token:ann" });
+    shown.move(now, [{ type: "approval.answered", turn: "t", approval: "s.a" }]);
+    expect(view.querySelector(".approval")).toBeNull();
+    expect(shown.press("y")).toBe(false);
+  });
+});
+
+describe("the transcript", () => {
+  test("rows far from the view are not built", () => {
+    vi.stubGlobal("IntersectionObserver", class { observe() {} unobserve() {} disconnect() {} });
+    const built: number[] = [];
+    const transcript = new Transcript(document.createElement("div"));
+    transcript.append(...Array.from({ length: 10_000 }, (_, n) => ({ key: String(n), build: () => (built.push(n), document.createElement("p")) })));
+    transcript.settle();
+    expect([built.length, built.at(-1)]).toEqual([80, 9999]);
+    transcript.update("3");
+    expect(transcript.element("3")?.tagName).toBe("P");
+    transcript.pop();
+    expect([transcript.size, transcript.has("9999")]).toEqual([9999, false]);
+    vi.unstubAllGlobals();
+  });
+});
+
+test("numbers and names as people read them", () => {
+  expect([who("token:owner"), who("token:ann"), who("job:job-1"), who("timeout")]).toEqual(["You", "ann", "The job job-1", "timeout"]);
+  expect([count(999), count(12_345), count(2_500_000)]).toEqual(["999", "12k", "2.5M"]);
+  expect([duration(1234), duration(65_000), duration(600_000), duration(8 * 3_600_000)]).toEqual(["1.2 s", "65 s", "10 min", "8 h"]);
+  expect([words({}), words({ input: 3, output: 2, cost: 0.5 })]).toEqual(["", "3 tokens in, 2 out, cost 0.5"]);
+  expect([ago(0, 30_000), ago(0, 120_000), ago(0, 7_200_000)]).toEqual(["just now", "2 min ago", "2 h ago"]);
+  expect([folder("/a"), folder("/a/b/c/d"), folder("C:\\x\\y\\z")]).toEqual(["/a", "…/c/d", "…/y/z"]);
+});
+
+test("a search needs all of its words, anywhere", () => {
+  const session = { id: "s-1", agent: "demo", model: "m", cwd: "/work/door", title: "Fix the Door", status: "idle" as const, created: 0, modified: 0 };
+  expect([matches(session, "door demo"), matches(session, "door wall"), matches(session, "")]).toEqual([true, false, true]);
+});

@@ -1,0 +1,40 @@
+import { resolve } from "node:path";
+import { defineConfig } from "vitest/config";
+import { compressed } from "./compression";
+
+const pages = ["index", "jobs", "jobTracking", "login", "test", "sessions", "session", "agents", "jobHistory"];
+/** Modules other people's pages import by name, so they are entries of their own and keep their exports. */
+const modules = ["messageBlock", "sessionResponse"];
+
+const here = (path: string) => resolve(import.meta.dirname, path);
+const inputs = {
+  ...Object.fromEntries(pages.map((name) => [name, here(`${name}.html`)])),
+  ...Object.fromEntries(modules.map((name) => [name, here(`src/${name}.ts`)])),
+};
+
+export default defineConfig({
+  root: import.meta.dirname,
+  build: {
+    outDir: here("../src/portico/doors/pages"),
+    emptyOutDir: true,
+    target: "es2022",
+    // The polyfill would be one more request for browsers nobody uses any more.
+    modulePreload: { polyfill: false },
+    // A data: address would need a hole in the content security policy.
+    assetsInlineLimit: 0,
+    rollupOptions: {
+      input: inputs,
+      preserveEntrySignatures: "strict",
+      output: {
+        entryFileNames: "[name].js",
+        chunkFileNames: "assets/[name]-[hash].js",
+        assetFileNames: "assets/[name]-[hash][extname]",
+        // What changes seldom gets a hashed name of its own, so that browsers keep it.
+        manualChunks: { markdown: ["marked", "dompurify"] },
+      },
+    },
+  },
+  plugins: [compressed()],
+  server: { proxy: { "/api": "http://127.0.0.1:8888", "/v1": "http://127.0.0.1:8888", "/login": "http://127.0.0.1:8888" } },
+  test: { environment: "jsdom", include: ["tests/**/*.test.ts"], environmentOptions: { jsdom: { url: "http://127.0.0.1:8888/" } } },
+});
