@@ -1,5 +1,5 @@
 """`python -m portico` is `portico`."""
 
-from portico.cli import main
+from portico.start import main
 
 main()

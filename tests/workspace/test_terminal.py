@@ -150,7 +150,12 @@ async def test_an_empty_line_and_ctrl_c_are_no_commands(tmp_path: Path) -> None:
     async with opened(tmp_path, "bash") as (terminal, screen):
         await say(terminal, screen, "true")
         terminal.input("\r\r")
-        terminal.input("typed and dropped\x03")
+        terminal.input("typed and dropped")
+        await screen.until(lambda: "typed and dropped" in screen.text)
+        prompts = len(screen.of(CwdChanged))
+        terminal.input("\x03")
+        # The terminal drops what was typed before the interrupt was handled: wait for the next prompt.
+        await screen.until(lambda: len(screen.of(CwdChanged)) > prompts)
         started, _ = await say(terminal, screen, "echo last")
         assert started.line == "echo last"
         assert len(screen.of(CommandStarted)) == 2

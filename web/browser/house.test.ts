@@ -105,6 +105,9 @@ describe("one session", () => {
     await page.press("#queue textarea", "Control+Enter");
     await page.waitForSelector('.queue-text:text-is("first")');
     expect(await queue()).toEqual(["first", "three"]);
+    await page.click('[aria-label="Steer now: first"]');
+    await page.waitForSelector('#trouble:has-text("stays in the queue")');
+    expect(await queue()).toHaveLength(2);
     expect(await person.barriers()).toEqual([]);
     await page.click("#stop");
     await page.waitForFunction(() => document.querySelectorAll("#transcript .message").length === 3);
@@ -147,6 +150,9 @@ describe("one session", () => {
     await begin(person, "scripted", "[[say:# Hi\n\n**b** <img src=x onerror=alert(1)> [x](javascript:alert(2)) [api](/api/stop)]]");
     await ready(person);
     expect(await page.locator("#transcript .markdown :is(img, script, a[href*='/api/'], a[href^='javascript'])").count()).toBe(0);
+    const exports = await page.$$eval(".menu a", (all) => all.map((each) => (each as HTMLAnchorElement).href));
+    const answers = await page.evaluate((links) => Promise.all(links.map(async (link) => (await fetch(link)).headers.get("content-disposition"))), exports);
+    expect(answers.map((each) => /\.(\w+)"/.exec(each!)![1])).toEqual(["md", "html", "jsonl"]);
     const before = page.url();
     await page.click("text=Fork after this turn");
     await page.waitForURL((url) => url.href !== before);

@@ -14,6 +14,8 @@ import { watch } from "./watch";
 const list = byId("list");
 const search = byId("search", HTMLInputElement);
 const archived = byId("archived", HTMLInputElement);
+/** Jobs leave closed sessions by the dozen, so these are shown on request. */
+const closed = byId("closed", HTMLInputElement);
 const trouble = byId("trouble");
 const empty = byId("empty");
 let sessions: Summary[] | undefined;
@@ -28,7 +30,10 @@ const form = new NewSession(say);
 function show(): void {
   if (!sessions) return;
   const text = search.value.trim();
-  const shown = sessions.filter((session) => (archived.checked || !session.archived) && matches(session, text));
+  const found = sessions.filter((session) => matches(session, text));
+  const shown = found.filter((session) => (archived.checked || !session.archived) && (closed.checked || !session.closed));
+  label("closed-text", "Closed", found.filter((session) => session.closed).length);
+  label("archived-text", "Archived", found.filter((session) => session.archived).length);
   // Moving the focus under somebody's fingers is worse than a list that is a second old.
   const focused = (document.activeElement as HTMLElement | null)?.dataset["session"];
   list.replaceChildren(...shown.map(item));
@@ -36,6 +41,10 @@ function show(): void {
   teach(shown.length, text);
   const waiting = sessions.filter(({ status }) => status === "waiting").length;
   document.title = `${waiting ? `(${waiting}) ` : ""}Sessions · Portico`;
+}
+
+function label(id: string, text: string, number: number): void {
+  byId(id).textContent = number ? `${text} (${number})` : text;
 }
 
 function item(session: Summary): HTMLElement {
@@ -68,8 +77,8 @@ function item(session: Summary): HTMLElement {
 function teach(shown: number, text: string): void {
   empty.hidden = shown > 0 || !byId("found").hidden;
   if (empty.hidden) return;
-  if (text) return empty.replaceChildren(make("h2", "", "Nothing found"), make("p", "", "No title, agent or folder has all of these words."));
-  if (sessions?.length) return empty.replaceChildren(make("h2", "", "All put away"), make("p", "", "Every session is archived. Tick Archived to see them."));
+  if (text) return empty.replaceChildren(make("h2", "", "Nothing found"), make("p", "", "No title, agent or folder shown here has all of these words."));
+  if (sessions?.length) return empty.replaceChildren(make("h2", "", "All put away"), make("p", "", "Every session is closed or archived. Tick Closed or Archived to see them."));
   empty.replaceChildren(
     make("h2", "", "No session yet"),
     make("p", "", "A session is one conversation with one agent in one folder. It lives on this host: close the page, come back from your phone, and it has gone on."),
@@ -122,6 +131,7 @@ search.addEventListener("input", () => {
   searchTexts();
 });
 archived.addEventListener("change", show);
+closed.addEventListener("change", show);
 shortcuts(
   [
     { key: "j", text: "Next session", run: () => step(1) },

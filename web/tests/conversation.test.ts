@@ -131,6 +131,6 @@ test("numbers and names as people read them", () => {
 });
 
 test("a search needs all of its words, anywhere", () => {
-  const session = { id: "s-1", agent: "demo", model: "m", cwd: "/work/door", title: "Fix the Door", status: "idle" as const, created: 0, modified: 0 };
+  const session = { id: "s-1", agent: "demo", model: "m", cwd: "/home/door", title: "Fix the Door", status: "idle" as const, created: 0, modified: 0 };
   expect([matches(session, "door demo"), matches(session, "door wall"), matches(session, "")]).toEqual([true, false, true]);
 });

@@ -44,6 +44,8 @@ def show(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
     async def work() -> None:
         async with Client.local(home) as client:
             view = await view_of(client, job)
+            failed = [each.task for each in view.summary.works if each.status == "failed"]
+            reasons = {task: await _decisions(client, task) for task in failed}
         summary = view.summary
         if as_json:
             print_json(view)
@@ -51,7 +53,9 @@ def show(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
         lines = [f"{summary.id} {summary.name}: {summary.status} {_took(summary)}", f"in {summary.cwd}"]
         lines += [f"from {summary.origin}"] if summary.origin else []
         lines += [each for each in (summary.reason, summary.error) if each]
-        lines += [f"  [{work.work}] {work.name}: {work.status} ({work.task})" for work in summary.works]
+        for each in summary.works:
+            lines.append(f"  [{each.work}] {each.name}: {each.status} ({each.task})")
+            lines += [f"      {reason}" for reason in reasons.get(each.task, [])]
         print(plain("\n".join(lines)))
 
     run(work())
@@ -106,6 +110,12 @@ def _order(job: str, verb: str, as_json: bool, home: HomeOption) -> None:
         print_json({"job": ident}) if as_json else print(ident)
 
     run(work())
+
+
+async def _decisions(client: Client, task: str) -> list[str]:
+    """Why a task came out as it did, in its own words."""
+    page = msgspec.json.decode(await client.call("GET", "/v1/events", channel=f"task/{task}"))
+    return [each["event"]["reason"] for each in page["events"] if each["event"]["type"] == "task.decided"]
 
 
 def _took(job: JobSummary) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import Coroutine, Sequence
 from datetime import datetime
@@ -24,6 +25,7 @@ HomeOption = Annotated[
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Runs one command; Ctrl-C cancels it and ends without a traceback."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio cancels the work on Ctrl-C only with this one
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
@@ -62,7 +64,12 @@ def when(milliseconds: int) -> str:
 
 
 def complain(error: PorticoError) -> None:
-    field = f" [{error.field}]" if error.field else ""
+    """On standard error, as JSON for whoever asked for JSON."""
+    if "--json" in sys.argv:
+        body = {"error": error.message, "code": error.code, "field": error.field}
+        print(json.dumps({key: value for key, value in body.items() if value is not None}), file=sys.stderr)
+        return
+    field = f" [{error.field}]" if error.field and error.field not in error.message else ""
     print(f"portico: {error.message}{field}", file=sys.stderr)
 
 

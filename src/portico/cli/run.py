@@ -17,13 +17,14 @@ from portico.cli.output import run as finish
 from portico.client import Client
 from portico.errors import BadRequest, PorticoError
 from portico.home import Home
-from portico.jobs import Entry, demo_entry, find_entry, load_file
+from portico.jobs import Entry, find_entry, load_file
 
 
 def run(
     job: Annotated[str, typer.Argument(help="The job's name.")],
     entry: Annotated[
-        Path | None, typer.Option(help="The entry file. [portico.entry.json, .portico/entry.json or the demo]")
+        Path | None,
+        typer.Option(help="The entry file. [portico.entry.json or .portico/entry.json here, else the running host's]"),
     ] = None,
     cwd: Annotated[Path, typer.Option(help="The working directory.")] = Path(),
     text: Annotated[str, typer.Option("--input", "-i", help="The user's input; '-' reads standard input.")] = "",
@@ -66,9 +67,10 @@ async def watch(client: Client, job: str, as_json: bool) -> int:
         raise
 
 
-def _entry(given: Path | None, cwd: Path) -> Entry:
+def _entry(given: Path | None, cwd: Path) -> Entry | None:
+    """The entry given, or the one in the working directory; None: the host's own."""
     path = find_entry(given, cwd) or find_entry(None, Path.cwd())
-    return demo_entry() if path is None else load_file(path)
+    return None if path is None else load_file(path)
 
 
 @asynccontextmanager

@@ -35,7 +35,7 @@ def send(
     """
     if yes and no:
         raise BadRequest("Say --yes or --no, not both.", field="yes")
-    message = sys.stdin.read() if text == "-" else text
+    message = _text(text)
     folder = os.path.abspath(cwd or os.curdir)
 
     async def work() -> int:
@@ -50,6 +50,17 @@ def send(
             return await _watch(client, remote, message, model, "allow" if yes else "deny" if no else "ask", as_json)
 
     raise typer.Exit(run(work()))
+
+
+def _text(given: str) -> str:
+    """The message, checked before a session is made for it."""
+    try:
+        text = (sys.stdin.read() if given == "-" else given).encode().decode()
+    except UnicodeError:
+        raise BadRequest("The message is not UTF-8.", field="text") from None
+    if not text.strip():
+        raise BadRequest("A message needs some text.", field="text")
+    return text
 
 
 async def _session(

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import sys
 import time
 import webbrowser
@@ -89,6 +90,7 @@ def serve(
         _start_logging(options.home)
         await run(options, ready)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main())
 

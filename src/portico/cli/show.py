@@ -17,6 +17,7 @@ class Printer:
         self._prompts = prompts
         self._colour = terminal()
         self._kinds: dict[str, str] = {}
+        """The kind of each part, and the name of each call."""
         self._written: dict[str, int] = {}
         self._column = 0
 
@@ -35,11 +36,14 @@ class Printer:
             case e.PartEnded() as event:
                 self._grow(event.part, event.text[self._written.get(event.part, 0) :])
                 self._newline()
+            case e.ToolStarted() as event:
+                self._kinds[event.call] = event.title or event.tool
             case e.ToolReady() as event:
-                self._line(f"[tool {event.call}] {event.title or ''} {event.input[:200]}".rstrip(), _DIM)
+                name = event.title or self._kinds.get(event.call, event.call)
+                self._line(f"[{name}] {event.input[:200]}".rstrip(), _DIM)
             case e.ToolEnded() as event:
                 ending = "ok" if event.ok else event.error.message if event.error else event.outcome
-                self._line(f"[tool {event.call}] {ending}", _DIM if event.ok else _RED)
+                self._line(f"[{self._kinds.get(event.call, event.call)}] {ending}", _DIM if event.ok else _RED)
             case e.TurnEnded() as event if event.outcome != "completed":
                 words = f"{event.outcome}: {event.error.message}" if event.error else event.outcome
                 self._line(f"-- {words}", _RED)

@@ -5,7 +5,7 @@
         async for record in session.send("read README.md"):
             print(record.event)
 
-It speaks the REST door (`/v1`) and imports nothing of the host but the events.
+It speaks the REST door (`/v1`) and imports nothing of the host but its shapes (events, state, agent info).
 """
 
 from portico.client.client import Client, RemoteSession

@@ -14,6 +14,7 @@ from portico.doors.body import EmptyBody, JsonResponse, read_as
 from portico.doors.house import House
 from portico.doors.route import Route, Table, caller
 from portico.jobs import Jobs, load_entry
+from portico.jobs.schema import entry_schema
 
 
 class StartJob(Struct, forbid_unknown_fields=True):
@@ -53,8 +54,12 @@ def job_routes(house: House, jobs: Jobs) -> Table:
         await read_as(request, EmptyBody)
         return JsonResponse({"job": await jobs.retry(request.path_params["id"], by=caller(request).by)}, 202)
 
+    async def schema(request: Request) -> Response:
+        return JsonResponse(entry_schema())
+
     one = "/v1/jobs/{id}"
     return [
+        Route("/entry.schema.json", schema, "open", summary="The JSON Schema of entries, for editors."),
         Route("/v1/jobs", listing, "read", summary="Every job there ever was."),
         Route("/v1/jobs", start, "jobs", ("POST",), "Start a job.", doc={"body": StartJob}),
         Route(one, show, "read", summary="A job: what became of its works, and the entry it runs."),

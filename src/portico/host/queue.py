@@ -43,9 +43,12 @@ class Queue:
             kind = self._get(ident).kind
             await self._session.append(e.QueueEdited(pending=ident, message=message, by=by, kind=kind))
 
-    async def reorder(self, order: list[str], *, by: str) -> None:
-        """Named messages first; unknown names are ignored, messages not named keep their order behind."""
+    async def reorder(self, order: list[str], *, by: str, strict: bool = False) -> None:
+        """Named messages first, the others keep their order behind. Unknown names are ignored, or refused if `strict`:
+        an editor may name one that has just become a turn."""
         async with self._session.lock:
+            for ident in order if strict else ():
+                self._get(ident)
             await self._session.append(e.QueueReordered(order=order, by=by))
 
     async def remove(self, ident: str, *, by: str) -> None:

@@ -60,6 +60,10 @@ class Database:
         except sqlite3.Error as error:
             if db is not None:
                 db.close()
+            if "locked" in str(error):
+                raise LogUnavailable(
+                    f"Another program holds the log {str(path)!r} locked. Close it and start again."
+                ) from error
             raise translate(error, path) from error
         except BaseException:
             if db is not None:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from portico.doors.rest.search import find
 from tests.doors.standing import Standing, problem
 
 
@@ -42,3 +43,8 @@ async def test_a_query_is_neither_empty_nor_endless(shared: Standing) -> None:
     answers = await asyncio.gather(*(shared.http.get("/v1/search", params={"q": q}) for q in ("", "x", "x" * 201)))
     for answer in answers:
         problem(answer, 400, "bad_request", "q")
+
+
+async def test_when_the_time_is_up_the_answer_says_so(shared: Standing) -> None:
+    await shared.say(await shared.start(), "the bilby")
+    assert await find(shared.server.host, "bilby", 10, seconds=0) == ([], False)

@@ -50,7 +50,7 @@ export class QueueView {
       button.title = name;
       buttons.append(button);
     };
-    if (active(state)) add("Steer now", "Steer now", () => attempt(() => v1.steerPending(state.id, pending.id)));
+    if (active(state)) add("Steer now", "Steer now", () => attempt(() => steer(state.id, pending.id)));
     if (index > 0) add("↑", "Move up", () => move(-1));
     if (index < queue.length - 1) add("↓", "Move down", () => move(1));
     add("Edit", "Edit", () => {
@@ -82,4 +82,9 @@ export class QueueView {
     buttons.append(makeButton("primary", "Save", () => void save()), makeButton("", "Cancel", done));
     return [area, buttons];
   }
+}
+
+async function steer(session: string, pending: string): Promise<void> {
+  const { steered } = await v1.steerPending(session, pending);
+  if (!steered) throw new Error("This agent takes no message while it works; it stays in the queue.");
 }

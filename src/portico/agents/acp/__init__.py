@@ -18,12 +18,15 @@ def acp(context: AgentContext) -> Iterable[Agent]:
         if "acp" in context.settings:
             raise AgentUnavailable("[agents.acp] needs more packages: pip install 'portico[acp]'.")
         return []
-    from portico.agents.acp.agent import AcpAgent
     from portico.agents.acp.program import programs
+
+    found = programs(context.settings)
+    if not found:
+        return []
+    # Only now: the SDK costs a second and 50 MB, which a host without such agents need not pay.
+    from portico.agents.acp.agent import AcpAgent
     from portico.agents.servers import mcp_servers
     from portico.agents.toolserver import ToolServer
 
     servers, tools = mcp_servers(context.settings), ToolServer()
-    return [
-        AcpAgent(name, program, context.home, servers, tools) for name, program in programs(context.settings).items()
-    ]
+    return [AcpAgent(name, program, context.home, servers, tools) for name, program in found.items()]

@@ -19,10 +19,11 @@ def copilot(context: AgentContext) -> Iterable[Agent]:
         if wanted:
             raise AgentUnavailable("[agents.copilot] needs more packages: pip install 'portico[copilot]'.")
         return []
-    from portico.agents.copilot.agent import CopilotAgent
     from portico.agents.copilot.option import read
 
     options = read(context.settings)
     if not options.enabled or not (wanted or options.path()):
         return []
+    from portico.agents.copilot.agent import CopilotAgent  # late: the SDK takes its time
+
     return [CopilotAgent(options, context)]

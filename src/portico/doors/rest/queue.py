@@ -49,7 +49,7 @@ def table(house: House) -> Table:
 
     async def reorder(request: Request) -> Response:
         session, body = await get(request), await read_as(request, OrderBody)
-        await session.queue.reorder(body.order, by=caller(request).by)
+        await session.queue.reorder(body.order, by=caller(request).by, strict=True)
         return shown(session)
 
     async def release(request: Request) -> Response:
