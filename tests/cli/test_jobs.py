@@ -87,3 +87,20 @@ def test_chart(tmp_path: Path) -> None:
     assert inside(tmp_path / "home", *chart, "--format", "svg").stdout.startswith("<svg")
     assert json.loads(inside(tmp_path / "home", *chart, "--json").stdout)["nodes"][0]["hint"] == "ParBegin"
     assert inside(tmp_path / "home", "chart", "portico.entry.json", "other").returncode == 66
+
+
+def test_the_schema_is_for_editors(tmp_path: Path) -> None:
+    done = inside(tmp_path / "home", "check", "--schema")
+    assert json.loads(done.stdout)["title"] == "Portico entry"
+    nothing = inside(tmp_path / "home", "check")
+    assert (nothing.returncode, "--schema" in nothing.stderr) == (64, True)
+
+
+def test_run_uses_the_entry_of_the_running_host_and_show_says_why_it_failed(tmp_path: Path) -> None:
+    """Without an entry of one's own the demo was run, whatever the host had."""
+    write(tmp_path, {"no": failing()})
+    entry = (tmp_path / "portico.entry.json").rename(tmp_path / "theirs.json")
+    with HostProcess(tmp_path / "home", "--entry", str(entry)):
+        assert inside(tmp_path / "home", "run", "main").returncode == 1
+        shown = inside(tmp_path / "home", "jobs", "show", "job-1").stdout
+    assert "[TASK FAILED] Decision: task failed (criteria not satisfied)" in shown

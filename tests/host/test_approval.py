@@ -310,3 +310,13 @@ async def test_over_the_bound_of_grants_the_approval_stays_open(
     assert await answers(session) == []
     await session.approvals.answer(approval.id, option="allow-once", by="ada")
     assert await said(session) == "yes: ada"
+
+
+async def test_every_answer_of_a_person_is_in_the_audit_record(open_host: HostOpener) -> None:
+    """SECURITY 26, for every door at once."""
+    host = await open_host(PlayAgent(allowed))
+    session, approval = await ask(host)
+    await session.approvals.answer(approval.id, allow=True, by="token:ada")
+    await host.log.settled()
+    audited = [record.event for record in await host.log.read(e.HOST) if isinstance(record.event, e.Audited)]
+    assert audited == [e.Audited("approval", "token:ada", {"approval": approval.id, "allowed": True})]

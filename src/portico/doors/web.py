@@ -75,6 +75,8 @@ def web(house: House, gate: Gate) -> Table:
 
     async def page(request: Request) -> Response:
         name = request.path_params.get("name", "") or "index.html"
+        if name == "api":
+            return Response("Not Found", 404, media_type="text/plain")  # as the pages' old clients know it
         if name.partition("/")[0] in ("api", "v1"):
             raise NotFound("page", f"/{name}")
         if name.endswith(".html") and name != "login.html" and not caller(request).scopes:

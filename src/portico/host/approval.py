@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from portico import events as e
 from portico.errors import AlreadyAnswered, BadRequest, NotFound
-from portico.events import Grant, Option
+from portico.events import HOST, Grant, Json, Option
 from portico.host.fold import find_approval
 
 if TYPE_CHECKING:
@@ -203,6 +203,9 @@ class Approvals:
                 input=input,
             )
             await session.append(answered)
+            if by != "timeout":
+                detail: Json = {"approval": ident, "allowed": chosen.allow}
+                session.host.log.post(HOST, e.Audited(action="approval", by=by, detail=detail))
         return _decision(answered)
 
     async def _remember(self, tool: str, chosen: Option, by: str) -> None:

@@ -91,6 +91,10 @@ class _Importer:
 
     def entry(self) -> Data:
         models = self.models(self.data.get("models", {}))
+        if isinstance(models, dict) and models and "driving" not in models:
+            name, chosen = next(iter(models.items()))
+            models = {**models, "driving": chosen}
+            self.note(".models.driving", f"It was not there; {name!r} drives now.")
         driving = _get(models, "driving")
         retries = [{"modelId": driving, "retries": DEFAULT_CRITERIA_RETRIES}] if driving else []
         translated: Data = {

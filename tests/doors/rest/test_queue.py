@@ -35,6 +35,7 @@ async def test_waiting_messages_are_seen_edited_reordered_and_removed(shared: St
 async def test_wrong_orders_are_refused(shared: Standing, busy: str) -> None:
     problem(await shared.http.post(f"{busy}/order", json={}), 400, "bad_request", "order")
     problem(await shared.http.post(f"{busy}/order", json={"order": [1]}), 400, "bad_request", "order[0]")
+    problem(await shared.http.post(f"{busy}/order", json={"order": ["nosuch"]}), 404, "not_found")
     assert [text for _, text in await _queue(shared, busy)] == ["one", "two"]
 
 

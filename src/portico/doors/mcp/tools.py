@@ -175,7 +175,6 @@ class HostTools:
     async def _approve(self, body: ApproveBody) -> Json:
         session = await self._host.get(self._host.session_of(body.approval))
         decision = await session.approvals.answer(body.approval, by=self._who.by, allow=body.allow, reason=body.reason)
-        await self._host.audit("approval", self._who.by, approval=body.approval, allowed=decision.allowed)
         return {"approval": body.approval, "allowed": decision.allowed}
 
     async def _answer(self, body: AnswerBody) -> Json:

@@ -36,6 +36,9 @@ _LONG_TOKEN = 80
 Trouble = Literal["NotFound", "Closed", "Timeout", "Parallel"]
 Closed = Callable[[], Awaitable[int | None]]
 """When was it closed (milliseconds since the epoch)? None: it is open."""
+GONE_SECONDS = 0.25
+"""How often a waiting call looks whether its caller is still there."""
+
 Gone = Callable[[], Awaitable[bool]]
 """Has the caller hung up?"""
 
@@ -134,12 +137,12 @@ class Live:
             return "Parallel"
         reader.busy = True
         try:
-            trouble = await self._wait(reader)
-            if trouble is not None:
-                return trouble
+            trouble = await self._patiently(reader, gone)
             if await gone():
-                return "Timeout"
-            return self._answer(reader, whole=token is not None)
+                return "Timeout"  # nobody hears this
+            if trouble == "Closed":
+                self._tell(reader)
+            return trouble or self._answer(reader, whole=token is not None)
         finally:
             reader.busy = False
             reader.used = asyncio.get_running_loop().time()
@@ -173,13 +176,28 @@ class Live:
                     await self._pull(reader)
                 return None
             if reader.closed:
-                reader.told = True
-                self._detach(reader)
-                self._log.note(reader.channel, reader.key, None)
                 return "Closed"
             if now >= deadline or self._stopping:
                 return "Timeout"
             await self._until_pushed(reader, deadline - now)
+
+    async def _patiently(self, reader: Reader, gone: Gone) -> Trouble | None:
+        """Waits, but not for a caller who has left: the token's next call must not find this one in its way."""
+        waiting = asyncio.ensure_future(self._wait(reader))
+        try:
+            while not waiting.done():
+                await asyncio.wait({waiting}, timeout=GONE_SECONDS)
+                if not waiting.done() and await gone():
+                    return "Timeout"
+            return waiting.result()
+        finally:
+            waiting.cancel()
+
+    def _tell(self, reader: Reader) -> None:
+        """This reader has heard that it is over: from now on there is nothing here for it."""
+        reader.told = True
+        self._detach(reader)
+        self._log.note(reader.channel, reader.key, None)
 
     async def _until_pushed(self, reader: Reader, seconds: float) -> None:
         loop = asyncio.get_running_loop()

@@ -1,0 +1,41 @@
+"""Callers who give up on a live call, against a real server: only there does it learn that they left."""
+
+import asyncio
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.doors.standing import standing
+
+
+async def test_a_call_that_was_given_up_is_not_in_the_way_of_the_next(tmp_path: Path) -> None:
+    """It kept its token busy for the rest of its five seconds."""
+    async with standing(tmp_path) as here:
+        path = f"/api/copilot/session/{await here.start()}/live/k"
+        with pytest.raises(httpx.ReadTimeout):
+            await here.http.get(path, timeout=0.3)
+        async with asyncio.timeout(4):  # less than what was left of the abandoned wait
+            waiting = asyncio.ensure_future(here.http.get(path))
+            while not waiting.done() or waiting.result().json() == {"error": "ParallelCallNotSupported"}:
+                if waiting.done():
+                    waiting = asyncio.ensure_future(here.http.get(path))
+                done, _ = await asyncio.wait({waiting}, timeout=0.5)
+                if not done:
+                    break  # it waits, so nobody is in its way
+        waiting.cancel()
+
+
+async def test_api_without_a_slash_is_a_page_that_does_not_exist(tmp_path: Path) -> None:
+    async with standing(tmp_path) as here:
+        answer = await here.http.get("/api")
+        assert (answer.status_code, answer.text, answer.headers["content-type"][:10]) == (
+            404,
+            "Not Found",
+            "text/plain",
+        )
+
+
+async def test_the_schema_of_entries_is_published(tmp_path: Path) -> None:
+    async with standing(tmp_path) as here:
+        assert (await here.stranger.get("/entry.schema.json")).json()["title"] == "Portico entry"
