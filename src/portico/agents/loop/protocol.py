@@ -94,6 +94,8 @@ def _step(value: Any, loose: bool) -> Step:
         return _acting({"actions": [value]})
     if not value.get("actions") and (value.get("done") is True or "finalSummary" in value):
         summary = _text(value.get("finalSummary")) or _text(value.get("commentary"))
+        if not summary and value.get("done") is True and isinstance(value.get("finalSummary"), str):
+            summary = "Done."  # it has the shape that was asked for; a weak model just has no words
         if not summary:
             raise Invalid("A final step needs 'finalSummary'.")
         return Step(summary=summary, done=True)
