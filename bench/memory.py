@@ -35,8 +35,6 @@ def measure() -> list[Row]:
             "--port",
             "0",
             "--print-ready",
-            "--agent",
-            "demo",
             "--home",
             home,
         ]

@@ -104,8 +104,6 @@ def _start_host() -> float:
                 "--print-ready",
                 "--home",
                 home,
-                "--agent",
-                "demo",
             ]
         )
 
