@@ -199,3 +199,19 @@ async def _approve(home: Path, session: str) -> None:
             if isinstance(record.event, ApprovalAsked):
                 await client.approve(record.event.approval, allow=True)
                 return
+
+
+def test_a_message_that_is_none_makes_no_session(tmp_path: Path) -> None:
+    """Both left an empty session behind, the first with a traceback."""
+    home = tmp_path / "home"
+    with HostProcess(home):
+        wrong = inside(home, "send", "-", text="a\udcff")
+        assert (wrong.returncode, wrong.stderr) == (64, "portico: The message is not UTF-8. [text]\n")
+        empty = inside(home, "send", "--json", "")
+        assert empty.returncode == 64
+        assert json.loads(empty.stderr) == {
+            "error": "A message needs some text.",
+            "code": "bad_request",
+            "field": "text",
+        }
+        assert json.loads(inside(home, "sessions", "list", "--json").stdout) == []

@@ -149,3 +149,10 @@ def test_telling_the_formats_apart() -> None:
     assert not looks_legacy(entry_data())
     assert not looks_legacy({})
     assert not looks_legacy(None)
+
+
+def test_without_a_driving_model_the_first_one_drives() -> None:
+    """The old format did not ask for one, and files without it were refused."""
+    imported = import_legacy(old_entry(models={"coding": "gpt-5.2", "reviewers": ["r", "s"]}))
+    assert (imported.entry.models["driving"], imported.entry.driving_session_retries[0].model_id) == ("gpt-5.2",) * 2
+    assert "entry.models.driving: It was not there; 'coding' drives now." in imported.notes

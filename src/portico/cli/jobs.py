@@ -44,12 +44,12 @@ def show(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
     async def work() -> None:
         async with Client.local(home) as client:
             view = await view_of(client, job)
+            if as_json:
+                print_json(view)
+                return
             failed = [each.task for each in view.summary.works if each.status == "failed"]
             reasons = {task: await _decisions(client, task) for task in failed}
         summary = view.summary
-        if as_json:
-            print_json(view)
-            return
         lines = [f"{summary.id} {summary.name}: {summary.status} {_took(summary)}", f"in {summary.cwd}"]
         lines += [f"from {summary.origin}"] if summary.origin else []
         lines += [each for each in (summary.reason, summary.error) if each]

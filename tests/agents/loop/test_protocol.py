@@ -24,6 +24,7 @@ from portico.agents.loop.tools import TOOLS
             Step([Action("readFiles", {"files": ["a"]})], "look"),
         ),
         ('{"finalSummary":"did it","done":true}', Step(summary="did it", done=True)),
+        ('{"finalSummary":"","done":true}', Step(summary="Done.", done=True)),  # a weak model without words
         ('{"finalSummary":"did it"}', Step(summary="did it", done=True)),
         ('{"commentary":"did it","done":true}', Step(summary="did it", done=True)),
         ('{"tool":"listFiles"}', Step([Action("listFiles", {})])),

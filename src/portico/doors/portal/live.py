@@ -191,7 +191,8 @@ class Live:
                     return "Timeout"
             return waiting.result()
         finally:
-            waiting.cancel()
+            if waiting.cancel():  # it must have let go of the reader before the next call may have it
+                await asyncio.wait({waiting})
 
     def _tell(self, reader: Reader) -> None:
         """This reader has heard that it is over: from now on there is nothing here for it."""
