@@ -22,7 +22,7 @@ class Live:
     settings: Callable[[Path, str], dict[str, Any]]
     """From its home and the model server's address: the table `[agents.acp.NAME]`."""
     remembers: bool = True
-    """Whether it takes up a conversation after its death; else Portico tells it what was said."""
+    """Whether it always takes up a conversation after its death; when one does not, Portico tells it what was said."""
 
     def table(self, home: Path, model: str) -> dict[str, Any]:
         assert self.program.exists(), f"{self.name} is not installed; run tests/live/install.sh"
@@ -111,7 +111,7 @@ LIVE = (
     Live("copilot", COPILOT, _copilot),
     Live("opencode", MODULES / "opencode-linux-x64/bin/opencode", _opencode),
     Live("goose", MODULES / "@aaif/goose-binary-linux-x64/bin/goose", _goose),
-    # Gemini 0.61 offers session/load, writes its sessions down and then says "No previous sessions found for this
-    # project", in whatever folder it is started.
+    # Gemini 0.61 offers session/load and writes its sessions down, but finds them again only now and then: mostly it
+    # says "No previous sessions found for this project".
     Live("gemini", MODULES / "@google/gemini-cli/bundle/gemini.js", _gemini, remembers=False),
 )
