@@ -254,6 +254,7 @@ class Server:
         logging.getLogger("portico").setLevel(settings.log.level.upper())
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
+        self.host.capture_changes = settings.agent.capture_changes
         self.host.retention_hours = settings.log.retention_hours
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)

@@ -60,6 +60,8 @@ class Host:
         self.approval_timeout = limits.APPROVAL_SECONDS
         self.turn_idle_timeout = limits.TURN_IDLE_SECONDS
         self.retention_hours = limits.RETENTION_HOURS
+        self.capture_changes = True
+        self.capturing = asyncio.Semaphore(limits.CAPTURES)
         self.stopping = False
         self.started_at = time.monotonic()
         self._sessions: dict[str, Session] = {}
@@ -169,6 +171,7 @@ class Host:
         session.refresh_summary()
         events: list[e.Event] = []
         if state.active is not None:
+            session.captures.recover(state.active.id)
             error = ErrorInfo("interrupted", "The host ended in the middle of this turn.")
             end = e.TurnEnded(turn=state.active.id, outcome="interrupted", error=error, by="host")
             events = [*closing(state, "interrupted", "host"), end]
@@ -388,6 +391,7 @@ class Host:
         for child in [s.id for s in self._sessions.values() if s.summary.parent == session.id]:
             await self.delete(child, by=by)
         await session.close(by=by)
+        await session.captures.forget()
         async with session.lock:
             if session.id not in self._sessions:
                 raise NotFound("session", ident)  # somebody else was faster
