@@ -151,6 +151,8 @@ class SessionStarted(Event, frozen=True, tag="session.started"):
     parent: str | None = None
     origin: Origin | None = None
     config: Json = {}
+    worktree: Json = {}
+    """A git worktree of its own: path, folder, branch, base, repository."""
 
 
 class SessionRenamed(Event, frozen=True, tag="session.renamed"):

@@ -177,12 +177,14 @@ def delete(
 
     async def work() -> None:
         async with Client.local(home) as client:
+            kept: dict[str, str] = {}
             for each in session:
-                await client.session(each).delete()
+                stays = await client.session(each).delete()
+                kept |= {each: stays} if stays else {}
                 if not as_json:
-                    print(f"Deleted {each}", file=sys.stderr)
+                    print(f"Deleted {each}{f'. {plain(stays)}' if stays else ''}", file=sys.stderr)
         if as_json:
-            print_json({"deleted": session})
+            print_json({"deleted": session, **({"kept": kept} if kept else {})})
 
     run(work())
 

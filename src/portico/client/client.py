@@ -103,8 +103,17 @@ class Client:
         cwd: str | None = None,
         title: str = "",
         config: Json | None = None,
+        worktree: bool | Json = False,
     ) -> "RemoteSession":
-        body = {"agent": agent, "model": model, "cwd": cwd, "title": title, "config": config or {}}
+        """`worktree`: a git worktree of its own, or `{"name": ..., "base": ...}` for one of that name or start."""
+        body = {
+            "agent": agent,
+            "model": model,
+            "cwd": cwd,
+            "title": title,
+            "config": config or {},
+            "worktree": worktree,
+        }
         summary = msgspec.json.decode(await self.call("POST", "/v1/sessions", body), type=Summary)
         return RemoteSession(self, summary.id)
 
@@ -212,8 +221,10 @@ class RemoteSession:
     async def rename(self, title: str) -> None:
         await self.client.call("PATCH", self.path, {"title": title})
 
-    async def delete(self) -> None:
-        await self.client.call("DELETE", self.path)
+    async def delete(self) -> str:
+        """Returns what stays of its worktree, and why; usually nothing."""
+        answer = await self.client.call("DELETE", self.path)
+        return str(msgspec.json.decode(answer)["kept"]) if answer else ""
 
     async def changes(self, turn: str | None = None) -> ChangeList:
         """What its turns changed in its folder, or what one of them did."""

@@ -151,6 +151,8 @@ class SessionState(Struct, omit_defaults=True):
     parent: str | None = None
     origin: Origin | None = None
     config: Json = {}
+    worktree: Json = {}
+    """A git worktree of its own; see `session.started`."""
     vendor: str | None = None
     by: str = ""
     created: int = 0

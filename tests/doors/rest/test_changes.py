@@ -1,4 +1,4 @@
-"""`/v1/sessions/{id}/changes`: what the turns changed, as JSON and as a diff."""
+"""`/v1/sessions/{id}/changes`: what the turns changed, as JSON and as a diff; and worktrees."""
 
 from pathlib import Path
 
@@ -32,3 +32,28 @@ async def test_without_git(shared: Standing, tmp_path: Path) -> None:
     one = f"/v1/sessions/{session}/changes"
     assert (await shared.http.get(one)).json() == {"git": False, "cut": False, "files": []}
     assert "git init" in problem(await shared.http.get(f"{one}/diff"), 404, "not_found")
+
+
+async def test_a_worktree_on_request(shared: Standing, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    await git(folder, "init", "-q")
+    identity = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+    await git(folder, *identity, "commit", "-q", "--no-gpg-sign", "--allow-empty", "-m", "first")
+    body = {"agent": "scripted", "cwd": str(folder), "worktree": {"name": "fix", "base": "HEAD"}}
+    started = (await shared.http.post("/v1/sessions", json=body)).json()
+    assert started["cwd"] == str(tmp_path / "project.worktrees/fix")
+    one = f"/v1/sessions/{started['id']}"
+    assert (await shared.http.get(one)).json()["worktree"]["branch"] == "portico/fix"
+    (tmp_path / "project.worktrees/fix/new.txt").write_text("x\n")
+    gone = await shared.http.delete(one)
+    assert (gone.status_code, "uncommitted" in gone.json()["kept"]) == (200, True)
+    plain = (await shared.http.post("/v1/sessions", json={**body, "worktree": True})).json()
+    assert (await shared.http.delete(f"/v1/sessions/{plain['id']}")).status_code == 204
+    problem(
+        await shared.http.post("/v1/sessions", json={**body, "worktree": {"branch": "x"}}),
+        400,
+        "bad_request",
+        "worktree.branch",
+    )
+    problem(await shared.http.post("/v1/sessions", json=body), 409, "already_exists")
