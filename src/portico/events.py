@@ -603,6 +603,14 @@ class TerminalData(Delta, frozen=True, tag="terminal.data"):
     """What the terminal shows, without the shell's own signs. `turn` is empty, `part` is the terminal's id."""
 
 
+class TerminalShown(Event, frozen=True, tag="terminal.shown"):
+    """What the terminal shows up to the position `upto`, as much as its scrollback holds: written before old output is
+    compacted, and at the end. Output behind `upto` follows it, or came just before."""
+
+    upto: int
+    text: str
+
+
 class TerminalCommand(Event, frozen=True, tag="terminal.command"):
     """The shell began to run a line."""
 
@@ -702,6 +710,7 @@ AnyEvent = (
     | QueueHeld
     | TerminalStarted
     | TerminalData
+    | TerminalShown
     | TerminalCommand
     | TerminalCommandEnded
     | TerminalDetects

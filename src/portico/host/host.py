@@ -215,8 +215,10 @@ class Host:
         for session in self._sessions.values():
             if session.loaded and session.used_at < old:
                 session.unload()
-        running = {s.channel: s.state.active.pos for s in self._sessions.values() if s.loaded and s.state.active}
-        return await self.log.compact(self.now() - int(self.retention_hours * 3_600_000), running)
+        before = self.now() - int(self.retention_hours * 3_600_000)
+        keep = await self.terminals.compactable(before)
+        keep |= {s.channel: s.state.active.pos for s in self._sessions.values() if s.loaded and s.state.active}
+        return await self.log.compact(before, keep)
 
     def now(self) -> int:
         return int(self.clock.time() * 1000)
@@ -322,8 +324,8 @@ class Host:
     async def _begin(self, session: Session, started: e.SessionStarted, *copied: e.Event) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
         try:
-            await session.append(started, *copied)
-            await self.log.append(HOST, listed)
+            own = [(session.channel, event) for event in (started, *copied)]
+            await self.log.append_all(*own, (HOST, listed))  # together: a session that is there is also listed
         except PorticoError:  # the disk says no, or the settings or the history are too large
             self._forget(session)
             raise
