@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from portico import events as e
-from portico.doors.ahp import message, names, parts, shapes, snapshots, wire
+from portico.doors.ahp import message, names, parts, shapes, sign_in, snapshots, wire
 from portico.doors.ahp.command import Command, optional, subject, text
 from portico.doors.ahp.config import APPROVE_KEYS
 from portico.doors.ahp.record import Json
@@ -71,6 +71,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             config={**state.config, **config},
             history=turns,
         )
+    await sign_in.check(connection, optional(params, "provider", str))
     model = optional(params, "model", dict) or {}
     folder = _folder(connection, params)
     tree = await _isolate(Path(folder), config, name)
@@ -320,12 +321,6 @@ async def _leave(connection: "Connection", client_id: str) -> None:
             await session.tools.abandon(client_id)
 
 
-async def authenticate(connection: "Connection", params: Json) -> None:
-    resource = text(params, "resource")
-    text(params, "token")
-    raise BadRequest(f"Nothing here asks for a token of {resource!r}: agents sign in by themselves.", field="resource")
-
-
 COMMANDS = {
     "createSession": Command(create_session),
     "disposeSession": Command(dispose_session),
@@ -333,5 +328,4 @@ COMMANDS = {
     "createChat": Command(create_chat, seed=False),
     "disposeChat": Command(dispose_chat, seed=False),
     "fetchTurns": Command(fetch_turns, "read"),
-    "authenticate": Command(authenticate),
 }
