@@ -64,6 +64,7 @@ class ToolStep(Step, tag="tool"):
     session_tool: bool | None = None
     """True: must be the session's; False: never; absent: the session's if it has one."""
     content: list[Json] = []
+    structured: Json | None = None
     denied: str = "The call was refused."
 
 

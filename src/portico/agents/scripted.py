@@ -310,8 +310,11 @@ class Player:
         for piece in step.partial:
             call.output(self._text(piece))
             await asyncio.sleep(0)
-        if step.content:
-            call.content(step.content)
+        content = list(s.expand_all(step.content, self._values))
+        if step.structured is not None:
+            content.append({"type": "structured", "value": s.expand_all(step.structured, self._values)})
+        if content:
+            call.content(content)
         if step.confirm_result and step.output and not step.partial:
             call.output(self._text(step.output))  # whoever is asked about a result has to see it
         if (
@@ -330,7 +333,7 @@ class Player:
             title=self._text(permission.title),
             path=self._text(permission.path) if permission.path else None,
             command=self._text(permission.command) if permission.command else None,
-            diff=permission.diff,
+            diff=self._text(permission.diff) if permission.diff else None,
             editable=permission.editable,
             timeout=permission.timeout,
         )

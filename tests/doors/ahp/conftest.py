@@ -39,6 +39,9 @@ providers:
     name: Vendor
     sign_in: {resource: "https://vendor.example", name: Vendor Cloud, scopes: [ask], token: good-token}
 rules:
+  - match: ^edit (?P<file>\\S+)
+    steps:
+      - {do: write, path: "{file}", text: "three\\n", append: true}
   - match: ^expire
     steps:
       - {do: say, text: half}
