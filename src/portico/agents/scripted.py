@@ -35,6 +35,7 @@ from portico.agents.agent import (
     Unauthenticated,
 )
 from portico.events import Json, PartKind
+from portico.host.context import ABOUT, ATTACHED, MESSAGE
 from portico.host.host import Host
 from portico.host.state import Part, TextPart, TurnState
 
@@ -158,14 +159,17 @@ class ScriptedConversation:
         self._agent.check_sign_in()
         if self._agent.delay:
             await asyncio.sleep(self._agent.delay)
-        directives = s.directives(message.text, self._agent.seen)
+        context, _, said = message.text.rpartition(MESSAGE)
+        said, _, attached = said.partition(ATTACHED)
+        directives = s.directives(said, self._agent.seen)
         if directives is not None:
             await self._follow(directives, turn)
             return
         for rule in self._agent.rules:
-            match = re.search(rule.match, message.text)
+            match = re.search(rule.match, said)
             if match:
-                values = {"prompt": message.text, "cwd": str(self._cwd), **match.groupdict()}
+                around = {"context": context.removeprefix(ABOUT), "attached": attached, "cwd": str(self._cwd)}
+                values = {"prompt": said, **around, **match.groupdict()}
                 values.update({str(i): group or "" for i, group in enumerate(match.groups(), 1)})
                 await Player(turn, self._agent, self._cwd, self._tools, values).play(rule.steps)
                 self._answer_steering(turn)

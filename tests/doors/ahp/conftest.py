@@ -42,6 +42,9 @@ rules:
   - match: ^edit (?P<file>\\S+)
     steps:
       - {do: write, path: "{file}", text: "three\\n", append: true}
+  - match: ^context
+    steps:
+      - {do: say, text: "{context}|{prompt}|{attached}"}
   - match: ^expire
     steps:
       - {do: say, text: half}

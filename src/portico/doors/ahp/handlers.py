@@ -256,7 +256,7 @@ def _check_answer(question: QuestionPart, field: str, answer: Json | None) -> No
 
 async def _pending_set(deed: Deed, session: Session) -> None:
     action, seed = deed.action, deed.connection.dialect.seed
-    said = message.from_wire(action["userMessage" if seed else "message"])
+    said = message.from_wire(await attachments.fetched(deed.connection, action["userMessage" if seed else "message"]))
     ident, plain = action["id"], deed.connection.by
     if action["kind"] not in ("queued", "steering") or not ident:
         raise BadRequest(f"There is no kind {action['kind']!r} of waiting message.", field="kind")
