@@ -5,6 +5,7 @@ the same records give the same state in every process, and `state(n) + records(n
 not fit (an unknown turn, a second answer) changes nothing.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -271,6 +272,7 @@ def _approval_asked(state: SessionState, event: e.ApprovalAsked, record: Record)
                 event.diff,
                 event.editable,
                 event.result,
+                file=os.path.join(state.cwd, event.path) if event.path and event.diff else "",
             )
         )
         _count(state, event.approval)

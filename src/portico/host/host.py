@@ -28,6 +28,7 @@ from portico.host.clock import Clock
 from portico.host.fold import closing
 from portico.host.grants import Grants
 from portico.host.isolation import Isolation, isolate, release
+from portico.host.policy import WorkspacePolicy
 from portico.host.session import SUMMARY, Session
 from portico.host.state import SessionState, Summary, TurnState
 from portico.host.terminals import Terminals
@@ -56,7 +57,8 @@ class Host:
         self.logger = logging.getLogger("portico.host")
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
         self.tools: dict[str, Tool] = {}
-        self.policies: list[Policy] = [session_policy]
+        self.rules = WorkspacePolicy()
+        self.policies: list[Policy] = [self.rules.refuse, session_policy, self.rules.allow]
         self.grants = Grants(self)
         self.approval_timeout = limits.APPROVAL_SECONDS
         self.turn_idle_timeout = limits.TURN_IDLE_SECONDS

@@ -44,6 +44,8 @@ class Approval(Struct, omit_defaults=True):
     by: str = ""
     option: str | None = None
     reason: str = ""
+    file: str = ""
+    """The absolute path, where the approval is about one file and shows its diff."""
 
 
 class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):

@@ -15,16 +15,27 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
-from portico.doors.ahp import catalogue, config, envelope, names, snapshots, targets, terminal_shapes, translate
+from portico.doors.ahp import (
+    catalogue,
+    config,
+    envelope,
+    names,
+    sign_in,
+    snapshots,
+    targets,
+    terminal_shapes,
+    translate,
+)
 from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.versions import Dialect
 from portico.doors.house import House
+from portico.errors import SignInRequired
 from portico.events import HOST, Record
 from portico.host.agent import AgentInfo
-from portico.host.policy import WorkspacePolicy, rules_of
+from portico.host.policy import rules_of
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
 
@@ -62,7 +73,6 @@ class Exchange:
         self._hearers: dict[Target, set[Connection]] = {}
         self._active: set[str] = set()
         self._opened: asyncio.Future[None] | None = None
-        self.host.policies.append(WorkspacePolicy(lambda: rules_of(self.root_values)))
         self.host.log.tap(self._hear)
         self.host.terminals.watch(self._terminals_changed)
 
@@ -74,15 +84,30 @@ class Exchange:
 
     async def _open(self) -> None:
         data = await self.host.log.get_note(HOST, config.ROOT_KEY)
-        self.root_values = msgspec.json.decode(data) if data else {}
+        self.configure(msgspec.json.decode(data) if data else {})
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
+
+    def configure(self, values: Json) -> None:
+        """What clients pushed, from now on; some of it are rules of approval."""
+        self.root_values = values
+        self.host.rules.clients = rules_of(values)
 
     async def describe_agents(self) -> None:
         described = {each.id: each for each in await self.host.describe()}
         if described != self.agents:
             self.agents = described
             self.tell_root(Said("agentsChanged", {"agents": self._agents()}))
+
+    async def _ask_for_sign_in(self, agent: str) -> None:
+        """A turn failed for want of a token: whoever can give one hears of it."""
+        await self.describe_agents()
+        info = self.agents.get(agent)
+        if info is None:
+            return
+        for connection in list(self.connections):
+            if connection.ready and (connection.dialect.seed or connection in self.hearers(ROOT)):
+                sign_in.tell(connection, info)
 
     def remember(self, client_id: str, known: Known) -> None:
         """At once: a client may drop and come back before the log has written its note."""
@@ -214,6 +239,9 @@ class Exchange:
         before = len(self._active)
         if isinstance(event, e.TurnEnded):
             self._active.discard(ident)
+            session = self.host.find(ident)
+            if event.error is not None and event.error.code == SignInRequired.code and session is not None:
+                self.host.own(self._ask_for_sign_in(session.summary.agent), f"ahp sign-in {ident}")
         else:
             self._active.add(ident)
         if len(self._active) != before:
