@@ -8,7 +8,7 @@ from websockets.asyncio.client import connect as ws_connect
 from websockets.exceptions import InvalidStatus
 
 from portico import limits
-from portico.doors.ahp import lifecycle, uri
+from portico.doors.ahp import lifecycle, uri, wire
 from portico.doors.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of, waiting_call, without_times
@@ -245,8 +245,8 @@ async def test_a_slow_client_is_closed_and_comes_back(connect: Connect, served: 
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1")
     connection = served.exchange.clients["tester"]
-    for _ in range(400):
-        connection.push("x" * 1000)
+    for _ in range(400):  # more than any socket takes in one breath
+        connection.push(wire.notification("filler", {"text": "x" * 100_000}))
     assert client.socket is not None
     await asyncio.wait_for(client.socket.wait_closed(), 5)
     assert client.socket.close_code == 1013

@@ -20,7 +20,7 @@ from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.translate import Said
-from portico.doors.ahp.versions import Dialect
+from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
 from portico.doors.house import House
 from portico.events import HOST, Record
 from portico.host.agent import AgentInfo
@@ -59,6 +59,7 @@ class Exchange:
         self.clients: dict[str, Connection] = {}
         self.known: dict[str, Known] = {}
         self.watches: dict[str, Watch] = {}
+        self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
         self._active: set[str] = set()
         self._opened: asyncio.Future[None] | None = None
@@ -90,6 +91,10 @@ class Exchange:
         self.known[client_id] = known
         if len(self.known) > _KNOWN:
             del self.known[next(iter(self.known))]
+
+    def dialect(self, version: str) -> Dialect:
+        """One for all who speak it."""
+        return self._dialects.get(version) or Dialect(version, self.host.now)
 
     # -- who hears ---------------------------------------------------------------------------------------------
 
