@@ -39,7 +39,7 @@ class Line(WebSocketsSansIOProtocol):
         self._needed = 0
         self._fragments = False
         self._careful = False
-        """For good: a client was early or broke the rules, and the library is in the middle of it."""
+        """For good: a client was early, broke the rules or said goodbye, and the library is in the middle of it."""
 
     # -- what comes in -----------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Line(WebSocketsSansIOProtocol):
                     break
                 size = _MASKED + int.from_bytes(data[at + 2 : start - 4])
             stop = start + size - _MASKED
-            if size < _MASKED or size - _MASKED > largest or self.close_sent:
+            if size < _MASKED or size - _MASKED > largest or self.conn.state is not State.OPEN:
                 self._careful = True
                 super().data_received(data[at:])
                 return

@@ -94,7 +94,8 @@ async def test_subscribing_to_nothing(connect: Connect, version: str) -> None:
     assert refused.value.code == -32001
 
 
-async def test_coming_back_in_the_middle_of_a_turn(connect: Connect, version: str) -> None:
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "from the log"])
+async def test_coming_back_in_the_middle_of_a_turn(connect: Connect, served: Served, version: str, kept: bool) -> None:
     client, watcher = await connect(version, "client"), await connect(version, "watcher")
     chat = await client.create_session("scripted:/s1")
     await watcher.subscribe(chat)
@@ -102,6 +103,8 @@ async def test_coming_back_in_the_middle_of_a_turn(connect: Connect, version: st
     await client.wait(lambda: len(client.envelopes) > 8)
     await client.drop()
     await watcher.wait(lambda: len(watcher.envelopes) > 20)
+    if not kept:
+        served.exchange.recent.clear()
     result = await client.reconnect()
     assert result["type"] == "replay"
     state = await client.idle(chat)
@@ -132,7 +135,7 @@ async def test_nothing_is_lost_over_a_restart_of_the_host(connect: Connect, serv
     assert text_of((await client.idle(chat))["turns"][2]) == "third"
 
 
-async def test_coming_back_after_too_much_is_a_snapshot(connect: Connect, monkeypatch: Any) -> None:
+async def test_coming_back_after_too_much_is_a_snapshot(connect: Connect, served: Served, monkeypatch: Any) -> None:
     monkeypatch.setattr(lifecycle, "_REPLAY_RECORDS", 3)
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1")
@@ -140,6 +143,7 @@ async def test_coming_back_after_too_much_is_a_snapshot(connect: Connect, monkey
     other = await connect("0.9.0", "other", chat)
     await other.say(chat, "t", "[[say:much]]")
     await other.idle(chat)
+    served.exchange.recent.clear()
     result = await client.reconnect()
     assert result["type"] == "snapshot"
     assert without_times(client.states[chat]) == without_times(other.states[chat])
