@@ -151,10 +151,7 @@ class Session:
     # -- plain facts -------------------------------------------------------------------------------------------
 
     async def rename(self, title: str, *, by: str) -> None:
-        title = title.strip()
-        if not title or len(title) > limits.TITLE_CHARS:
-            raise BadRequest(f"A title has 1 to {limits.TITLE_CHARS} characters.", field="title")
-        await self._record(e.SessionRenamed(title=title, by=by))
+        await self._record(e.SessionRenamed(title=checked_title(title), by=by))
 
     async def set_model(self, model: str, *, by: str) -> None:
         """Takes effect with the next turn."""
@@ -399,6 +396,13 @@ def check_message(message: Message) -> None:
         raise BadRequest(f"The message is not valid: {error}.", field="text") from error
     if size > limits.MESSAGE_BYTES:
         raise TooLarge(f"The message has {size} bytes; the limit is {limits.MESSAGE_BYTES}.", field="text")
+
+
+def checked_title(title: str) -> str:
+    title = title.strip()
+    if not title or len(title) > limits.TITLE_CHARS:
+        raise BadRequest(f"A title has 1 to {limits.TITLE_CHARS} characters.", field="title")
+    return title
 
 
 def title_of(text: str) -> str:
