@@ -43,6 +43,9 @@ class OpenTerminal:
         self.cwd = started.cwd
         self.cols, self.rows = started.cols, started.rows
         self.claim = started.claim
+        self.session = started.session
+        self.pos = 0
+        """Of the last record that is part of what is known here: whoever shows it goes on from there."""
         self.shown = Scrollback()
         self.detects = False
         self.exit_code: int | None = None
@@ -62,6 +65,7 @@ class OpenTerminal:
 
     def apply(self, record: Record) -> None:
         """What is known of a terminal follows from the log, as with sessions: nobody sees what a crash forgets."""
+        self.pos = record.pos
         match record.event:
             case e.TerminalData() as event:
                 self.shown.add(event.text)
@@ -183,6 +187,7 @@ class Terminals:
         cols: int = 80,
         rows: int = 24,
         uri: str | None = None,
+        session: str | None = None,
     ) -> OpenTerminal:
         if uri is not None and self.find(uri) is not None:
             raise AlreadyExists(f"There is a terminal {uri!r} already.")
@@ -192,7 +197,15 @@ class Terminals:
         self._next += 1
         shell = os.path.basename(os.environ.get("SHELL") or "sh")
         started = e.TerminalStarted(
-            terminal=ident, title=title or shell, cwd=cwd, claim=claim, by=by, cols=cols, rows=rows, uri=uri
+            terminal=ident,
+            title=title or shell,
+            cwd=cwd,
+            claim=claim,
+            by=by,
+            cols=cols,
+            rows=rows,
+            uri=uri,
+            session=session,
         )
         terminal = OpenTerminal(self, ident, started)
         self._open[ident] = terminal
