@@ -597,6 +597,8 @@ class TerminalStarted(Event, frozen=True, tag="terminal.started"):
     cols: int = 80
     rows: int = 24
     uri: str | None = None
+    session: str | None = None
+    """The session from which it was opened."""
 
 
 class TerminalData(Delta, frozen=True, tag="terminal.data"):
