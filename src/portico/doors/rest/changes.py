@@ -5,7 +5,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from portico.doors.body import JsonResponse
 from portico.doors.house import House
-from portico.doors.route import Route, Table
+from portico.doors.route import Doc, Route, Table
+from portico.host.state import ChangeList
 
 
 def table(house: House) -> Table:
@@ -19,7 +20,10 @@ def table(house: House) -> Table:
         return PlainTextResponse(await session.diff(query.get("path"), query.get("turn")))
 
     one = "/v1/sessions/{id}/changes"
+    turn = {"turn": "of this turn alone"}
+    listed: Doc = {"answer": ChangeList, "query": {**turn}}
+    shown: Doc = {"media": "text/plain", "query": {**turn, "path": "of this file alone"}}
     return [
-        Route(one, listing, "read", summary="Files that the turns changed."),
-        Route(f"{one}/diff", diff, "read", summary="The same as a unified diff."),
+        Route(one, listing, "read", summary="Files that the turns changed.", doc=listed),
+        Route(f"{one}/diff", diff, "read", summary="The same as a unified diff.", doc=shown),
     ]
