@@ -151,6 +151,8 @@ class SessionStarted(Event, frozen=True, tag="session.started"):
     parent: str | None = None
     origin: Origin | None = None
     config: Json = {}
+    worktree: Json = {}
+    """A git worktree of its own: path, folder, branch, base, repository."""
 
 
 class SessionRenamed(Event, frozen=True, tag="session.renamed"):
@@ -595,6 +597,8 @@ class TerminalStarted(Event, frozen=True, tag="terminal.started"):
     cols: int = 80
     rows: int = 24
     uri: str | None = None
+    session: str | None = None
+    """The session from which it was opened."""
 
 
 class TerminalData(Delta, frozen=True, tag="terminal.data"):

@@ -172,7 +172,7 @@ async def test_the_agents_own_options(open_host: HostOpener) -> None:
 
     async def play(message: Message, turn: Turn) -> None:
         call = turn.tool("shell", "{}")
-        decision = await call.approve("shell", command="ls", options=options)
+        decision = await call.approve("shell", command="make", options=options)
         turn.text(str(decision.option))
 
     host = await open_host(PlayAgent(play))

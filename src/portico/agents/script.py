@@ -63,6 +63,7 @@ class ToolStep(Step, tag="tool"):
     session_tool: bool | None = None
     """True: must be the session's; False: never; absent: the session's if it has one."""
     content: list[Json] = []
+    structured: Json | None = None
     denied: str = "The call was refused."
 
 
@@ -117,6 +118,10 @@ class Hang(Step, tag="hang"):
     """Never becomes idle; a cancel ends it."""
 
 
+class SignOut(Step, tag="sign_out"):
+    """The provider's token has expired: the turn fails, and a client has to sign in again."""
+
+
 class Delay(Step, tag="delay"):
     ms: float
 
@@ -145,6 +150,7 @@ AnyStep = (
     | Crash
     | Die
     | Hang
+    | SignOut
     | Delay
     | Spawn
 )
@@ -165,6 +171,18 @@ class SeedSession(Struct, forbid_unknown_fields=True, omit_defaults=True):
     model: str | None = None
 
 
+class SignIn(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The provider wants a token first, as a vendor's agent does that nobody has signed in."""
+
+    resource: str
+    name: str = ""
+    servers: list[str] = []
+    scopes: list[str] = []
+    required: bool = True
+    token: str = ""
+    """The one that is good; any, when empty."""
+
+
 class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True):
     id: str
     name: str
@@ -175,6 +193,7 @@ class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True):
     completions: dict[str, list[Json]] = {}
     sessions: list[SeedSession] = []
     steer: bool = False
+    sign_in: SignIn | None = None
 
 
 class Rule(Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -44,6 +44,9 @@ class OpenTerminal:
         self.cwd = started.cwd
         self.cols, self.rows = started.cols, started.rows
         self.claim = started.claim
+        self.session = started.session
+        self.pos = 0
+        """Of the last record that is part of what is known here: whoever shows it goes on from there."""
         self.shown = Scrollback()
         self.detects = False
         self.exit_code: int | None = None
@@ -52,7 +55,6 @@ class OpenTerminal:
         """The position up to which a whole event holds what was shown: the pieces before it may go."""
         self.since: int | None = None
         """When the first piece behind that came."""
-        self._pos = 0
         self._terminals = terminals
         self._ahead = 0
         self._holding = False
@@ -68,7 +70,7 @@ class OpenTerminal:
 
     def apply(self, record: Record) -> None:
         """What is known of a terminal follows from the log, as with sessions: nobody sees what a crash forgets."""
-        self._pos = record.pos
+        self.pos = record.pos
         match record.event:
             case e.TerminalData() as event:
                 self.shown.add(event.text)
@@ -164,7 +166,7 @@ class OpenTerminal:
 
     async def keep(self, *events: e.Event) -> None:
         """Writes down in one event what is shown now, and `events` behind it."""
-        shown = e.TerminalShown(upto=self._pos, text=self.shown.text())
+        shown = e.TerminalShown(upto=self.pos, text=self.shown.text())
         await self._append(*([shown] if shown.text else []), *events)
 
     async def _append(self, *events: e.Event) -> None:
@@ -225,6 +227,7 @@ class Terminals:
         cols: int = 80,
         rows: int = 24,
         uri: str | None = None,
+        session: str | None = None,
     ) -> OpenTerminal:
         if uri is not None and self.find(uri) is not None:
             raise AlreadyExists(f"There is a terminal {uri!r} already.")
@@ -234,7 +237,15 @@ class Terminals:
         self._next += 1
         shell = os.path.basename(os.environ.get("SHELL") or "sh")
         started = e.TerminalStarted(
-            terminal=ident, title=title or shell, cwd=cwd, claim=claim, by=by, cols=cols, rows=rows, uri=uri
+            terminal=ident,
+            title=title or shell,
+            cwd=cwd,
+            claim=claim,
+            by=by,
+            cols=cols,
+            rows=rows,
+            uri=uri,
+            session=session,
         )
         terminal = OpenTerminal(self, ident, started)
         self._open[ident] = terminal

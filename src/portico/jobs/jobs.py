@@ -101,10 +101,15 @@ class Jobs:
 
     async def _check_models(self, uses: list[ModelUse]) -> None:
         for use in uses:
-            try:
-                await choose(self.host, use.model_id)
-            except NotFound:
+            if not any([await self._has(model) for model in (use.model_id, *use.instead)]):
                 check_models([use], await offered(self.host))
+
+    async def _has(self, model: str) -> bool:
+        try:
+            await choose(self.host, model)
+        except NotFound:
+            return False
+        return True
 
     # -- jobs --------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import msgspec
 
 from portico.agents.acp.link import Link
 from portico.agents.acp.prompt import blocks, retold
+from portico.agents.acp.replay import Replay
 from portico.agents.acp.service import Cancelled, Service
 from portico.agents.acp.update import Updates
 from portico.agents.agent import Json, Message, Opening, Turn
@@ -67,22 +68,27 @@ class AcpConversation:
         return link
 
     async def _resume(self, link: Link, base: Json) -> Json | None:
-        """None: the agent cannot, or has forgotten it. Its replay of the history is not heard: we have it."""
+        """None: the agent cannot, or has forgotten it."""
         if link.capability("sessionCapabilities", "resume"):
             method = "session/resume"
         elif link.capability("loadSession"):
             method = "session/load"
         else:
             return None
+        vendor, replay = str(self._vendor), Replay(self)
+        link.join(vendor, replay)
         try:
-            return await link.request(method, {**base, "sessionId": self._vendor})
-        except AgentUnavailable:
-            raise
-        except AgentDied:
+            answer = await link.request(method, {**base, "sessionId": vendor})
+            if method == "session/load":
+                await replay.over(link, vendor)
+            return answer
+        except (AgentUnavailable, AgentDied):
             raise
         except AgentError as error:
             logger.warning("%s does not take up %s: %s", self._agent.id, self._opening.session, error.message)
             return None
+        finally:
+            link.part(vendor, replay)
 
     async def _new(self, link: Link, base: Json) -> Json:
         try:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from portico.agents.agent import AgentContext, AgentInfo, Capabilities, Model, Opening
+from portico.agents.agent import AgentContext, AgentInfo, Capabilities, Model, Opening, Resource
 from portico.agents.copilot.option import Options
 from portico.agents.servers import mcp_servers
 from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
-from portico.errors import AgentError, AgentUnavailable
+from portico.errors import AgentError, AgentUnavailable, Unauthenticated
 from portico.events import Json
 from portico.home import write_private
 
@@ -28,6 +28,17 @@ ASK_SECONDS = 15.0
 """For that look: a list of agents must not hang on one of them."""
 CHECK_SECONDS = 60.0
 """Between two looks whether somebody has signed in meanwhile."""
+
+_TOKEN = "COPILOT_GITHUB_TOKEN"
+"""Where the runtime looks for a token first."""
+_GITHUB = Resource(
+    "https://api.github.com",
+    "GitHub Copilot",
+    ["https://github.com/login/oauth"],
+    ["read:user", "user:email"],
+    "https://docs.github.com/copilot",
+)
+_SIGNED_IN = msgspec.structs.replace(_GITHUB, state="given")
 
 logger = logging.getLogger("portico.agents.copilot")
 
@@ -84,7 +95,28 @@ class CopilotAgent:
         models = [Model(model, model) for model in self.options.models] or self._facts.models
         capabilities = Capabilities(tools=True, steer=True, resume=True, attachments=True)
         where = f" with models of {self.options.provider.base_url}" if self.options.provider else ""
-        return AgentInfo(self.id, "GitHub Copilot", f"GitHub Copilot{where}.", models, capabilities, missing)
+        resources = [_GITHUB if not self._facts.signed_in else _SIGNED_IN] if self.options.provider is None else []
+        about = f"GitHub Copilot{where}."
+        return AgentInfo(self.id, "GitHub Copilot", about, models, capabilities, missing, resources=resources)
+
+    async def authenticate(self, resource: str, token: str, seconds: float | None) -> None:
+        """A client's token, for the runtime's own environment. It is written down nowhere, and gone with the host. A
+        runtime that works for somebody is left to it; the next one has the new token."""
+        env = self._supervisor.env
+        before = env.get(_TOKEN)
+        if before == token and self._facts.signed_in:
+            return
+        env[_TOKEN] = token
+        if self._facts.signed_in:
+            runtime = await self._supervisor.get()
+            if runtime.running:
+                return
+            self._supervisor.dismiss(runtime)
+        self._checked = -CHECK_SECONDS
+        await self._check()
+        if not self._facts.signed_in:
+            del env[_TOKEN]
+            raise Unauthenticated(f"Copilot does not take this token ({self._facts.status or 'no reason given'}).")
 
     def _missing(self) -> str | None:
         if self.options.path() is None:

@@ -6,16 +6,17 @@ Deltas are passed over, since a part's last event carries its whole text. The an
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import events as e
 from portico.doors.body import JsonResponse
 from portico.doors.house import House
-from portico.doors.rest.query import number
-from portico.doors.route import Route, Table
+from portico.doors.rest.query import number, numbered
+from portico.doors.route import Param, Route, Table
 from portico.errors import BadRequest
 from portico.events import Event, Record
 from portico.host.host import Host
@@ -40,15 +41,34 @@ class Hit(Struct, omit_defaults=True):
     turn: str | None = None
 
 
+class Found(Struct):
+    hits: list[Hit]
+    complete: bool
+    """Everything was searched, and these are all."""
+
+
 def table(house: House) -> Table:
     async def search(request: Request) -> Response:
         wanted = request.query_params.get("q", "").strip()
         if not 2 <= len(wanted) <= LONGEST:
             raise BadRequest(f"A search has 2 to {LONGEST} characters.", field="q")
         hits, complete = await find(house.host, wanted, number(request, "limit", 50, 1, 1000))
-        return JsonResponse({"hits": hits, "complete": complete})
+        return JsonResponse(Found(hits, complete))
 
-    return [Route("/v1/search", search, "read", summary="Sessions in which something was said.")]
+    text = Annotated[str, Meta(min_length=2, max_length=LONGEST)]
+    query: dict[str, str | Param] = {
+        "q": Param("what was said, in any case", text, required=True),
+        "limit": numbered("how many; 50", 1, 1000),
+    }
+    return [
+        Route(
+            "/v1/search",
+            search,
+            "read",
+            summary="Sessions in which something was said.",
+            doc={"answer": Found, "query": query},
+        )
+    ]
 
 
 async def find(host: Host, wanted: str, limit: int, seconds: float = SECONDS) -> tuple[list[Hit], bool]:
