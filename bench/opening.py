@@ -33,9 +33,8 @@ def measure() -> list[Row]:
         uvloop.run(_fill(path))
         raw = p50([_raw_read(path) for _ in range(RUNS)])
         opening = p50([uvloop.run(_open(path)) for _ in range(RUNS)])
-    compileall.compile_dir(
-        Path(portico.__file__).parent, quiet=1
-    )  # as an installation does; not every shell lets Python
+    # As an installation does it; not every shell lets Python write its bytecode by itself.
+    compileall.compile_dir(Path(portico.__file__).parent, quiet=1)
     start = p50([_start_host() for _ in range(RUNS)])
     bare = p50([_start_bare() for _ in range(RUNS)])
     return [
