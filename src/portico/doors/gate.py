@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 from starlette.convertors import Convertor
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -320,6 +320,8 @@ def _guarded(app: ASGIApp) -> ASGIApp:
                 logger.warning("%s broke off: %s", scope["path"], error.message)
                 raise
             await error_response(error)(scope, receive, send)
+        except ClientDisconnect:
+            return  # it left in the middle of its body, or was cut off: nobody is there to be told
         except Exception:
             logger.exception("%s %s failed", scope.get("method"), scope["path"])
             if started:

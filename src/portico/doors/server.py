@@ -173,6 +173,7 @@ class Server:
             server_header=False,
             ws_max_size=limits.FRAME_BYTES,
             ws_per_message_deflate=False,
+            timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=2,
             backlog=2048,
         )
