@@ -10,6 +10,7 @@ LIVE := tests/live/node_modules/.installed
 .PHONY: run test check unit web-test bench screenshots clean
 
 run: $(VENV)/.core $(WEB)
+	@$(BIN)/portico model offer || true
 	$(BIN)/portico serve $(ARGS)
 
 test: check web-test unit
