@@ -6,7 +6,7 @@ root (`/message`, `/events`, `/sessions`), where programs written against the fi
 
 import zlib
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -21,6 +21,7 @@ from portico.doors.body import JsonResponse, read_as
 from portico.doors.house import House
 from portico.doors.route import Route, Table, caller
 from portico.errors import BadRequest, Conflict, NotFound
+from portico.events import Json
 
 PACK_BYTES = 1024
 """Below this, compression costs more than it saves."""
@@ -39,6 +40,13 @@ class CancelBody(Struct, rename={"session_id": "sessionId"}):
 class ApprovalBody(Struct, rename={"approval_id": "approvalId"}):
     approval_id: str
     approved: bool
+
+
+class AnswerBody(Struct, rename={"question_id": "questionId"}):
+    question_id: str
+    text: str | None = None
+    answers: Json = {}
+    response: Literal["accept", "decline", "cancel"] = "accept"
 
 
 class ClearBody(Struct, rename={"session_id": "sessionId"}):
@@ -124,6 +132,15 @@ def anywhere(house: House) -> Table:
         await session.approvals.answer(body.approval_id, by=by, allow=body.approved)
         return JsonResponse({"ok": True})
 
+    async def answer(request: Request) -> Response:
+        body, by = await read_as(request, AnswerBody), caller(request).by
+        if body.response == "accept" and body.text is None and not body.answers:
+            raise BadRequest("Say 'text', or 'answers' by field, or 'response': 'decline'.", field="text")
+        session = await host.get(host.session_of(body.question_id))
+        answers = body.answers if body.text is None else {**body.answers, "answer": body.text}
+        await session.questions.answer(body.question_id, body.response, answers, by=by)
+        return JsonResponse({"ok": True})
+
     async def clear(request: Request) -> Response:
         await projects.ready()
         body = await read_as(request, ClearBody)
@@ -148,6 +165,7 @@ def anywhere(house: House) -> Table:
         Route("/message", messages.post, "drive", ("POST",), "Send a message, a goal or a command.", limited=True),
         Route("/cancel", cancel, "drive", ("POST",), "Stop a message or all of a project."),
         Route("/approval", approve, "approve", ("POST",), "Answer an approval."),
+        Route("/answer", answer, "approve", ("POST",), "Answer a question."),
         Route("/clear", clear, "drive", ("POST",), "Begin a fresh conversation."),
         Route("/context", context, "read", summary="The whole stored context of a project."),
         Route(
