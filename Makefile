@@ -11,6 +11,7 @@ LIVE := tests/live/node_modules/.installed
 .PHONY: run test check unit web-test bench screenshots clean
 
 run: $(VENV)/.core $(VENV)/.compiled $(WEB)
+	@$(BIN)/portico model offer || true
 	$(BIN)/portico serve $(ARGS)
 
 test: check web-test unit

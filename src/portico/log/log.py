@@ -79,6 +79,10 @@ class Log(Protocol):
         """Drops deltas older than `before` (milliseconds) and returns how many. `keep` names the first position of
         turns that still run: their deltas stay, since no event carries their whole content yet."""
 
+    async def trail(self, channel: Channel, part: str) -> list[tuple[int, int]]:
+        """The pieces of a text part that were compacted away, in order: seq and characters. With the part's whole
+        text they say what a reader whose cursor points into the middle of it has not seen."""
+
     async def delete(self, channel: Channel) -> None:
         """Forgets a channel's events and notes. Its positions are never used again."""
 
