@@ -71,6 +71,8 @@ JSON_DEPTH = 64
 """Nesting of any JSON we take: real documents stay under 20."""
 CONNECTIONS = 10_000
 """Open connections: 5,000 idle editors with as many pollers."""
+OTHER_FILES = 2_000
+"""Open files besides: databases, terminals, pipes of agents, watched folders."""
 HEADER_BYTES = 32 * KIB
 """Request line and headers together: a long URL and a cookie jar."""
 REQUEST_HEAD_SECONDS = 15.0

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import signal
 import socket
 from collections.abc import Callable, Generator, Sequence
@@ -353,8 +354,17 @@ def _bind_raw(family: socket.AddressFamily, host: str, port: int) -> socket.sock
     return made
 
 
+def allow_files(wanted: int) -> None:
+    """Every connection is an open file, and shells often allow no more than 1024 of them until a program asks."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 async def run(options: Options, ready: Callable[[Server], None]) -> None:
     """Runs a host until a signal or a stop request; `ready` is called when it accepts connections."""
+    allow_files(limits.CONNECTIONS + limits.OTHER_FILES)
     async with Server(options) as server:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
