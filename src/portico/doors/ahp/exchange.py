@@ -18,6 +18,7 @@ from portico import events as e
 from portico.doors.ahp import (
     catalogue,
     config,
+    customized,
     envelope,
     names,
     sign_in,
@@ -265,7 +266,7 @@ class Exchange:
         ]
 
     def _agents(self) -> list[Json]:
-        return [snapshots.agent(each) for each in self.agents.values()]
+        return [snapshots.agent(each) | customized.offered(each) for each in self.agents.values()]
 
     def _terminals(self) -> list[Json]:
         return [terminal_shapes.info(each) for each in self.host.terminals.list()]
@@ -288,7 +289,8 @@ class Exchange:
         assert state is not None
         match target.kind:
             case "seed":
-                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect)
+                extra = customized.of_session(self.agents.get(state.agent), state, as_seed=True)
+                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last)
             case "annotations":
@@ -299,7 +301,7 @@ class Exchange:
         below = names.descendants(self.host, state.id)
         states = [state, *(found for each in below if (found := self._state(each.id)) is not None)]
         root = {**snapshots.chat_head(state, ""), "title": state.title}
-        return snapshots.session(
+        shown = snapshots.session(
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
@@ -307,6 +309,7 @@ class Exchange:
             self.config_of(state),
             self.changesets(state),
         )
+        return shown | customized.of_session(self.agents.get(state.agent), state, as_seed=False)
 
     def chat_line(self, ident: str) -> Json | None:
         session = self.host.find(ident)

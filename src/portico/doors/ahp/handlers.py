@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from portico.doors.ahp import annotations, attachments, message, names, parts, session_commands, snapshots
+from portico.doors.ahp import annotations, attachments, customized, message, names, parts, session_commands, snapshots
 from portico.doors.ahp.deed import Deed
 from portico.doors.ahp.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
@@ -338,4 +338,8 @@ HANDLERS: dict[str, Handler] = {
     "pendingMessageRemoved": _pending_removed,
     "queuedMessagesReordered": _reordered,
     "draftChanged": _draft_changed,
+    "customizationToggled": customized.toggle,
+    "mcpServerStartRequested": customized.start,
+    "mcpServerStopRequested": customized.stop,
+    "mcpServerBackgroundRequested": customized.background,
 }
