@@ -64,6 +64,8 @@ class AgentSettings(Struct, forbid_unknown_fields=True):
     """Seconds; no answer in time means no."""
     turn_idle_timeout: float = limits.TURN_IDLE_SECONDS
     """Seconds of silence after which an agent counts as dead."""
+    capture_changes: bool = True
+    """Remember what each turn changes in a git work tree."""
 
 
 class ApprovalSettings(Struct, forbid_unknown_fields=True):

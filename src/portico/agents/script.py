@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 from msgspec import Struct, field
 
 from portico.errors import BadRequest
@@ -232,9 +231,9 @@ def load(path: Path) -> Script:
 
 def parse(text: str, name: str) -> Script:
     try:
-        script = msgspec.convert(_decode(text) or {}, Script)
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
-        raise BadRequest(f"The script {name!r} is not valid: {error}", field="script") from error
+        script = msgspec.convert(_decode(text, name) or {}, Script)
+    except msgspec.ValidationError as error:
+        raise _invalid(name, error) from error
     for index, rule in enumerate(script.rules):
         try:
             re.compile(rule.match)
@@ -246,12 +245,21 @@ def parse(text: str, name: str) -> Script:
     return script
 
 
-def _decode(text: str) -> Any:
+def _decode(text: str, name: str) -> Any:
     """JSON first: it is not quite a part of YAML, where a tab does not indent."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return yaml.safe_load(text)
+        import yaml  # late: the packaged demo is JSON, and every host reads that one
+
+        try:
+            return yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise _invalid(name, error) from error
+
+
+def _invalid(name: str, error: Exception) -> BadRequest:
+    return BadRequest(f"The script {name!r} is not valid: {error}", field="script")
 
 
 class Directives(Struct):

@@ -50,8 +50,8 @@ def scripted(context: AgentContext) -> Iterable[Agent]:
 
 
 def demo(context: AgentContext) -> Iterable[Agent]:
-    text = resources.files("portico.agents").joinpath("demo.yaml").read_text("utf-8")
-    script = s.parse(text, "demo.yaml")
+    text = resources.files("portico.agents").joinpath("demo.json").read_text("utf-8")
+    script = s.parse(text, "demo.json")
     return [ScriptedAgent(provider, script.rules, context.script_delay) for provider in script.providers]
 
 

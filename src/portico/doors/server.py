@@ -39,6 +39,7 @@ from portico.doors.protocol import BoundedHttp
 from portico.doors.rest import rest
 from portico.doors.route import Table
 from portico.doors.web import web
+from portico.doors.websocket import Line
 from portico.errors import BadRequest
 from portico.events import HOST
 from portico.home import Endpoint, Home
@@ -163,7 +164,7 @@ class Server:
         config = uvicorn.Config(
             self.gate,
             http=BoundedHttp,
-            ws="websockets-sansio",
+            ws=Line,
             lifespan="off",
             log_config=None,
             log_level="warning",  # below it, uvicorn writes down addresses with the tokens in them
@@ -255,6 +256,7 @@ class Server:
         logging.getLogger("portico").setLevel(settings.log.level.upper())
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
+        self.host.capture_changes = settings.agent.capture_changes
         self.host.retention_hours = settings.log.retention_hours
         self.host.rules.settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()

@@ -51,6 +51,7 @@ def _started(state: SessionState, event: e.SessionStarted, record: Record) -> No
     state.title, state.named = event.title, bool(event.title)
     state.uri, state.parent, state.origin = event.uri, event.parent, event.origin
     state.config, state.by, state.created = event.config, event.by, record.time
+    state.worktree = event.worktree
 
 
 def _renamed(state: SessionState, event: e.SessionRenamed, record: Record) -> None:

@@ -37,6 +37,7 @@ class Runner:
 
     def start(self, turn: Turn, resumed: bool) -> None:
         self._failure = None
+        self._session.captures.begin(turn.id, resumed=resumed)
         own, name = self._session.host.own, f"{self._session.id}/{turn.id}"
         self._playing = own(self._play(turn, resumed), f"agent {name}")
         self._task = own(self._run(turn, self._playing), f"turn {name}")
@@ -47,6 +48,7 @@ class Runner:
         outcome, error, by = self._verdict(turn, playing)
         if error is not None and error.code in ("agent_died", "agent_unavailable"):
             await self.release()
+        await self._session.captures.finish(turn.id, effects=turn.called)
         await self._session.end_turn(turn, outcome, error, by)
         if not self._session.host.stopping:
             await self._session.go_on()

@@ -18,6 +18,7 @@ from portico.doors.ahp.exchange import Exchange
 from portico.doors.gate import Gate
 from portico.doors.house import House
 from portico.doors.identity import Tokens
+from portico.doors.websocket import Line
 from portico.home import Home
 from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
@@ -132,7 +133,7 @@ class Served:
         config = uvicorn.Config(
             self.gate,
             port=0,
-            ws="websockets-sansio",
+            ws=Line,
             lifespan="off",
             log_config=None,
             ws_max_size=limits.FRAME_BYTES,

@@ -4,21 +4,25 @@ import asyncio
 import logging
 import secrets
 import time
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from portico.agents.agent import AgentContext, AgentInfo, Capabilities, Model, Opening, Resource
-from portico.agents.copilot.conversation import CopilotConversation
 from portico.agents.copilot.option import Options
-from portico.agents.copilot.runtime import Runtime
 from portico.agents.servers import customizations, mcp_servers
 from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.errors import AgentError, AgentUnavailable, Unauthenticated
 from portico.events import Json
 from portico.home import write_private
+
+if TYPE_CHECKING:
+    from portico.agents.copilot.conversation import CopilotConversation
+    from portico.agents.copilot.runtime import Runtime
 
 ASK_SECONDS = 15.0
 """For that look: a list of agents must not hang on one of them."""
@@ -145,7 +149,7 @@ class CopilotAgent:
             if not self._facts.signed_in:
                 self._supervisor.dismiss(runtime)  # nobody can use it yet: 200 MB for nothing
 
-    async def _learn(self, runtime: Runtime) -> None:
+    async def _learn(self, runtime: "Runtime") -> None:
         status = await runtime.ask(runtime.client.get_auth_status())
         models: list[Model] = []
         if status.isAuthenticated:
@@ -185,22 +189,33 @@ class CopilotAgent:
 
     # -- conversations and the process ---------------------------------------------------------------------------
 
-    async def open(self, opening: Opening) -> CopilotConversation:
+    async def open(self, opening: Opening) -> "CopilotConversation":
         if missing := self._missing():
             raise AgentUnavailable(missing)
+        await _import("conversation")
+        from portico.agents.copilot.conversation import CopilotConversation
+
         conversation = CopilotConversation(self, opening)
         await conversation.begin()
         return conversation
 
-    async def runtime(self) -> Runtime:
+    async def runtime(self) -> "Runtime":
         return await self._supervisor.get()
 
-    async def _connect(self, process: Process) -> Runtime:
+    async def _connect(self, process: Process) -> "Runtime":
+        await _import("runtime")
+        from portico.agents.copilot.runtime import Runtime
+
         return await Runtime.connect(process, self._token)
 
-    def dismiss(self, runtime: Runtime) -> None:
+    def dismiss(self, runtime: "Runtime") -> None:
         runtime.doomed = True
         self._supervisor.dismiss(runtime)
 
     async def close(self) -> None:
         await self._supervisor.close()
+
+
+async def _import(name: str) -> None:
+    """The SDK takes a second and 50 MB: only when it is needed, and in a thread, so that nobody else waits for it."""
+    await asyncio.to_thread(import_module, f"portico.agents.copilot.{name}")

@@ -95,7 +95,8 @@ def _server(deed: "Deed", session: "Session") -> Json:
 def _find(deed: "Deed", session: "Session", key: str, wanted: str) -> Json:
     info = deed.connection.exchange.agents.get(session.state.agent)
     for item in info.customizations if info is not None else []:
-        for each in (item, *(item.get("children") or [])):
+        children: list[Json] = item.get("children") or []
+        for each in (item, *children):
             if each.get(key) == wanted:
                 return each
     raise Conflict(f"This session has no customization {wanted!r}.")

@@ -7,9 +7,9 @@ a snapshot and the subscription that goes with it nothing can slip through.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -28,13 +28,14 @@ from portico.doors.ahp import (
     translate,
 )
 from portico.doors.ahp.envelope import Act
+from portico.doors.ahp.recent import Recent, Ring
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.translate import Said
-from portico.doors.ahp.versions import Dialect
+from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
 from portico.doors.house import House
 from portico.errors import SignInRequired
-from portico.events import HOST, Record
+from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo
 from portico.host.policy import rules_of
 from portico.host.session import Session
@@ -60,6 +61,14 @@ class Known(Struct):
     version: str
 
 
+class Place(NamedTuple):
+    """One target while a batch passes: who hears it now, and what is kept for those who come back, by dialect."""
+
+    target: Target
+    hearers: "Collection[Connection]"
+    rings: dict[bool, Ring]
+
+
 class Exchange:
     def __init__(self, house: House) -> None:
         self.house = house
@@ -71,7 +80,9 @@ class Exchange:
         self.clients: dict[str, Connection] = {}
         self.known: dict[str, Known] = {}
         self.watches: dict[str, Watch] = {}
+        self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
+        self.recent = Recent()
         self._active: set[str] = set()
         self._opened: asyncio.Future[None] | None = None
         self.host.log.tap(self._hear)
@@ -117,10 +128,15 @@ class Exchange:
         if len(self.known) > _KNOWN:
             del self.known[next(iter(self.known))]
 
+    def dialect(self, version: str) -> Dialect:
+        """One for all who speak it."""
+        return self._dialects.get(version) or Dialect(version, self.host.now)
+
     # -- who hears ---------------------------------------------------------------------------------------------
 
     def add(self, target: Target, connection: "Connection") -> None:
         self._hearers.setdefault(target, set()).add(connection)
+        self.recent.keep(target, connection.dialect.seed, self.host.log.seq)
 
     def remove(self, target: Target, connection: "Connection") -> None:
         hearers = self._hearers.get(target)
@@ -128,6 +144,7 @@ class Exchange:
             hearers.discard(connection)
             if not hearers:
                 del self._hearers[target]
+                self.recent.linger(target, connection.dialect.seed)
 
     def hearers(self, target: Target) -> Iterable["Connection"]:
         return self._hearers.get(target, ())
@@ -135,24 +152,30 @@ class Exchange:
     # -- what is heard -----------------------------------------------------------------------------------------
 
     def _hear(self, records: Sequence[Record]) -> None:
+        places: dict[Channel, list[Place]] = {}
         for record in records:
             try:
-                self._pass_on(record)
+                self._pass_on(record, places)
             except Exception:  # a bug in this door must never stop the log that everybody writes to
+                self.recent.clear()
                 logger.exception("the record %d was not passed on", record.seq)
 
-    def _pass_on(self, record: Record) -> None:
+    def _pass_on(self, record: Record, places: "dict[Channel, list[Place]]") -> None:
         event = record.event
         if isinstance(event, _TURNS):
             self._count(record, event)
-        if not self.connections:
+        if not self.connections and not self.recent:
             return
+        concerned = places.get(record.channel)
+        if concerned is None:
+            concerned = [self._place(target) for target in self._concerned(record)]
+            if record.channel != HOST:  # there it depends on the event
+                places[record.channel] = concerned
         author, kinds = self._author(event)
-        for target in self._concerned(record):
-            hearers = self._hearers.get(target)
-            own = author if target.kind in kinds else None
-            if hearers or own is not None:
-                self._send(target, record, hearers or (), own)
+        for place in concerned:
+            own = author if place.target.kind in kinds else None
+            if place.hearers or place.rings or own is not None:
+                self._send(place, record, own)
 
     def _concerned(self, record: Record) -> list[Target]:
         kind, _, ident = record.channel.partition("/")
@@ -161,6 +184,7 @@ class Exchange:
         if kind == "session":
             session = self.host.find(ident)
             if session is None or not session.loaded:
+                self.recent.clear()  # it cannot be told now, so nothing may claim to be complete
                 return []
             root = names.family(self.host, session).id
             return [
@@ -175,6 +199,10 @@ class Exchange:
                 return [Target("session", names.family(self.host, gone).id)]
         return [ROOT] if isinstance(record.event, e.ClientKept) else []
 
+    def _place(self, target: Target) -> "Place":
+        rings = {seed: ring for seed in (False, True) if (ring := self.recent.ring(target, seed)) is not None}
+        return Place(target, self._hearers.get(target) or (), rings)
+
     def _author(self, event: e.Event) -> "tuple[Connection | None, tuple[str, ...]]":
         """The client whose words these are, and where: it hears them there also without a subscription."""
         by = getattr(event, "by", "") or (event.meta.get("by", "") if isinstance(event, e.ClientJoined) else "")
@@ -187,18 +215,20 @@ class Exchange:
         kind = tail.partition(".")[2].partition("/")[0]
         return author, ("seed",) if author.dialect.seed and kind == "session" else (kind,)
 
-    def _send(
-        self, target: Target, record: Record, hearers: Iterable["Connection"], author: "Connection | None"
-    ) -> None:
+    def _send(self, place: "Place", record: Record, author: "Connection | None") -> None:
         forms: dict[bool, list[Act]] = {}
-        for connection in hearers:
+        for seed, ring in place.rings.items():
+            forms[seed] = self.acts(place.target, record, seed)
+            self.recent.add(ring, forms[seed])
+        for connection in place.hearers:
             seed = connection.dialect.seed
             if seed not in forms:
-                forms[seed] = self.acts(target, record, seed)
+                forms[seed] = self.acts(place.target, record, seed)
             connection.hear(record.seq, forms[seed])
-        if author is not None and author not in hearers:
-            own = [act for act in self.acts(target, record, author.dialect.seed) if act.client == author.client_id]
-            author.hear(record.seq, own)
+        if author is not None and author not in place.hearers:
+            seed = author.dialect.seed
+            acts = forms[seed] if seed in forms else self.acts(place.target, record, seed)
+            author.hear(record.seq, [act for act in acts if act.client == author.client_id])
 
     def acts(self, target: Target, record: Record, seed: bool) -> list[Act]:
         """What this record says to those who hear this target."""
@@ -208,26 +238,25 @@ class Exchange:
         return envelope.acts(target.kind, targets.uri_of(self.host, target, seed), record.seq, said, seed)
 
     def _said(self, target: Target, record: Record, seed: bool) -> list[Said]:
-        if target.kind == "terminal":
+        kind = target.kind
+        if kind in ("seed", "chat", "session") and record.channel != HOST:
+            state = self._state(record.channel.removeprefix("session/"))
+            if state is None:
+                return []
+            if kind == "session":
+                return catalogue.catalogue(record, state, self.chat_line)
+            return translate.conversation(record, state, kind == "seed")
+        if kind == "terminal":
             return terminal_shapes.actions(record)
+        if kind == "annotations":
+            return catalogue.annotations(record)
         event = record.event
-        if target.kind == "root":
-            assert isinstance(event, e.ClientKept)
-            fields = {key: value for key, value in event.action.items() if key != "type"}
-            return [Said("configChanged", fields, event.by)]
         if isinstance(event, e.SessionRemoved):
             gone = self.host.find(event.session)
             return [Said("chatRemoved", {"chat": names.chat_uri(gone.summary)})] if gone is not None else []
-        state = self._state(record.channel.removeprefix("session/"))
-        if state is None:
-            return []
-        match target.kind:
-            case "seed" | "chat":
-                return translate.conversation(record, state, target.kind == "seed")
-            case "session":
-                return catalogue.catalogue(record, state, self.chat_line)
-            case _:
-                return catalogue.annotations(record)
+        assert isinstance(event, e.ClientKept)
+        fields = {key: value for key, value in event.action.items() if key != "type"}
+        return [Said("configChanged", fields, event.by)]
 
     def _state(self, ident: str) -> SessionState | None:
         session = self.host.find(ident)

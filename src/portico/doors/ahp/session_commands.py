@@ -1,9 +1,7 @@
 """Sessions and chats: made, listed, read and ended."""
 
 import asyncio
-import contextlib
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from portico import events as e
@@ -14,12 +12,12 @@ from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.wire import WireError
-from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound
+from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.events import Origin, ToolSpec
 from portico.host.context import CONTEXT, transcript
+from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.host.state import Summary, TurnState
-from portico.workspace import worktree
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -71,21 +69,18 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             origin=Origin("fork", source.id, turns[-1].id),
             config={**state.config, **config},
             history=turns,
+            worktree=state.worktree,
         )
     await sign_in.check(connection, optional(params, "provider", str))
     model = optional(params, "model", dict) or {}
-    folder = _folder(connection, params)
-    tree = await _isolate(Path(folder), config, name)
-    if tree is not None:
-        folder = tree.folder
-        config["worktree"] = {"path": tree.path, "branch": tree.branch, "base": tree.base, "top": tree.repository}
     return await host.start(
         by=connection.by,
         agent=optional(params, "provider", str),
         model=optional(model, "id", str),
-        cwd=folder,
+        cwd=_folder(connection, params),
         uri=name,
         config=config,
+        worktree=_isolation(config, name),
     )
 
 
@@ -99,12 +94,12 @@ def _folder(connection: "Connection", params: Json) -> str:
     return names.folder_of(first)
 
 
-async def _isolate(folder: Path, config: Json, name: str) -> worktree.Worktree | None:
+def _isolation(config: Json, name: str) -> Isolation | None:
     if config.get("isolation") != "worktree":
         return None
     short = re.sub(r"[^A-Za-z0-9-]+", "-", name.rpartition("/")[2]).strip("-")[:60] or "session"
     base = config.get("branch")
-    return await worktree.create(folder, short, base=base if isinstance(base, str) and base else "HEAD")
+    return Isolation(short, base if isinstance(base, str) and base else "HEAD")
 
 
 async def _history(connection: "Connection", name: str, turn: str, find: Any) -> tuple[Session, list[TurnState]]:
@@ -134,15 +129,10 @@ def _session(connection: "Connection", name: str) -> Session:
 
 async def _dispose(connection: "Connection", session: Session) -> None:
     await connection.host.get(session.id)
-    tree = session.state.config.get("worktree")
     for terminal in connection.host.terminals.list():
         if terminal.claim.get("kind") == "session" and terminal.claim.get("session") == _name(connection, session):
             await connection.host.terminals.dispose(terminal.id, by=connection.by)
     await connection.host.delete(session.id, by=connection.by)
-    if isinstance(tree, dict) and session.summary.parent is None:
-        made = worktree.Worktree(tree["path"], session.summary.cwd, tree["branch"], tree["base"], tree["top"])
-        with contextlib.suppress(Conflict):  # uncommitted work stays where it is: a person decides about it
-            await worktree.remove(made)
 
 
 def _name(connection: "Connection", session: Session) -> str:
@@ -204,7 +194,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
 async def _open_chat(connection: "Connection", owner: Session, name: str, source: Json) -> Session:
     host, origin, above = connection.host, None, owner
     turns: list[TurnState] = []
-    config = {key: value for key, value in owner.state.config.items() if key not in ("worktree", CONTEXT)}
+    config = {key: value for key, value in owner.state.config.items() if key != CONTEXT}
     if source:
         above, turns = await _history(connection, source["chat"], source["turnId"], names.find_chat)
         if names.family(host, above).id != owner.id:
