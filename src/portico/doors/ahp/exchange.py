@@ -17,6 +17,7 @@ from msgspec import Struct
 from portico import events as e
 from portico.doors.ahp import (
     catalogue,
+    changes,
     config,
     customized,
     envelope,
@@ -34,12 +35,12 @@ from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
 from portico.doors.house import House
-from portico.errors import SignInRequired
+from portico.errors import PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo
 from portico.host.policy import rules_of
 from portico.host.session import Session
-from portico.host.state import SessionState, Summary
+from portico.host.state import CallPart, SessionState, Summary
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -145,6 +146,9 @@ class Exchange:
             if not hearers:
                 del self._hearers[target]
                 self.recent.linger(target, connection.dialect.seed)
+
+    def heard(self, kind: str) -> list[Target]:
+        return [target for target in self._hearers if target.kind == kind]
 
     def hearers(self, target: Target) -> Iterable["Connection"]:
         return self._hearers.get(target, ())
@@ -270,12 +274,20 @@ class Exchange:
         if isinstance(event, e.TurnEnded):
             self._active.discard(ident)
             session = self.host.find(ident)
+            if session is not None and self.connections and _worked(session, event.turn):
+                self.host.own(self._changed(session), f"ahp changes {ident}")
             if event.error is not None and event.error.code == SignInRequired.code and session is not None:
                 self.host.own(self._ask_for_sign_in(session.summary.agent), f"ahp sign-in {ident}")
         else:
             self._active.add(ident)
         if len(self._active) != before:
             self.tell_root(Said("activeSessionsChanged", {"activeSessions": len(self._active)}))
+
+    async def _changed(self, session: Session) -> None:
+        try:
+            await changes.turn_ended(self, session)
+        except PorticoError as error:  # a broken repository or a full disk: nobody's turn fails for that
+            logger.info("the changes of %s are not known: %s", session.id, error.message)
 
     def _terminals_changed(self) -> None:
         self.tell_root(Said("terminalsChanged", {"terminals": self._terminals()}))
@@ -359,14 +371,7 @@ class Exchange:
     def changesets(self, state: SessionState) -> list[Json]:
         if not self.git_folders.get(state.cwd, False):
             return []
-        return [
-            {
-                "label": "Uncommitted changes",
-                "uriTemplate": f"{names.CHANGESET}{state.id}/uncommitted",
-                "changeKind": "uncommitted",
-                "capabilities": {"review": {}},
-            }
-        ]
+        return changes.catalogue(state.id)
 
     def _tools(self) -> list[e.ToolSpec]:
         return [tool.spec for tool in self.host.tools.values()]
@@ -379,3 +384,9 @@ class Exchange:
         if session.state.cwd not in self.git_folders:
             self.git_folders[session.state.cwd] = await config.is_git(Path(session.state.cwd))
         return session
+
+
+def _worked(session: Session, turn: str) -> bool:
+    """Did the turn do anything? Talk changes no files."""
+    found = session.state.turn(turn) if session.loaded else None
+    return found is not None and any(isinstance(part, CallPart) for part in found.parts)
