@@ -42,6 +42,20 @@ export interface Hit {
   excerpt: string;
 }
 
+export interface Terminal {
+  id: string;
+  title: string;
+  cwd: string;
+  cols: number;
+  rows: number;
+  pos: number;
+  session?: string;
+  /** An editor has it; here it can only be watched and closed. */
+  held?: boolean;
+  exited?: boolean;
+  code?: number | null;
+}
+
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
 async function call<T>(method: Method, path: string, body?: object): Promise<T> {
@@ -95,6 +109,9 @@ export const v1 = {
   approve: (id: string, answer: { option?: string; reason?: string; input?: string }) => call<object>("POST", `/approvals/${part(id)}`, answer),
   answer: (id: string, answer: { response?: "accept" | "decline"; text?: string; answers?: Record<string, unknown> }) =>
     call<object>("POST", `/questions/${part(id)}`, answer),
+  terminals: async (of?: string) => (await call<{ terminals: Terminal[] }>("GET", of === undefined ? "/terminals" : `/terminals?${new URLSearchParams({ session: of })}`)).terminals,
+  openTerminal: (of?: string) => call<Terminal>("POST", "/terminals", of === undefined ? {} : { session: of }),
+  closeTerminal: (id: string) => call<void>("DELETE", `/terminals/${part(id)}`),
   jobs: async () => (await call<{ jobs: JobSummary[] }>("GET", "/jobs")).jobs,
 };
 
@@ -102,3 +119,10 @@ export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl")
 export const eventsAddress = (id: string, after: number) => `/v1${session(id)}/events?after=${after}`;
 export const blobAddress = (digest: string) => `/v1/blobs/${part(digest)}`;
 export const sessionAddress = (id: string) => `/session.html?${new URLSearchParams({ id })}`;
+export const terminalAddress = (id: string) => `/terminal.html?${new URLSearchParams({ id })}`;
+export function socketAddress(id: string, after: number | undefined): string {
+  const address = new URL(`/v1/terminals/${part(id)}/socket`, window.location.href);
+  address.protocol = address.protocol.replace("http", "ws");
+  if (after !== undefined) address.searchParams.set("after", String(after));
+  return address.href;
+}

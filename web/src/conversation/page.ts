@@ -1,8 +1,9 @@
 /** The page of one session. */
 
 import { explain } from "../api";
-import { byId, make, makeButton } from "../page";
-import { dialog, shortcuts } from "../shortcuts";
+import { byId, make } from "../page";
+import { ask, dialog, shortcuts } from "../shortcuts";
+import { TerminalPanel } from "../terminal/panel";
 import { exportAddress, sessionAddress, v1 } from "../v1";
 import { changedFiles, changesView } from "./changes";
 import { Composer } from "./composer";
@@ -38,6 +39,7 @@ const acts: Acts = {
 const conversation = new Conversation(byId("transcript"), byId("to-end", HTMLButtonElement), acts);
 const queue = new QueueView(byId("queue"), acts);
 const composer = new Composer(id, acts);
+const terminal = new TerminalPanel(id, attempt);
 
 function showHead(now: SessionState): void {
   const status = statusOf(now);
@@ -102,18 +104,6 @@ const DELTAS = new Set(["part.delta", "tool.input", "tool.output"]);
 
 document.addEventListener("visibilitychange", () => state && markRead(state));
 
-function ask(title: string, text: string, action: string, work: () => Promise<unknown>): void {
-  const box = dialog(title);
-  const row = make("div", "answers");
-  row.append(makeButton("danger", action, () => {
-    box.close();
-    void attempt(work);
-  }));
-  box.append(make("p", "", text), row);
-  box.addEventListener("close", () => box.remove());
-  box.showModal();
-}
-
 function rename(): void {
   const box = dialog("Rename");
   const form = make("form", "stack");
@@ -163,13 +153,16 @@ on("stop", stop);
 on("rename", rename);
 on("fork", () => void attempt(async () => window.location.assign(sessionAddress((await v1.fork(id)).id))));
 on("changes", showChanges);
+on("terminal", () => terminal.toggle());
 on("archive", () => void attempt(() => v1.change(id, { archived: !state?.archived })));
 on("close", () => void attempt(() => (state?.closed ? v1.reopen(id) : v1.close(id))));
 on("delete", () =>
-  ask("Delete this session?", "Its history and the sessions that came out of it go with it. This cannot be undone.", "Delete", async () => {
-    await v1.remove(id);
-    window.location.assign("/sessions.html");
-  }),
+  ask("Delete this session?", "Its history and the sessions that came out of it go with it. This cannot be undone.", "Delete", () =>
+    attempt(async () => {
+      await v1.remove(id);
+      window.location.assign("/sessions.html");
+    }),
+  ),
 );
 byId("export-markdown", HTMLAnchorElement).href = exportAddress(id, "markdown");
 byId("export-html", HTMLAnchorElement).href = exportAddress(id, "html");
@@ -183,6 +176,7 @@ shortcuts(
     { key: "i", text: "Write a message", run: () => composer.focus() },
     { key: "e", text: "Go to the end", run: () => conversation.toEnd() },
     { key: "f", text: "Files changed", run: showChanges },
+    { key: "t", text: "Terminal", run: () => terminal.toggle() },
     { key: "r", text: "Rename", run: rename },
     { key: ".", text: "Stop the agent", run: () => (state && active(state) ? stop() : false) },
     { key: "s", text: "All sessions", run: () => window.location.assign("/sessions.html") },
