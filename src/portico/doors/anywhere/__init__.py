@@ -28,6 +28,7 @@ PACK_BYTES = 1024
 
 class ProjectBody(Struct):
     path: str
+    worktree: bool = False
 
 
 class CancelBody(Struct, rename={"session_id": "sessionId"}):
@@ -58,6 +59,7 @@ def anywhere(house: House) -> Table:
             "path": project.path,
             "created": min((summary.created for summary in stored), default=project.added),
             "count": sum(summary.turns for summary in stored),
+            **({"worktree": True} if project.worktree else {}),
         }
 
     async def listing(request: Request) -> Response:
@@ -73,7 +75,7 @@ def anywhere(house: House) -> Table:
     async def add(request: Request) -> Response:
         await projects.ready()
         body = await read_as(request, ProjectBody)
-        return JsonResponse(shown(await projects.add(body.path, caller(request).by)), 201)
+        return JsonResponse(shown(await projects.add(body.path, caller(request).by, body.worktree)), 201)
 
     async def forget(request: Request) -> Response:
         await projects.ready()

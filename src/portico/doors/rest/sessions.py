@@ -12,6 +12,7 @@ from portico.doors.rest.query import flag, number
 from portico.doors.route import Route, Table, caller
 from portico.errors import BadRequest
 from portico.events import Json, Message
+from portico.host.isolation import Isolation
 from portico.host.session import Session
 
 
@@ -21,6 +22,7 @@ class StartBody(Struct, forbid_unknown_fields=True):
     cwd: str | None = None
     title: str = ""
     config: Json = {}
+    worktree: bool | Isolation = False
 
 
 class ChangeBody(Struct, forbid_unknown_fields=True):
@@ -86,6 +88,7 @@ def table(house: House) -> Table:
             cwd=cwd,
             title=body.title,
             config=body.config,
+            worktree=Isolation() if body.worktree is True else body.worktree or None,
         )
         return JsonResponse(session.summary, 201)
 
@@ -108,8 +111,8 @@ def table(house: House) -> Table:
         return JsonResponse(session.summary)
 
     async def delete(request: Request) -> Response:
-        await host.delete(request.path_params["id"], by=caller(request).by)
-        return Response(status_code=204)
+        stays = await host.delete(request.path_params["id"], by=caller(request).by)
+        return JsonResponse({"kept": stays}) if stays else Response(status_code=204)
 
     async def close(request: Request) -> Response:
         session = await get(request)
