@@ -5,9 +5,11 @@ import { byId, make } from "../page";
 import { ask, dialog, shortcuts } from "../shortcuts";
 import { TerminalPanel } from "../terminal/panel";
 import { exportAddress, sessionAddress, v1 } from "../v1";
-import { changedFiles, changesView } from "./changes";
 import { Composer } from "./composer";
 import { Conversation } from "./conversation";
+import { showFiles } from "./files";
+import { showGrants } from "./grants";
+import { chooseModel } from "./model";
 import type { Acts } from "./pieces";
 import { QueueView } from "./queue";
 import { active, type LogRecord, type SessionState, statusOf } from "./state";
@@ -35,6 +37,7 @@ const acts: Acts = {
   cwd: () => state?.cwd ?? "",
   fork: (turn) => void attempt(async () => window.location.assign(sessionAddress((await v1.fork(id, turn)).id))),
   resume: () => void attempt(() => v1.resume(id)),
+  files: (turn) => state && showFiles(state, turn),
 };
 const conversation = new Conversation(byId("transcript"), byId("to-end", HTMLButtonElement), acts);
 const queue = new QueueView(byId("queue"), acts);
@@ -57,8 +60,6 @@ function showHead(now: SessionState): void {
   byId("stop").hidden = !active(now);
   byId("archive").textContent = now.archived ? "Take out of the archive" : "Archive";
   byId("close").textContent = now.closed ? "Reopen" : "Close";
-  const files = changedFiles(now).size;
-  byId("changes").textContent = files ? `Files changed (${files})` : "Files changed";
   queue.show(now);
   composer.show(now);
 }
@@ -123,14 +124,12 @@ function rename(): void {
   input.select();
 }
 
-function showChanges(): void {
-  if (!state) return;
-  const box = dialog("Files changed");
-  box.classList.add("wide");
-  box.append(...changesView(changedFiles(state), state.cwd));
-  box.addEventListener("close", () => box.remove());
-  box.showModal();
+function withState(work: (now: SessionState) => void): void {
+  if (state) work(state);
 }
+
+const showChanges = () => withState((now) => showFiles(now));
+const switchModel = () => withState((now) => void attempt(() => chooseModel(now, attempt)));
 
 const menu = byId("menu", HTMLDetailsElement);
 function on(button: string, click: () => void): void {
@@ -152,7 +151,9 @@ const stop = () => void attempt(() => v1.cancel(id));
 on("stop", stop);
 on("rename", rename);
 on("fork", () => void attempt(async () => window.location.assign(sessionAddress((await v1.fork(id)).id))));
+on("model", switchModel);
 on("changes", showChanges);
+on("grants", () => withState((now) => void attempt(() => showGrants(now, attempt))));
 on("terminal", () => terminal.toggle());
 on("archive", () => void attempt(() => v1.change(id, { archived: !state?.archived })));
 on("close", () => void attempt(() => (state?.closed ? v1.reopen(id) : v1.close(id))));
@@ -177,6 +178,7 @@ shortcuts(
     { key: "e", text: "Go to the end", run: () => conversation.toEnd() },
     { key: "f", text: "Files changed", run: showChanges },
     { key: "t", text: "Terminal", run: () => terminal.toggle() },
+    { key: "m", text: "Another model", run: switchModel },
     { key: "r", text: "Rename", run: rename },
     { key: ".", text: "Stop the agent", run: () => (state && active(state) ? stop() : false) },
     { key: "s", text: "All sessions", run: () => window.location.assign("/sessions.html") },
