@@ -31,7 +31,7 @@ def test_pages_are_told_what_people_wrote_and_what_they_are_asked() -> None:
     events: list[e.Event] = [
         e.TurnStarted(turn="t1", message=Message("hi"), by="token:me"),
         e.ApprovalAsked(
-            approval="a1", call="c1", tool="write", title="write", kind="write", input="{}", expires=0, options=[], **TURN
+            approval="a1", call="c1", tool="w", title="w", kind="write", input="{}", expires=0, options=[], **TURN
         ),
         e.ApprovalAnswered(approval="a1", allowed=True, by="token:me", **TURN),
         e.QuestionAsked(question="q1", text="Which?", **TURN),
