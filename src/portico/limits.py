@@ -51,6 +51,14 @@ CANCEL_SECONDS = 5.0
 """An agent that does not obey a cancel in this time is left behind; the turn ends anyway."""
 STOP_SECONDS = 10.0
 """Graceful stop: running turns are asked to end, then the process goes."""
+CAPTURES = 2
+"""Folders captured at once: each starts half a dozen short git processes, and tools wait for theirs."""
+CAPTURE_SECONDS = 5.0
+"""A tool waits this long for the capture of its turn's beginning: seconds are a huge repository on a cold disk."""
+CAPTURE_END_SECONDS = 0.5
+"""A turn that used tools waits this long for the capture of its end: usually it is 50 ms, and cancels are quick."""
+DIFF_BYTES = MIB
+"""One diff in one answer: more than anybody reads; the files tell the rest."""
 CHILD_DEPTH = 8
 """Sub-agents of sub-agents: deeper is a loop."""
 
@@ -76,3 +84,7 @@ TERMINALS = 100
 """Open terminals: each is a process with a screen of scrollback."""
 SUBSCRIPTIONS = 1_000
 """Channels one connection may follow."""
+RECENT_BYTES = 512 * KIB
+"""Actions of one channel kept ready for clients that come back: some thousand, minutes of a lively session."""
+RECENT_TOTAL_BYTES = 32 * MIB
+"""The same for all channels; it is a cache, and the log has everything."""

@@ -7,12 +7,16 @@ the caller's rate (429). The doors' tables are the only way to a route.
 
 import asyncio
 import logging
+import re
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from http.cookies import CookieError, SimpleCookie
+from typing import Any
 from urllib.parse import parse_qs
 
+from starlette.convertors import Convertor
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.routing import compile_path
@@ -42,14 +46,15 @@ SECURITY_HEADERS = [
 
 
 class _Entry:
-    """A route, compiled."""
-
-    __slots__ = ("_compiled", "app", "route")
+    """A route, compiled when somebody first comes near it: most never are, and all together delay the start."""
 
     def __init__(self, route: Route | Socket) -> None:
         self.route = route
-        self._compiled = compile_path(route.path)
         self.app = _app(route)
+
+    @cached_property
+    def _compiled(self) -> tuple[re.Pattern[str], str, dict[str, Convertor[Any]]]:
+        return compile_path(self.route.path)
 
     def match(self, path: str) -> dict[str, object] | None:
         regex, _, converters = self._compiled

@@ -39,15 +39,17 @@ from portico.doors.protocol import BoundedHttp
 from portico.doors.rest import rest
 from portico.doors.route import Table
 from portico.doors.web import web
+from portico.doors.websocket import Line
 from portico.errors import BadRequest
 from portico.events import HOST
 from portico.home import Endpoint, Home
 from portico.host.host import Host
+from portico.host.policy import Rules
 from portico.host.search import Search
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
-from portico.settings import Loaded, load
+from portico.settings import ApprovalSettings, Loaded, load
 
 logger = logging.getLogger("portico.server")
 
@@ -165,7 +167,7 @@ class Server:
         config = uvicorn.Config(
             self.gate,
             http=BoundedHttp,
-            ws="websockets-sansio",
+            ws=Line,
             lifespan="off",
             log_config=None,
             log_level="warning",  # below it, uvicorn writes down addresses with the tokens in them
@@ -257,7 +259,9 @@ class Server:
         logging.getLogger("portico").setLevel(settings.log.level.upper())
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
+        self.host.capture_changes = settings.agent.capture_changes
         self.host.retention_hours = settings.log.retention_hours
+        self.host.rules.settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
         self.house.workspaces[:] = self._workspaces()
@@ -302,6 +306,17 @@ def check_origins(origins: Sequence[str]) -> None:
     for origin in origins:
         if not is_origin(origin):
             raise BadRequest(f"{origin!r} is not an origin such as 'https://example.org'.", field="allow_origins")
+
+
+def settings_rules(approvals: ApprovalSettings) -> Rules:
+    """The section `[approvals]` in the words of the host."""
+    return Rules(
+        "setting",
+        reads=approvals.reads,
+        edits={pattern.removeprefix("!"): not pattern.startswith("!") for pattern in approvals.edits},
+        commands=dict.fromkeys(approvals.allow_commands, True) | dict.fromkeys(approvals.ask_commands, False),
+        refused=tuple(approvals.deny_commands),
+    )
 
 
 def listen(host: str, port: int) -> list[socket.socket]:

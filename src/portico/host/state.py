@@ -3,7 +3,7 @@
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from portico import events as e
 from portico.events import ErrorInfo, Json, Message, Option, Origin, Outcome, ToolSpec
@@ -44,6 +44,8 @@ class Approval(Struct, omit_defaults=True):
     by: str = ""
     option: str | None = None
     reason: str = ""
+    file: str = ""
+    """The absolute path, where the approval is about one file and shows its diff."""
 
 
 class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
@@ -151,6 +153,8 @@ class SessionState(Struct, omit_defaults=True):
     parent: str | None = None
     origin: Origin | None = None
     config: Json = {}
+    worktree: Json = {}
+    """A git worktree of its own; see `session.started`."""
     vendor: str | None = None
     by: str = ""
     created: int = 0
@@ -211,6 +215,27 @@ class Summary(Struct, omit_defaults=True):
     read: bool = True
     closed: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
+
+
+class FileChange(Struct, frozen=True):
+    """A file that a turn changed, as git sees it."""
+
+    path: str
+    status: Literal["added", "modified", "deleted", "renamed"]
+    added: int
+    removed: int
+    binary: bool
+    old_path: str | UnsetType = msgspec.field(default=UNSET, name="from")
+
+
+class ChangeList(Struct, frozen=True):
+    git: bool
+    """Whether the folder is a git work tree; without one nothing is known."""
+    files: list[FileChange] = []
+    cut: bool = False
+    """There are more files than one answer holds."""
+    note: str | UnsetType = UNSET
+    """Why nothing is known, where that is so."""
 
 
 def summarise(state: SessionState) -> Summary:

@@ -33,6 +33,9 @@ class Log(Protocol):
     async def append(self, channel: Channel, *events: Event) -> int:
         """Writes the events in order, in one transaction; returns the last seq once they are durable."""
 
+    async def append_all(self, *events: tuple[Channel, Event]) -> int:
+        """The same for events of several channels: a crash leaves all of them or none."""
+
     def post(self, channel: Channel, event: Event) -> None:
         """The same order as `append`, not awaited. Deltas of one part that wait for the same commit become one."""
 

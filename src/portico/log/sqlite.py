@@ -87,10 +87,13 @@ class SqliteLog:
         return [name for name, pos in self._heads.items() if pos and name.startswith(prefix)]
 
     async def append(self, channel: Channel, *events: Event) -> int:
+        return await self.append_all(*[(channel, event) for event in events])
+
+    async def append_all(self, *events: tuple[Channel, Event]) -> int:
         if not events:
             raise BadRequest("append needs at least one event.")
         self._check_open()
-        group = [Pending(channel, event) for event in events]  # refuses before anything is taken in
+        group = [Pending(channel, event) for channel, event in events]  # refuses before anything is taken in
         waiter: asyncio.Future[int] = self._loop.create_future()
         group[-1].waiter = waiter
         for pending in group:

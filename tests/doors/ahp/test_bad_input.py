@@ -4,6 +4,7 @@ import contextlib
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,11 +149,15 @@ async def test_errors_of_create_session(connect: Connect, version: str) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.text() | st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists).map(json.dumps))
-def test_every_frame_is_parsed_or_refused(text: str) -> None:
+@given(
+    st.text().map(lambda text: text.encode("utf-8", "replace"))
+    | st.binary()
+    | st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists).map(msgspec.json.encode)
+)
+def test_every_frame_is_parsed_or_refused(data: bytes) -> None:
     code = 0
     try:
-        wire.parse(text)
+        wire.parse(data)
     except WireError as error:
         code = error.rpc
     assert code in (0, -32700, -32600, -32602)

@@ -14,6 +14,7 @@ from portico.doors.anywhere import anywhere
 from portico.doors.anywhere.translate import FRAME_CHARS
 from portico.doors.route import Route
 from portico.testing.model import Step
+from portico.workspace.git import git
 from tests.doors.anywhere.bridge import Bridge, bridge
 from tests.doors.standing import problem
 
@@ -246,6 +247,24 @@ async def test_projects_come_and_go_at_run_time(here: Bridge, tmp_path: Path) ->
     assert [each["id"] for each in left] == ["default"]
     assert os.stat(left[0]["path"]).st_mode & 0o077 == 0
     problem(await here.http.get(f"/sessions/{projects[0]['id']}"), 404, "not_found")
+
+
+async def test_a_project_whose_conversations_have_a_worktree_each(here: Bridge, tmp_path: Path) -> None:
+    folder = tmp_path / "apart"
+    folder.mkdir()
+    body = {"path": str(folder), "worktree": True}
+    problem(await here.http.post("/sessions", json=body), 404, "not_found")
+    await git(folder, "init", "-q")
+    identity = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+    await git(folder, *identity, "commit", "-q", "--no-gpg-sign", "--allow-empty", "-m", "first")
+    added = (await here.http.post("/sessions", json=body)).json()
+    assert added["worktree"] is True
+    async with here.events() as stream:
+        sent = await here.send("hi", sessionId=added["id"], agent="scripted")
+        await stream.until("done", id=sent["id"])
+    session = sent["id"].partition(".")[0]
+    assert here.server.host.list()[0].cwd == str(tmp_path / "apart.worktrees" / session)
+    assert [each.get("worktree") for each in (await here.http.get("/sessions")).json()] == [None, True]
 
 
 async def test_the_settings_change_the_projects_while_we_run(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from portico.doors.ahp import names, parts, uri
+from portico.doors.ahp import names, parts, sign_in, uri
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.status import ERROR, IDLE, IN_PROGRESS, INPUT_NEEDED, IS_ARCHIVED, IS_READ
 from portico.doors.ahp.versions import Dialect, iso
@@ -233,7 +233,9 @@ def _tools(tools: Iterable[ToolSpec]) -> Json:
 
 def agent(of: AgentInfo) -> Json:
     words = " ".join(filter(None, (of.description, of.missing, f"({of.label})" if of.label else "")))
+    protected: Json = {"protectedResources": [sign_in.metadata(each) for each in of.resources]} if of.resources else {}
     return {
+        **protected,
         "provider": of.id,
         "displayName": of.name,
         "description": words,

@@ -29,6 +29,7 @@ PACK_BYTES = 1024
 
 class ProjectBody(Struct):
     path: str
+    worktree: bool = False
 
 
 class CancelBody(Struct, rename={"session_id": "sessionId"}):
@@ -45,13 +46,14 @@ class ClearBody(Struct, rename={"session_id": "sessionId"}):
     session_id: str | None = None
 
 
-class ProjectShown(Struct):
+class ProjectShown(Struct, omit_defaults=True):
     id: str
     name: str
     path: str
     created: int
     count: int
     """Turns in its stored conversations."""
+    worktree: bool = False
 
 
 class ProjectHistory(Struct):
@@ -78,6 +80,7 @@ def anywhere(house: House) -> Table:
             path=project.path,
             created=min((summary.created for summary in stored), default=project.added),
             count=sum(summary.turns for summary in stored),
+            worktree=project.worktree,
         )
 
     async def listing(request: Request) -> Response:
@@ -93,7 +96,7 @@ def anywhere(house: House) -> Table:
     async def add(request: Request) -> Response:
         await projects.ready()
         body = await read_as(request, ProjectBody)
-        return JsonResponse(shown(await projects.add(body.path, caller(request).by)), 201)
+        return JsonResponse(shown(await projects.add(body.path, caller(request).by, body.worktree)), 201)
 
     async def forget(request: Request) -> Response:
         await projects.ready()

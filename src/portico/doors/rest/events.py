@@ -48,6 +48,8 @@ class EventPage(Struct):
 
 class AuditPage(Struct):
     audit: list[Json]
+    next: int | None
+    """Where the following page begins."""
 
 
 def table(house: House) -> Table:
@@ -105,19 +107,15 @@ def table(house: House) -> Table:
         return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": "attachment"})
 
     async def audit(request: Request) -> Response:
-        found = []
+        """One page: as many records as asked for, and at most one read of the log, however many other events lie
+        between them. `next` is where the following page begins."""
         after = number(request, "after", 0)
-        while True:
-            records = await host.log.read(HOST, after, limits.READ_EVENTS)
-            if not records:
-                break
-            after = records[-1].pos
-            found += [
-                {"time": r.time, "pos": r.pos, **msgspec.to_builtins(r.event)}
-                for r in records
-                if isinstance(r.event, Audited)
-            ]
-        return JsonResponse(AuditPage(found))
+        limit = number(request, "limit", 1000, 1, limits.READ_EVENTS)
+        records = await host.log.read(HOST, after, limits.READ_EVENTS)
+        found = [record for record in records if isinstance(record.event, Audited)]
+        last = found[limit - 1].pos if len(found) > limit else records[-1].pos if records else after
+        page = [{"time": r.time, "pos": r.pos, **msgspec.to_builtins(r.event)} for r in found[:limit]]
+        return JsonResponse(AuditPage(page, last if last < host.log.head(HOST) else None))
 
     followed: Doc = {
         "answer": EventPage,
@@ -158,7 +156,13 @@ def table(house: House) -> Table:
             audit,
             "admin",
             summary="The audit record.",
-            doc={"answer": AuditPage, "query": {"after": numbered("a position; 0")}},
+            doc={
+                "answer": AuditPage,
+                "query": {
+                    "after": numbered("a position; 0"),
+                    "limit": numbered("how many; 1000", 1, limits.READ_EVENTS),
+                },
+            },
         ),
     ]
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 
 from portico.doors.route import Param
 from portico.errors import BadRequest
@@ -20,7 +20,7 @@ def numbered(meaning: str, lowest: int = 0, highest: int = _LARGEST) -> Param:
     return Param(meaning, Annotated[int, Meta(ge=lowest, le=highest)])
 
 
-def flag(request: Request, name: str) -> bool | None:
+def flag(request: HTTPConnection, name: str) -> bool | None:
     value = request.query_params.get(name)
     if value is None:
         return None
@@ -29,7 +29,7 @@ def flag(request: Request, name: str) -> bool | None:
     return value in ("true", "1")
 
 
-def number(request: Request, name: str, default: int, lowest: int = 0, highest: int = _LARGEST) -> int:
+def number(request: HTTPConnection, name: str, default: int, lowest: int = 0, highest: int = _LARGEST) -> int:
     text = request.query_params.get(name, str(default))
     if not text.isdecimal() or len(text) > 18 or not lowest <= int(text) <= highest:
         raise BadRequest(f"{name!r} is a number from {lowest} to {highest}, not {text!r}.", field=name)

@@ -15,6 +15,7 @@ from portico.doors.route import Doc, Param, Route, Table, caller
 from portico.errors import BadRequest
 from portico.events import Json, Message
 from portico.host.agent import AgentInfo
+from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
 
@@ -27,6 +28,7 @@ class StartBody(Struct, forbid_unknown_fields=True):
     cwd: str | None = None
     title: str = ""
     config: Json = {}
+    worktree: bool | Isolation = False
 
 
 class ChangeBody(Struct, forbid_unknown_fields=True):
@@ -134,6 +136,7 @@ def table(house: House) -> Table:
             cwd=cwd,
             title=body.title,
             config=body.config,
+            worktree=Isolation() if body.worktree is True else body.worktree or None,
         )
         return JsonResponse(session.summary, 201)
 
@@ -156,8 +159,8 @@ def table(house: House) -> Table:
         return JsonResponse(session.summary)
 
     async def delete(request: Request) -> Response:
-        await host.delete(request.path_params["id"], by=caller(request).by)
-        return Response(status_code=204)
+        stays = await host.delete(request.path_params["id"], by=caller(request).by)
+        return JsonResponse({"kept": stays}) if stays else Response(status_code=204)
 
     async def close(request: Request) -> Response:
         session = await get(request)
