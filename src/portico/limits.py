@@ -62,6 +62,10 @@ DIFF_BYTES = MIB
 CHILD_DEPTH = 8
 """Sub-agents of sub-agents: deeper is a loop."""
 
+# -- the jobs --------------------------------------------------------------------------------------------------
+INTERRUPTIONS = 20
+"""A task in whose middle the host ended so often waits for a person: perhaps it is what ends the host."""
+
 # -- the doors -------------------------------------------------------------------------------------------------
 BODY_BYTES = 8 * MIB
 """One HTTP body: MESSAGE_BYTES with room for JSON escapes."""

@@ -46,6 +46,7 @@ from portico.events import HOST
 from portico.home import Endpoint, Home
 from portico.host.host import Host
 from portico.host.policy import Rules
+from portico.host.search import Search
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
@@ -120,6 +121,8 @@ class Server:
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
         self.host = await Host.open(log, discover(context, options.agents))
         stack.push_async_callback(self.host.close)
+        search = Search(self.host, self.home.search_path)
+        stack.push_async_callback(search.close)
         await seed(self.host)
         source = None if options.test else EntrySource(find_entry(options.entry, Path.cwd()))
         self.jobs = await Jobs.open(self.host, source)
@@ -136,7 +139,7 @@ class Server:
             audit=self._audit,
         )
         self.house = House(
-            self.host, self.home, self.loaded, self._stop.set, self._workspaces(), options.test, self.gate
+            self.host, self.home, self.loaded, self._stop.set, self._workspaces(), options.test, self.gate, search
         )
         self._apply_settings()
         self._build()

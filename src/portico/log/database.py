@@ -223,8 +223,9 @@ class Database:
             (channel, after, upto, limit),
         )
 
-    def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int) -> list[Record]:
+    def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool) -> list[Record]:
         chosen = f" AND c.name IN ({', '.join('?' * len(channels))})" if channels else ""
+        chosen += " AND e.delta IS NULL" if whole else ""
         return self._records(
             "SELECT e.seq, c.name, e.pos, e.time, e.data FROM events e JOIN channels c ON c.id = e.channel"
             f" WHERE e.seq > ? AND e.seq <= ?{chosen} ORDER BY e.seq LIMIT ?",

@@ -47,8 +47,11 @@ class Log(Protocol):
 
     async def read(self, channel: Channel, after: int = 0, limit: int = 1000) -> list[Record]: ...
 
-    async def read_all(self, *channels: Channel, after: int = 0, limit: int = 1000) -> list[Record]:
-        """Records of these channels (of all, when none is named) in the order of `seq`, behind `after`."""
+    async def read_all(
+        self, *channels: Channel, after: int = 0, limit: int = 1000, whole: bool = False
+    ) -> list[Record]:
+        """Records of these channels (of all, when none is named) in the order of `seq`, behind `after`. `whole`: no
+        deltas."""
 
     def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[list[Record]]:
         """Replay, then live. With one channel `after` is a position; with several or none it is a seq."""

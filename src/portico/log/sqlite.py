@@ -306,11 +306,14 @@ class SqliteLog:
             return []
         return await self._read(self._database.read, channel, after, upto, max(0, min(limit, limits.READ_EVENTS)))
 
-    async def read_all(self, *channels: Channel, after: int = 0, limit: int = 1000) -> list[Record]:
+    async def read_all(
+        self, *channels: Channel, after: int = 0, limit: int = 1000, whole: bool = False
+    ) -> list[Record]:
         upto = self._seq
         if after >= upto:
             return []
-        return await self._read(self._database.read_all, channels, after, upto, max(0, min(limit, limits.READ_EVENTS)))
+        count = max(0, min(limit, limits.READ_EVENTS))
+        return await self._read(self._database.read_all, channels, after, upto, count, whole)
 
     async def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[list[Record]]:
         single = channels[0] if len(channels) == 1 else None

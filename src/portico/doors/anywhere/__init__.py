@@ -8,7 +8,7 @@ import zlib
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -53,14 +53,14 @@ class ClearBody(Struct, rename={"session_id": "sessionId"}):
     session_id: str | None = None
 
 
-class ProjectShown(Struct):
+class ProjectShown(Struct, omit_defaults=True):
     id: str
     name: str
     path: str
     created: int
     count: int
     """Turns in its stored conversations."""
-    worktree: bool | UnsetType = UNSET
+    worktree: bool = False
 
 
 class ProjectHistory(Struct):
@@ -87,7 +87,7 @@ def anywhere(house: House) -> Table:
             path=project.path,
             created=min((summary.created for summary in stored), default=project.added),
             count=sum(summary.turns for summary in stored),
-            worktree=project.worktree or UNSET,
+            worktree=project.worktree,
         )
 
     async def listing(request: Request) -> Response:
