@@ -62,6 +62,10 @@ DIFF_BYTES = MIB
 CHILD_DEPTH = 8
 """Sub-agents of sub-agents: deeper is a loop."""
 
+# -- the jobs --------------------------------------------------------------------------------------------------
+INTERRUPTIONS = 20
+"""A task in whose middle the host ended so often waits for a person: perhaps it is what ends the host."""
+
 # -- the doors -------------------------------------------------------------------------------------------------
 BODY_BYTES = 8 * MIB
 """One HTTP body: MESSAGE_BYTES with room for JSON escapes."""
@@ -71,6 +75,8 @@ JSON_DEPTH = 64
 """Nesting of any JSON we take: real documents stay under 20."""
 CONNECTIONS = 10_000
 """Open connections: 5,000 idle editors with as many pollers."""
+OTHER_FILES = 2_000
+"""Open files besides: databases, terminals, pipes of agents, watched folders."""
 HEADER_BYTES = 32 * KIB
 """Request line and headers together: a long URL and a cookie jar."""
 REQUEST_HEAD_SECONDS = 15.0

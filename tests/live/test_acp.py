@@ -75,7 +75,7 @@ async def test_a_day_with_a_real_agent(live: Live, tmp_path: Path) -> None:
         call = {"match": ".*job_boolean_true", "args": {"argument": "it does"}}
         turn = await play(session, {"calls": [call]}, {"say": "{{result}}"}, allow=True)
         assert "noted: it does" in said(turn)
-        assert any((call.tool, call.output) == ("job_boolean_true", "noted: it does") for call in calls(turn))
+        assert [(call.tool, call.output) for call in calls(turn)] == [("job_boolean_true", "noted: it does")]
 
         cancelled = await begin(session, HANGING)
         await session.cancel(by="test")

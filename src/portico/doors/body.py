@@ -99,13 +99,17 @@ def _path(message: str) -> str:
     return prefix or "body"
 
 
+def error_body(error: PorticoError) -> ErrorBody:
+    return ErrorBody(error.message, error.code, error.field)
+
+
 def error_response(error: PorticoError) -> Response:
     headers = {}
     if isinstance(error, WrongMethod):
         headers["Allow"] = ", ".join(error.allowed)
     if isinstance(error, RateLimited) or error.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(error.retry_after or 1)))
-    return JsonResponse(ErrorBody(error.message, error.code, error.field), kind(error).http, headers)
+    return JsonResponse(error_body(error), kind(error).http, headers)
 
 
 def too_large(limit: int) -> TooLarge:

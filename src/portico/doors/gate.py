@@ -133,7 +133,8 @@ class Gate:
         if isinstance(route, Route) and route.limited:
             self._charge(caller)
         scope["portico.caller"] = caller
-        send = self._counting(headers, send)
+        if isinstance(route, Route):
+            send = self._counting(headers, send)
         if isinstance(route, Socket) or route.stream:
             await self._hold(caller, entry, scope, receive, send)
         else:

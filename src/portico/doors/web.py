@@ -1,7 +1,7 @@
 """The pages: built files from the package, the login, and the headers that keep them harmless.
 
 The attack: agent text or a link smuggles script into a page that can drive agents. So nothing inline may run,
-nothing foreign may load or frame us, and whatever is not a page of ours goes out as a download.
+nothing foreign may load, frame or hold on to us, and whatever is not a page of ours goes out as a download.
 """
 
 import mimetypes
@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from portico.doors.gate import Gate
 from portico.doors.house import House
 from portico.doors.identity import COOKIE_SECONDS
+from portico.doors.origin import is_loopback
 from portico.doors.route import Route, Table, caller
 from portico.errors import BadRequest, NotFound
 
@@ -75,6 +76,13 @@ class Pages:
 def web(house: House, gate: Gate) -> Table:
     pages = Pages(pages_folder())
 
+    def send(request: Request, name: str) -> Response:
+        answer = pages.answer(name, request.headers.get("accept-encoding", ""))
+        # Elsewhere browsers ignore it, and complain on the console.
+        if request.url.scheme == "https" or is_loopback(request.url.hostname or ""):
+            answer.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        return answer
+
     async def page(request: Request) -> Response:
         name = request.path_params.get("name", "") or "index.html"
         if name == "api":
@@ -84,14 +92,14 @@ def web(house: House, gate: Gate) -> Table:
         if name.endswith(".html") and name != "login.html" and not caller(request).scopes:
             return RedirectResponse("/login", 303)
         try:
-            return pages.answer(name, request.headers.get("accept-encoding", ""))
+            return send(request, name)
         except NotFound:
             return Response("Not Found", 404, media_type="text/plain")
 
     async def login_page(request: Request) -> Response:
         token = request.query_params.get("tkn")
         if token is None:
-            return pages.answer("login.html", request.headers.get("accept-encoding", ""))
+            return send(request, "login.html")
         return await enter(request, token)
 
     async def login(request: Request) -> Response:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from portico.agents.acp.link import Link
+from portico.agents.acp.owntool import SERVER, OwnTools
 from portico.agents.acp.prompt import blocks, retold
 from portico.agents.acp.replay import Replay
 from portico.agents.acp.service import Cancelled, Service
@@ -42,6 +43,7 @@ class AcpConversation:
         self._key: str | None = None
         self._turn: Turn | None = None
         self._updates: Updates | None = None
+        self._own_tools = OwnTools(())
         self._prelude = ""
         self._notes: list[str] = []
         self._commands: list[Json] | None = None
@@ -106,11 +108,11 @@ class AcpConversation:
         agent, http = self._agent, link.capability("mcpCapabilities", "http")
         if not agent.program.mcp:
             return []
-        servers = agent.mcp_servers(http=http)
+        servers = agent.mcp_servers(http=http, off=self._opening.off)
         if self._opening.tools and http:
             url, self._key = await agent.tools.offer(self)
             headers = [{"name": "Authorization", "value": f"Bearer {self._key}"}]
-            servers.append({"type": "http", "name": "portico", "url": url, "headers": headers})
+            servers.append({"type": "http", "name": SERVER, "url": url, "headers": headers})
         return servers
 
     async def _configure(self, link: Link, answer: Json) -> None:
@@ -145,7 +147,8 @@ class AcpConversation:
                 self._agent.dismiss(link)
 
     def _start(self, turn: Turn) -> None:
-        self._turn, self._updates = turn, Updates(turn)
+        self._own_tools = OwnTools(spec.name for spec in self._opening.tools)
+        self._turn, self._updates = turn, Updates(turn, self._own_tools)
         self._ended = asyncio.get_running_loop().create_future()
         self._service.begin()
         for note in self._notes:
@@ -253,7 +256,9 @@ class AcpConversation:
     async def call(self, name: str, arguments: Json) -> ToolResult:
         if self._turn is None:
             raise Conflict("Nothing runs in this session.")
-        call = self._turn.session_tool(name, msgspec.json.encode(arguments).decode())
+        async with self._order:  # what the agent said of it before is heard before
+            call = self._own_tools.arrived(name, arguments)
+        call = call or self._turn.session_tool(name, msgspec.json.encode(arguments).decode())
         return await self._turn.perform(call)
 
 

@@ -6,9 +6,9 @@ root (`/message`, `/events`, `/sessions`), where programs written against the fi
 
 import zlib
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -42,18 +42,25 @@ class ApprovalBody(Struct, rename={"approval_id": "approvalId"}):
     approved: bool
 
 
+class AnswerBody(Struct, rename={"question_id": "questionId"}):
+    question_id: str
+    text: str | None = None
+    answers: Json = {}
+    response: Literal["accept", "decline", "cancel"] = "accept"
+
+
 class ClearBody(Struct, rename={"session_id": "sessionId"}):
     session_id: str | None = None
 
 
-class ProjectShown(Struct):
+class ProjectShown(Struct, omit_defaults=True):
     id: str
     name: str
     path: str
     created: int
     count: int
     """Turns in its stored conversations."""
-    worktree: bool | UnsetType = UNSET
+    worktree: bool = False
 
 
 class ProjectHistory(Struct):
@@ -80,7 +87,7 @@ def anywhere(house: House) -> Table:
             path=project.path,
             created=min((summary.created for summary in stored), default=project.added),
             count=sum(summary.turns for summary in stored),
-            worktree=project.worktree or UNSET,
+            worktree=project.worktree,
         )
 
     async def listing(request: Request) -> Response:
@@ -145,6 +152,15 @@ def anywhere(house: House) -> Table:
         await session.approvals.answer(body.approval_id, by=by, allow=body.approved)
         return JsonResponse(Ok())
 
+    async def answer(request: Request) -> Response:
+        body, by = await read_as(request, AnswerBody), caller(request).by
+        if body.response == "accept" and body.text is None and not body.answers:
+            raise BadRequest("Say 'text', or 'answers' by field, or 'response': 'decline'.", field="text")
+        session = await host.get(host.session_of(body.question_id))
+        answers = body.answers if body.text is None else {**body.answers, "answer": body.text}
+        await session.questions.answer(body.question_id, body.response, answers, by=by)
+        return JsonResponse(Ok())
+
     async def clear(request: Request) -> Response:
         await projects.ready()
         body = await read_as(request, ClearBody)
@@ -188,6 +204,7 @@ def anywhere(house: House) -> Table:
             "/cancel", cancel, "drive", ("POST",), "Stop a message or all of a project.", doc={"body": CancelBody, **ok}
         ),
         Route("/approval", approve, "approve", ("POST",), "Answer an approval.", doc={"body": ApprovalBody, **ok}),
+        Route("/answer", answer, "approve", ("POST",), "Answer a question.", doc={"body": AnswerBody, **ok}),
         Route("/clear", clear, "drive", ("POST",), "Begin a fresh conversation.", doc={"body": ClearBody, **ok}),
         Route(
             "/context",

@@ -156,7 +156,13 @@ def table(house: House) -> Table:
             audit,
             "admin",
             summary="The audit record.",
-            doc={"answer": AuditPage, "query": {"after": numbered("a position; 0")}},
+            doc={
+                "answer": AuditPage,
+                "query": {
+                    "after": numbered("a position; 0"),
+                    "limit": numbered("how many; 1000", 1, limits.READ_EVENTS),
+                },
+            },
         ),
     ]
 
