@@ -22,7 +22,9 @@ export class RealHost {
     const [program = "", ...before] = COMMAND.split(" ");
     const home = join(this.folder, "home");
     const given = [...before, "serve", "--print-ready", "--port", port, "--home", home, "--workspace", this.folder];
-    const child = spawn(program, [...given, "--agent", "scripted", "--agent", "demo", ...options], { cwd: this.folder, stdio: "pipe" });
+    // A plain shell: what the user's own start-up files do, and how long they take, is not ours to test.
+    const env = { ...process.env, SHELL: "/bin/sh" };
+    const child = spawn(program, [...given, "--agent", "scripted", "--agent", "demo", ...options], { cwd: this.folder, env, stdio: "pipe" });
     this.process = child;
     let complaints = "";
     child.stderr.on("data", (text) => (complaints += String(text)));
