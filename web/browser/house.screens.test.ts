@@ -14,6 +14,7 @@ const own = new RealHost();
 beforeAll(async () => {
   mkdirSync(folder, { recursive: true });
   execFileSync("git", ["init", "-q", host.folder]);
+  writeFileSync(join(host.folder, ".gitignore"), "/home/\n");
   await host.start();
 });
 afterAll(() => Promise.all([host.close(), own.close()]));
@@ -42,7 +43,7 @@ describe.each([
       await page.waitForURL(/session\.html/);
     };
     const shell = async (line: string) => {
-      await page.locator(".terminal-status", { hasText: "×" }).waitFor();
+      await page.locator(".shell-status", { hasText: "×" }).waitFor();
       await page.keyboard.type(`${line}; echo done-$((1 + 1))\n`);
       await page.locator(".xterm-rows div", { hasText: "done-2" }).first().waitFor();
     };

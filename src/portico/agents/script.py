@@ -194,6 +194,7 @@ class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True):
     sessions: list[SeedSession] = []
     steer: bool = False
     sign_in: SignIn | None = None
+    customizations: list[Json] = []
 
 
 class Rule(Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -105,6 +105,7 @@ class ScriptedAgent:
             missing=self._missing(),
             resources=[self._resource(provider.sign_in)] if provider.sign_in is not None else [],
             label=provider.label,
+            customizations=provider.customizations,
         )
 
     def _missing(self) -> str | None:

@@ -67,6 +67,9 @@ class AgentInfo(Struct, frozen=True, omit_defaults=True):
     """A word of honesty shown beside the name: `demo`, `toy`."""
     resources: list[Resource] = []
     """What it takes tokens for; see `Authenticates`."""
+    customizations: list[Json] = []
+    """What a session can switch off: MCP servers, plugins, folders of rules, as AHP describes them (`id`, `type`,
+    `uri`, `name`, perhaps `state` and `children`)."""
 
     @property
     def lacking(self) -> list[Resource]:
@@ -89,6 +92,8 @@ class Opening:
     """That id, when the conversation goes on after a restart."""
     history: list[TurnState] = field(default_factory=list)
     """The finished turns, for agents that keep none themselves."""
+    off: frozenset[str] = frozenset()
+    """The ids of the customizations that a person switched off here."""
 
 
 class Conversation(Protocol):

@@ -12,6 +12,7 @@ from portico.errors import AgentDied, AgentError, NotFound, PorticoError
 from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVendor
 from portico.host import context
 from portico.host.agent import Conversation, Opening
+from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
 from portico.host.turn import Turn
 
@@ -133,6 +134,7 @@ class Runner:
             tools=session.tools.specs(),
             known_as=lambda ident: session.post(SessionVendor(id=ident)) if ident != session.state.vendor else None,
             vendor=state.vendor or None,
+            off=switched_off(state.kept),
             history=context.history([each for each in state.turns if each.id != turn.id], state.config),
         )
         self._conversation = await agent.open(opening)

@@ -194,6 +194,10 @@ class SessionState(Struct, omit_defaults=True):
         return next((pending for pending in self.queue if pending.id == ident), None)
 
 
+CHANGES = "changes"
+"""Among what is kept: how much the session has changed in its folder, for lists."""
+
+
 class Summary(Struct, omit_defaults=True):
     """What a list shows; kept for every session, stored beside its channel."""
 
@@ -217,6 +221,8 @@ class Summary(Struct, omit_defaults=True):
     read: bool = True
     closed: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
+    changes: Json = {}
+    """`additions`, `deletions` and `files`, once they were counted."""
 
 
 class FileChange(Struct, frozen=True):
@@ -261,6 +267,7 @@ def summarise(state: SessionState) -> Summary:
         read=state.read,
         closed=state.closed,
         usage=state.usage,
+        changes={key: value for key, value in state.kept.get(CHANGES, {}).items() if key != "edits"},
     )
 
 

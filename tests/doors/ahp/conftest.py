@@ -30,6 +30,13 @@ providers:
   - id: scripted
     name: Scripted
     steer: true
+    customizations:
+      - {type: mcpServer, id: "mcp:search", uri: "settings:/search", name: search}
+      - type: plugin
+        id: tools
+        uri: "https://plugins.example/tools"
+        name: Tools
+        children: [{type: skill, id: tools/review, uri: "https://plugins.example/tools/review", name: review}]
     config:
       properties:
         flavour: {type: string, title: Flavour, enumDynamic: true}

@@ -272,38 +272,6 @@ async def test_annotations_are_shared_and_survive(connect: Connect, served: Serv
     await fresh.close()
 
 
-async def test_changes_in_the_folder(connect: Connect, served: Served) -> None:
-    git(served.work, "init")
-    (served.work / "a").write_text("one\n")
-    git(served.work, "add", ".")
-    git(served.work, "commit", "-m", "first")
-    git(served.work, "config", "user.name", "t")
-    git(served.work, "config", "user.email", "t@example.org")
-    client = await connect("0.9.0")
-    await client.create_session("scripted:/s1", workingDirectories=[file_uri(str(served.work))])
-    [changeset] = client.states["scripted:/s1"]["changesets"]
-    (served.work / "a").write_text("two\n")
-    (served.work / "b").write_text("new\n")
-    await client.subscribe(changeset["uriTemplate"])
-    state = client.states[changeset["uriTemplate"]]
-    assert [each["id"] for each in state["files"]] == ["a", "b"]
-    before = await client.request("resourceRead", uri=state["files"][0]["edit"]["before"]["content"]["uri"])
-    assert before["data"] == "one\n"
-    await client.act(changeset["uriTemplate"], "changeset/filesReviewChanged", files=["a"], reviewed=True)
-    target = {"kind": "resource", "resource": file_uri(str(served.work / "b"))}
-    await client.request(
-        "invokeChangesetOperation", channel=changeset["uriTemplate"], operationId="discard", target=target
-    )
-    assert not (served.work / "b").exists()
-    await client.request("invokeChangesetOperation", channel=changeset["uriTemplate"], operationId="commit")
-    await client.wait(lambda: client.states[changeset["uriTemplate"]]["files"] == [])
-
-
-async def test_signing_in_is_not_for_us(connect: Connect) -> None:
-    client = await connect("0.9.0")
-    assert await refused(client, "authenticate", channel=uri.ROOT, resource="https://x", token="secret") == -32602
-
-
 async def test_log_lines(connect: Connect, served: Served) -> None:
     import logging
 

@@ -71,6 +71,8 @@ async def test_a_session_needs_nothing_and_takes_the_first_of_everything(shared:
         ({"agent": 1}, 400, "bad_request", "agent"),
         ({"title": None}, 400, "bad_request", "title"),
         ({"config": []}, 400, "bad_request", "config"),
+        ({"config": {"fallback": "loop"}}, 400, "bad_request", "config.fallback"),
+        ({"config": {"fallback": ["loop", ""]}}, 400, "bad_request", "config.fallback"),
         ({"cwd": "relative"}, 400, "bad_request", "cwd"),
         ({"cwd": "/no/such/folder"}, 400, "bad_request", "cwd"),
         ({"cwd": "/a\0b"}, 400, "bad_request", "cwd"),

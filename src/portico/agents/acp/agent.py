@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from portico.agents.acp.program import Program, folder
 from portico.agents.agent import AgentInfo, Capabilities, Model, Opening
-from portico.agents.servers import McpServer
+from portico.agents.servers import McpServer, customizations
 from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
@@ -99,6 +99,7 @@ class AcpAgent:
             ),
             missing=self._missing(),
             config={"type": "object", "properties": {"mode": modes}},
+            customizations=customizations(self._servers) if self.program.mcp else [],
         )
 
     def _missing(self) -> str | None:
@@ -152,10 +153,12 @@ class AcpAgent:
 
     # -- what it has -------------------------------------------------------------------------------------------
 
-    def mcp_servers(self, *, http: bool) -> list[Json]:
+    def mcp_servers(self, *, http: bool, off: frozenset[str] = frozenset()) -> list[Json]:
         """The servers of the settings, in ACP's words. One over HTTP goes only to agents that take it."""
         found: list[Json] = []
         for name, server in self._servers.items():
+            if f"mcp:{name}" in off:
+                continue
             if server.command:
                 env = [{"name": key, "value": value} for key, value in server.env.items()]
                 found.append({"name": name, "command": server.command[0], "args": server.command[1:], "env": env})

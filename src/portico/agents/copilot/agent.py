@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from portico.agents.agent import AgentContext, AgentInfo, Capabilities, Model, Opening, Resource
 from portico.agents.copilot.option import Options
-from portico.agents.servers import mcp_servers
+from portico.agents.servers import customizations, mcp_servers
 from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.errors import AgentError, AgentUnavailable, Unauthenticated
@@ -97,7 +97,16 @@ class CopilotAgent:
         where = f" with models of {self.options.provider.base_url}" if self.options.provider else ""
         resources = [_GITHUB if not self._facts.signed_in else _SIGNED_IN] if self.options.provider is None else []
         about = f"GitHub Copilot{where}."
-        return AgentInfo(self.id, "GitHub Copilot", about, models, capabilities, missing, resources=resources)
+        return AgentInfo(
+            self.id,
+            "GitHub Copilot",
+            about,
+            models,
+            capabilities,
+            missing,
+            resources=resources,
+            customizations=customizations(mcp_servers(self._settings)),
+        )
 
     async def authenticate(self, resource: str, token: str, seconds: float | None) -> None:
         """A client's token, for the runtime's own environment. It is written down nowhere, and gone with the host. A
@@ -164,10 +173,12 @@ class CopilotAgent:
             logger.warning("what was known about Copilot is not readable: %s", error)
             return Facts()
 
-    def mcp_servers(self) -> dict[str, Json]:
+    def mcp_servers(self, off: frozenset[str] = frozenset()) -> dict[str, Json]:
         """The servers of the settings, in the SDK's words."""
         found: dict[str, Json] = {}
         for name, server in mcp_servers(self._settings).items():
+            if f"mcp:{name}" in off:
+                continue
             if server.command:
                 command, *arguments = server.command
                 found[name] = {"type": "local", "command": command, "args": arguments, "env": server.env}

@@ -17,7 +17,9 @@ from msgspec import Struct
 from portico import events as e
 from portico.doors.ahp import (
     catalogue,
+    changes,
     config,
+    customized,
     envelope,
     names,
     sign_in,
@@ -33,12 +35,12 @@ from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
 from portico.doors.house import House
-from portico.errors import SignInRequired
+from portico.errors import PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo
 from portico.host.policy import rules_of
 from portico.host.session import Session
-from portico.host.state import SessionState, Summary
+from portico.host.state import CallPart, SessionState, Summary
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -144,6 +146,9 @@ class Exchange:
             if not hearers:
                 del self._hearers[target]
                 self.recent.linger(target, connection.dialect.seed)
+
+    def heard(self, kind: str) -> list[Target]:
+        return [target for target in self._hearers if target.kind == kind]
 
     def hearers(self, target: Target) -> Iterable["Connection"]:
         return self._hearers.get(target, ())
@@ -269,12 +274,20 @@ class Exchange:
         if isinstance(event, e.TurnEnded):
             self._active.discard(ident)
             session = self.host.find(ident)
+            if session is not None and self.connections and _worked(session, event.turn):
+                self.host.own(self._changed(session), f"ahp changes {ident}")
             if event.error is not None and event.error.code == SignInRequired.code and session is not None:
                 self.host.own(self._ask_for_sign_in(session.summary.agent), f"ahp sign-in {ident}")
         else:
             self._active.add(ident)
         if len(self._active) != before:
             self.tell_root(Said("activeSessionsChanged", {"activeSessions": len(self._active)}))
+
+    async def _changed(self, session: Session) -> None:
+        try:
+            await changes.turn_ended(self, session)
+        except PorticoError as error:  # a broken repository or a full disk: nobody's turn fails for that
+            logger.info("the changes of %s are not known: %s", session.id, error.message)
 
     def _terminals_changed(self) -> None:
         self.tell_root(Said("terminalsChanged", {"terminals": self._terminals()}))
@@ -294,7 +307,7 @@ class Exchange:
         ]
 
     def _agents(self) -> list[Json]:
-        return [snapshots.agent(each) for each in self.agents.values()]
+        return [snapshots.agent(each) | customized.offered(each) for each in self.agents.values()]
 
     def _terminals(self) -> list[Json]:
         return [terminal_shapes.info(each) for each in self.host.terminals.list()]
@@ -317,7 +330,8 @@ class Exchange:
         assert state is not None
         match target.kind:
             case "seed":
-                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect)
+                extra = customized.of_session(self.agents.get(state.agent), state, as_seed=True)
+                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last)
             case "annotations":
@@ -328,7 +342,7 @@ class Exchange:
         below = names.descendants(self.host, state.id)
         states = [state, *(found for each in below if (found := self._state(each.id)) is not None)]
         root = {**snapshots.chat_head(state, ""), "title": state.title}
-        return snapshots.session(
+        shown = snapshots.session(
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
@@ -336,6 +350,7 @@ class Exchange:
             self.config_of(state),
             self.changesets(state),
         )
+        return shown | customized.of_session(self.agents.get(state.agent), state, as_seed=False)
 
     def chat_line(self, ident: str) -> Json | None:
         session = self.host.find(ident)
@@ -356,14 +371,7 @@ class Exchange:
     def changesets(self, state: SessionState) -> list[Json]:
         if not self.git_folders.get(state.cwd, False):
             return []
-        return [
-            {
-                "label": "Uncommitted changes",
-                "uriTemplate": f"{names.CHANGESET}{state.id}/uncommitted",
-                "changeKind": "uncommitted",
-                "capabilities": {"review": {}},
-            }
-        ]
+        return changes.catalogue(state.id)
 
     def _tools(self) -> list[e.ToolSpec]:
         return [tool.spec for tool in self.host.tools.values()]
@@ -376,3 +384,9 @@ class Exchange:
         if session.state.cwd not in self.git_folders:
             self.git_folders[session.state.cwd] = await config.is_git(Path(session.state.cwd))
         return session
+
+
+def _worked(session: Session, turn: str) -> bool:
+    """Did the turn do anything? Talk changes no files."""
+    found = session.state.turn(turn) if session.loaded else None
+    return found is not None and any(isinstance(part, CallPart) for part in found.parts)

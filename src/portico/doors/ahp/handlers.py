@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from portico.doors.ahp import annotations, attachments, message, names, parts, session_commands, snapshots
+from portico.doors.ahp import annotations, attachments, customized, message, names, parts, session_commands, snapshots
 from portico.doors.ahp.deed import Deed
 from portico.doors.ahp.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
@@ -313,4 +313,8 @@ HANDLERS: dict[str, Handler] = {
     "pendingMessageSet": _pending_set,
     "pendingMessageRemoved": _pending_removed,
     "queuedMessagesReordered": _reordered,
+    "customizationToggled": customized.toggle,
+    "mcpServerStartRequested": customized.start,
+    "mcpServerStopRequested": customized.stop,
+    "mcpServerBackgroundRequested": customized.background,
 }

@@ -8,7 +8,7 @@ from portico.doors.ahp.status import ERROR, IDLE, IN_PROGRESS, INPUT_NEEDED, IS_
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import ToolSpec
 from portico.host.agent import AgentInfo
-from portico.host.state import CallPart, ClientState, QuestionPart, SessionState, Summary, TurnState
+from portico.host.state import CHANGES, CallPart, ClientState, QuestionPart, SessionState, Summary, TurnState
 
 ANNOTATION = "annotation/"
 DRAFT = "draft"
@@ -57,6 +57,8 @@ def summary(of: Summary, dialect: Dialect) -> Json:
     }
     if dialect.seed:
         return shown | ({"model": {"id": of.model}} if of.model else {})
+    if of.changes:
+        shown["changes"] = of.changes
     return shown | {"workingDirectories": [shown["workingDirectory"]]}
 
 
@@ -73,6 +75,8 @@ def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, d
     }
     if state.model:
         head["model"] = {"id": state.model}
+    if CHANGES in state.kept:
+        head["diffs"] = state.kept[CHANGES]["edits"]
     shown: Json = {"summary": head, "lifecycle": "ready", **_conversation(state, dialect), "config": config}
     shown |= _tools(tools)
     if state.clients:
