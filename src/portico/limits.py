@@ -10,6 +10,12 @@ BATCH_EVENTS = 4_000
 """Events in one transaction: about 40 ms of work, so that one burst does not hold up everybody's next commit."""
 DELTA_BYTES = 64 * KIB
 """One merged delta: the largest frame that the event streams send without cutting."""
+COMMIT_BYTES = 16 * KIB
+"""What a commit adds to the write-ahead log beside its events: about four pages."""
+CHECKPOINT_BYTES = 4 * MIB
+"""Committed since the last checkpoint: SQLite's own figure (1,000 pages)."""
+WAL_BYTES = 64 * MIB
+"""The write-ahead log: above it a commit waits once, so that reading does not slow down."""
 EVENT_BYTES = 8 * MIB
 """One event: a large prompt with attachments fits; anything larger belongs into a blob."""
 PENDING_BYTES = 64 * MIB
