@@ -233,6 +233,14 @@ async def test_a_host_without_agents(open_host: HostOpener) -> None:
         await host.start(by="test", cwd="/", agent="scripted")
 
 
+async def test_a_session_and_its_line_in_the_list_are_written_together(host: Host) -> None:
+    """A kill between the two left a session that the host's own channel had never heard of."""
+    batches: list[list[type[e.Event]]] = []
+    host.log.tap(lambda records: batches.append([type(record.event) for record in records]))
+    await host.start(by="test", cwd="/")
+    assert [e.SessionListed in batch for batch in batches if e.SessionStarted in batch] == [True]
+
+
 async def test_audit_records_are_on_the_hosts_channel(host: Host) -> None:
     await host.audit("token.created", "cli", name="laptop")
     assert (await events(host))[-1] == e.Audited(action="token.created", by="cli", detail={"name": "laptop"})

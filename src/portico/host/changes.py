@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct
 from portico import limits
 from portico.errors import NotFound, PorticoError
 from portico.host.state import ChangeList, FileChange
-from portico.workspace.changes import Change, Changes
+from portico.workspace.changes import Change, Changes, Differences
 
 if TYPE_CHECKING:
     from portico.host.session import Session
@@ -108,6 +108,18 @@ class Captures:
             return ChangeList(git=True, note=span.note)
         found = await span.changes.between(span.old, span.new)
         return ChangeList(True, [_file(each) for each in found.files], found.cut)
+
+    async def differences(self, turn: str | None) -> Differences | None:
+        """The same with the names of the contents; None where nothing is known."""
+        span = await self._span(turn)
+        return await span.changes.between(span.old, span.new) if span is not None and not span.note else None
+
+    async def between(self, original: str, modified: str) -> Differences | None:
+        """From the end of one turn to the end of another."""
+        first, last = await self._span(original), await self._span(modified)
+        if first is None or last is None or first.note or last.note:
+            return None
+        return await last.changes.between(first.new, last.new)
 
     async def diff(self, path: str | None, turn: str | None) -> str:
         """The unified diff of one file, or of all; cut where it gets too long to read."""

@@ -5,6 +5,7 @@ the same records give the same state in every process, and `state(n) + records(n
 not fit (an unknown turn, a second answer) changes nothing.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -271,6 +272,7 @@ def _approval_asked(state: SessionState, event: e.ApprovalAsked, record: Record)
                 event.diff,
                 event.editable,
                 event.result,
+                file=os.path.join(state.cwd, event.path) if event.path and event.diff else "",
             )
         )
         _count(state, event.approval)
@@ -328,6 +330,7 @@ def _queue_reordered(state: SessionState, event: e.QueueReordered, record: Recor
 
 def _queue_removed(state: SessionState, event: e.QueueRemoved, record: Record) -> None:
     state.queue = [pending for pending in state.queue if pending.id != event.pending]
+    state.held = state.held and bool(state.queue)  # nothing waits any more, so nothing waits for a person
 
 
 def _queue_held(state: SessionState, event: e.QueueHeld, record: Record) -> None:

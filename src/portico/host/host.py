@@ -25,9 +25,11 @@ from portico.events import HOST, ErrorInfo, Json, Message, Origin, Record
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
 from portico.host.clock import Clock
+from portico.host.fallback import check as check_fallback
 from portico.host.fold import closing
 from portico.host.grants import Grants
 from portico.host.isolation import Isolation, isolate, release
+from portico.host.policy import WorkspacePolicy
 from portico.host.session import SUMMARY, Session
 from portico.host.state import SessionState, Summary, TurnState
 from portico.host.terminals import Terminals
@@ -56,7 +58,8 @@ class Host:
         self.logger = logging.getLogger("portico.host")
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
         self.tools: dict[str, Tool] = {}
-        self.policies: list[Policy] = [session_policy]
+        self.rules = WorkspacePolicy()
+        self.policies: list[Policy] = [self.rules.refuse, session_policy, self.rules.allow]
         self.grants = Grants(self)
         self.approval_timeout = limits.APPROVAL_SECONDS
         self.turn_idle_timeout = limits.TURN_IDLE_SECONDS
@@ -215,8 +218,10 @@ class Host:
         for session in self._sessions.values():
             if session.loaded and session.used_at < old:
                 session.unload()
-        running = {s.channel: s.state.active.pos for s in self._sessions.values() if s.loaded and s.state.active}
-        return await self.log.compact(self.now() - int(self.retention_hours * 3_600_000), running)
+        before = self.now() - int(self.retention_hours * 3_600_000)
+        keep = await self.terminals.compactable(before)
+        keep |= {s.channel: s.state.active.pos for s in self._sessions.values() if s.loaded and s.state.active}
+        return await self.log.compact(before, keep)
 
     def now(self) -> int:
         return int(self.clock.time() * 1000)
@@ -266,13 +271,17 @@ class Host:
         worktree: Isolation | Json | None = None,
     ) -> Session:
         """A new session. Without an agent the first one that is ready; without a model its first; without a folder
-        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON)."""
-        info = await self.agent(agent).describe() if agent else await self.first_ready()
-        agent = info.id
-        if model is None:
-            model = info.models[0].id if info.models else ""
+        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON). An agent
+        that is not there is no mistake where the settings name a fallback for it."""
+        if check_fallback(config or {}) and agent is not None and agent not in self.agents:
+            model = model or ""
         else:
-            await self.check_model(agent, model)
+            info = await self.agent(agent).describe() if agent else await self.first_ready()
+            agent = info.id
+            if model is None:
+                model = info.models[0].id if info.models else ""
+            else:
+                await self.check_model(agent, model)
         folder = check_folder(cwd if cwd is not None else os.getcwd())
         if parent is not None and parent not in self._sessions:
             raise NotFound("session", parent)
@@ -322,8 +331,8 @@ class Host:
     async def _begin(self, session: Session, started: e.SessionStarted, *copied: e.Event) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
         try:
-            await session.append(started, *copied)
-            await self.log.append(HOST, listed)
+            own = [(session.channel, event) for event in (started, *copied)]
+            await self.log.append_all(*own, (HOST, listed))  # together: a session that is there is also listed
         except PorticoError:  # the disk says no, or the settings or the history are too large
             self._forget(session)
             raise

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from portico import limits
 from portico.errors import AgentDied, AgentError, NotFound, PorticoError
 from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVendor
+from portico.host import context
 from portico.host.agent import Conversation, Opening
+from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
 from portico.host.turn import Turn
 
@@ -52,7 +54,8 @@ class Runner:
             await self._session.go_on()
 
     async def _play(self, turn: Turn, resumed: bool) -> None:
-        message = turn.message
+        state = self._session.state
+        message = context.told(turn.message, state.config, first=state.turns[0].id == turn.id)
         if resumed:
             message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
         while True:
@@ -131,7 +134,8 @@ class Runner:
             tools=session.tools.specs(),
             known_as=lambda ident: session.post(SessionVendor(id=ident)) if ident != session.state.vendor else None,
             vendor=state.vendor or None,
-            history=[each for each in state.turns if each.id != turn.id],
+            off=switched_off(state.kept),
+            history=context.history([each for each in state.turns if each.id != turn.id], state.config),
         )
         self._conversation = await agent.open(opening)
         self._opened_with = wanted

@@ -17,6 +17,7 @@ from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, Sessi
 from portico.events import ErrorInfo, Json, Message, Outcome, Record, ToolSpec
 from portico.host.approval import Approvals
 from portico.host.changes import Captures
+from portico.host.fallback import check as check_fallback
 from portico.host.fold import closing, fold
 from portico.host.question import Questions
 from portico.host.queue import Queue
@@ -151,10 +152,7 @@ class Session:
     # -- plain facts -------------------------------------------------------------------------------------------
 
     async def rename(self, title: str, *, by: str) -> None:
-        title = title.strip()
-        if not title or len(title) > limits.TITLE_CHARS:
-            raise BadRequest(f"A title has 1 to {limits.TITLE_CHARS} characters.", field="title")
-        await self._record(e.SessionRenamed(title=title, by=by))
+        await self._record(e.SessionRenamed(title=checked_title(title), by=by))
 
     async def set_model(self, model: str, *, by: str) -> None:
         """Takes effect with the next turn."""
@@ -162,6 +160,7 @@ class Session:
         await self._record(e.SessionModel(model=model, by=by))
 
     async def configure(self, values: Json, *, by: str, replace: bool = False) -> None:
+        check_fallback(values)
         await self._record(e.SessionConfigured(values=values, by=by, replace=replace))
 
     async def archive(self, archived: bool, *, by: str) -> None:
@@ -399,6 +398,13 @@ def check_message(message: Message) -> None:
         raise BadRequest(f"The message is not valid: {error}.", field="text") from error
     if size > limits.MESSAGE_BYTES:
         raise TooLarge(f"The message has {size} bytes; the limit is {limits.MESSAGE_BYTES}.", field="text")
+
+
+def checked_title(title: str) -> str:
+    title = title.strip()
+    if not title or len(title) > limits.TITLE_CHARS:
+        raise BadRequest(f"A title has 1 to {limits.TITLE_CHARS} characters.", field="title")
+    return title
 
 
 def title_of(text: str) -> str:

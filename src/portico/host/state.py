@@ -44,6 +44,8 @@ class Approval(Struct, omit_defaults=True):
     by: str = ""
     option: str | None = None
     reason: str = ""
+    file: str = ""
+    """The absolute path, where the approval is about one file and shows its diff."""
 
 
 class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
@@ -192,6 +194,10 @@ class SessionState(Struct, omit_defaults=True):
         return next((pending for pending in self.queue if pending.id == ident), None)
 
 
+CHANGES = "changes"
+"""Among what is kept: how much the session has changed in its folder, for lists."""
+
+
 class Summary(Struct, omit_defaults=True):
     """What a list shows; kept for every session, stored beside its channel."""
 
@@ -204,6 +210,8 @@ class Summary(Struct, omit_defaults=True):
     created: int
     modified: int
     pos: int
+    by: str = ""
+    """Who began it: `token:NAME`, `client:ID`, or `task:ID` for a session of a job."""
     turns: int = 0
     queued: int = 0
     uri: str | None = None
@@ -213,6 +221,8 @@ class Summary(Struct, omit_defaults=True):
     read: bool = True
     closed: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
+    changes: Json = {}
+    """`additions`, `deletions` and `files`, once they were counted."""
 
 
 class FileChange(Struct, frozen=True):
@@ -247,6 +257,7 @@ def summarise(state: SessionState) -> Summary:
         created=state.created,
         modified=state.modified,
         pos=state.pos,
+        by=state.by,
         turns=len(state.turns),
         queued=len(state.queue),
         uri=state.uri,
@@ -256,6 +267,7 @@ def summarise(state: SessionState) -> Summary:
         read=state.read,
         closed=state.closed,
         usage=state.usage,
+        changes={key: value for key, value in state.kept.get(CHANGES, {}).items() if key != "edits"},
     )
 
 

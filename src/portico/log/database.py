@@ -77,11 +77,7 @@ class Database:
         except sqlite3.Error as error:
             if db is not None:
                 db.close()
-            if "locked" in str(error):
-                raise LogUnavailable(
-                    f"Another program holds the log {str(path)!r} locked. Close it and start again."
-                ) from error
-            raise translate(error, path) from error
+            raise translate(error, path, "then start again") from error
         except BaseException:
             if db is not None:
                 db.close()
@@ -238,8 +234,9 @@ class Database:
             (channel, after, upto, limit),
         )
 
-    def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int) -> list[Record]:
+    def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool) -> list[Record]:
         chosen = f" AND c.name IN ({', '.join('?' * len(channels))})" if channels else ""
+        chosen += " AND e.delta IS NULL" if whole else ""
         return self._records(
             "SELECT e.seq, c.name, e.pos, e.time, e.data FROM events e JOIN channels c ON c.id = e.channel"
             f" WHERE e.seq > ? AND e.seq <= ?{chosen} ORDER BY e.seq LIMIT ?",
@@ -298,8 +295,8 @@ class Database:
             db.close()
 
 
-def translate(error: sqlite3.Error, path: Path) -> LogUnavailable:
-    """SQLite's words, and what the user can do about it."""
+def translate(error: sqlite3.Error, path: Path, then: str = "the host goes on by itself") -> LogUnavailable:
+    """SQLite's words, what the user can do about it, and what happens `then`."""
     text = str(error)
     name = str(path)
     if any(sign in text for sign in ("malformed", "not a database", "no such table", "no such column")):
@@ -308,9 +305,9 @@ def translate(error: sqlite3.Error, path: Path) -> LogUnavailable:
             f"sqlite3 {name} .recover"
         )
     if "locked" in text or "busy" in text:
-        return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; the host goes on by itself.")
+        return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; {then}.")
     if "full" in text:
-        return LogUnavailable(f"The disk of {name!r} is full. Free some space; the host goes on by itself.")
+        return LogUnavailable(f"The disk of {name!r} is full. Free some space; {then}.")
     if "readonly" in text or "read-only" in text:
-        return LogUnavailable(f"The log {name!r} cannot be written (read-only). Make it writable; the host goes on.")
+        return LogUnavailable(f"The log {name!r} cannot be written (read-only). Make it writable; {then}.")
     return LogUnavailable(f"The log {name!r} cannot be written: {text}.")

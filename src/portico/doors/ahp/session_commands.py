@@ -5,7 +5,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from portico import events as e
-from portico.doors.ahp import message, names, parts, shapes, snapshots, wire
+from portico.doors.ahp import attachments, message, names, parts, shapes, sign_in, snapshots, wire
 from portico.doors.ahp.command import Command, optional, subject, text
 from portico.doors.ahp.config import APPROVE_KEYS
 from portico.doors.ahp.record import Json
@@ -14,9 +14,10 @@ from portico.doors.ahp.translate import Said
 from portico.doors.ahp.wire import WireError
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.events import Origin, ToolSpec
+from portico.host.context import CONTEXT, transcript
 from portico.host.isolation import Isolation
 from portico.host.session import Session
-from portico.host.state import Summary, TextPart, TurnState
+from portico.host.state import Summary, TurnState
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -70,6 +71,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             history=turns,
             worktree=state.worktree,
         )
+    await sign_in.check(connection, optional(params, "provider", str))
     model = optional(params, "model", dict) or {}
     return await host.start(
         by=connection.by,
@@ -175,7 +177,9 @@ async def create_chat(connection: "Connection", params: Json) -> None:
     if names.find_chat(host, name) is not None:
         raise WireError(wire.SESSION_EXISTS, f"There is a chat {name!r} already.")
     first = params.get("initialMessage")
-    opening = message.from_wire(shapes.check("Message", first, "initialMessage")) if first is not None else None
+    if first is not None:
+        first = await attachments.fetched(connection, shapes.check("Message", first, "initialMessage"))
+    opening = message.from_wire(first) if first is not None else None
     source = optional(params, "source", dict)
     try:
         chat = await _open_chat(connection, owner, name, shapes.check("ChatSource", source, "source") if source else {})
@@ -190,7 +194,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
 async def _open_chat(connection: "Connection", owner: Session, name: str, source: Json) -> Session:
     host, origin, above = connection.host, None, owner
     turns: list[TurnState] = []
-    config = dict(owner.state.config)
+    config = {key: value for key, value in owner.state.config.items() if key != CONTEXT}
     if source:
         above, turns = await _history(connection, source["chat"], source["turnId"], names.find_chat)
         if names.family(host, above).id != owner.id:
@@ -198,7 +202,7 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         side = source["kind"] == "sideChat"
         origin = Origin("side" if side else "fork", above.id, turns[-1].id, selection=source.get("selection") or {})
         if side:
-            config["context"] = _context(turns[-1], origin.selection)
+            config[CONTEXT] = _context(turns, origin.selection)
             turns = []
     chat = await host.start(
         by=connection.by,
@@ -217,11 +221,10 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
     return chat
 
 
-def _context(turn: TurnState, selection: Json) -> str:
-    """What a side chat is told of the turn it hangs on: it starts empty, but not ignorant."""
+def _context(turns: list[TurnState], selection: Json) -> str:
+    """What a side chat is told of the conversation that it hangs on."""
     chosen = selection.get("text")
-    answer = chosen or "\n".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == "text")
-    return f"{turn.message.text}\n\n{answer}"
+    return transcript(turns) + (f"\n\nThe question is about this part of it:\n{chosen}" if chosen else "")
 
 
 async def dispose_chat(connection: "Connection", params: Json) -> None:
@@ -310,12 +313,6 @@ async def _leave(connection: "Connection", client_id: str) -> None:
             await session.tools.abandon(client_id)
 
 
-async def authenticate(connection: "Connection", params: Json) -> None:
-    resource = text(params, "resource")
-    text(params, "token")
-    raise BadRequest(f"Nothing here asks for a token of {resource!r}: agents sign in by themselves.", field="resource")
-
-
 COMMANDS = {
     "createSession": Command(create_session),
     "disposeSession": Command(dispose_session),
@@ -323,5 +320,4 @@ COMMANDS = {
     "createChat": Command(create_chat, seed=False),
     "disposeChat": Command(dispose_chat, seed=False),
     "fetchTurns": Command(fetch_turns, "read"),
-    "authenticate": Command(authenticate),
 }
