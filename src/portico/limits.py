@@ -59,8 +59,9 @@ STOP_SECONDS = 10.0
 """Graceful stop: running turns are asked to end, then the process goes."""
 CAPTURES = 2
 """Folders captured at once: each starts half a dozen short git processes, and tools wait for theirs."""
-CAPTURE_SECONDS = 5.0
-"""A tool waits this long for the capture of its turn's beginning: seconds are a huge repository on a cold disk."""
+CAPTURE_SECONDS = 10.0
+"""A tool waits this long for the capture of its turn's beginning, and a stop for that of the last end: seconds are a
+huge repository on a cold disk."""
 CAPTURE_END_SECONDS = 0.5
 """A turn that used tools waits this long for the capture of its end: usually it is 50 ms, and cancels are quick."""
 DIFF_BYTES = MIB
