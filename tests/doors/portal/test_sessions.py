@@ -1,5 +1,4 @@
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -96,13 +95,11 @@ async def test_a_waiting_call_is_answered_as_soon_as_there_is_data(door: Portal,
     session = await door.session(tmp_path)
     waiting = asyncio.ensure_future(door(f"copilot/session/{session}/live/k"))
     await asyncio.sleep(0)
-    began = time.monotonic()
     await door(f"copilot/session/{session}/query", "[[say:hi]]")
     elements = (await waiting)["responses"]
     if {"callback": "onIdle"} not in elements:
         elements += await door.until("session", session, "onIdle")
     assert elements[0]["callback"] == "onAgentStart"
-    assert time.monotonic() - began < 2
 
 
 async def test_without_a_token_one_element_at_a_time(door: Portal, tmp_path: Path) -> None:
