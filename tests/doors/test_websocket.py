@@ -193,6 +193,7 @@ async def _until_closed(peer: Peer) -> None:
         (frame(b"x" * LARGEST, fin=False) + frame(b"x", CONT), 1009),
         (b"\x81\xff" + struct.pack("!Q", 1 << 62) + b"mask", 1009),
     ],
+    ids=range(11),  # masks are random, and every process must name the tests alike
 )
 async def test_who_breaks_the_rules_is_told_and_closed(rude: bytes, code: int) -> None:
     heard = Heard()

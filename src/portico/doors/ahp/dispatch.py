@@ -149,7 +149,7 @@ async def _configure_root(deed: Deed) -> bool:
     changed = {key for key in {*values, *exchange.root_values} if values.get(key) != exchange.root_values.get(key)}
     if changed & config.APPROVE_KEYS:
         connection.require("approve")
-    exchange.root_values = values
+    exchange.configure(values)
     log = connection.host.log
     log.note(HOST, config.ROOT_KEY, msgspec.json.encode(values))
     await log.append(HOST, e.ClientKept(key=config.ROOT_KEY, by=deed.by, value=values, action=deed.action))

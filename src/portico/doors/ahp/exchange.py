@@ -15,7 +15,19 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
-from portico.doors.ahp import catalogue, config, envelope, names, snapshots, targets, terminal_shapes, translate
+from portico.doors.ahp import (
+    catalogue,
+    changes,
+    config,
+    customized,
+    envelope,
+    names,
+    sign_in,
+    snapshots,
+    targets,
+    terminal_shapes,
+    translate,
+)
 from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.recent import Recent, Ring
 from portico.doors.ahp.record import Json
@@ -23,11 +35,12 @@ from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
 from portico.doors.house import House
+from portico.errors import PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo
-from portico.host.policy import WorkspacePolicy, rules_of
+from portico.host.policy import rules_of
 from portico.host.session import Session
-from portico.host.state import SessionState, Summary
+from portico.host.state import CallPart, SessionState, Summary
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -73,7 +86,6 @@ class Exchange:
         self.recent = Recent()
         self._active: set[str] = set()
         self._opened: asyncio.Future[None] | None = None
-        self.host.policies.append(WorkspacePolicy(lambda: rules_of(self.root_values)))
         self.host.log.tap(self._hear)
         self.host.terminals.watch(self._terminals_changed)
         self.host.terminals.paces.append(self._pace)
@@ -86,15 +98,30 @@ class Exchange:
 
     async def _open(self) -> None:
         data = await self.host.log.get_note(HOST, config.ROOT_KEY)
-        self.root_values = msgspec.json.decode(data) if data else {}
+        self.configure(msgspec.json.decode(data) if data else {})
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
+
+    def configure(self, values: Json) -> None:
+        """What clients pushed, from now on; some of it are rules of approval."""
+        self.root_values = values
+        self.host.rules.clients = rules_of(values)
 
     async def describe_agents(self) -> None:
         described = {each.id: each for each in await self.host.describe()}
         if described != self.agents:
             self.agents = described
             self.tell_root(Said("agentsChanged", {"agents": self._agents()}))
+
+    async def _ask_for_sign_in(self, agent: str) -> None:
+        """A turn failed for want of a token: whoever can give one hears of it."""
+        await self.describe_agents()
+        info = self.agents.get(agent)
+        if info is None:
+            return
+        for connection in list(self.connections):
+            if connection.ready and (connection.dialect.seed or connection in self.hearers(ROOT)):
+                sign_in.tell(connection, info)
 
     def remember(self, client_id: str, known: Known) -> None:
         """At once: a client may drop and come back before the log has written its note."""
@@ -120,6 +147,9 @@ class Exchange:
             if not hearers:
                 del self._hearers[target]
                 self.recent.linger(target, connection.dialect.seed)
+
+    def heard(self, kind: str) -> list[Target]:
+        return [target for target in self._hearers if target.kind == kind]
 
     def hearers(self, target: Target) -> Iterable["Connection"]:
         return self._hearers.get(target, ())
@@ -252,10 +282,21 @@ class Exchange:
         before = len(self._active)
         if isinstance(event, e.TurnEnded):
             self._active.discard(ident)
+            session = self.host.find(ident)
+            if session is not None and self.connections and _worked(session, event.turn):
+                self.host.own(self._changed(session), f"ahp changes {ident}")
+            if event.error is not None and event.error.code == SignInRequired.code and session is not None:
+                self.host.own(self._ask_for_sign_in(session.summary.agent), f"ahp sign-in {ident}")
         else:
             self._active.add(ident)
         if len(self._active) != before:
             self.tell_root(Said("activeSessionsChanged", {"activeSessions": len(self._active)}))
+
+    async def _changed(self, session: Session) -> None:
+        try:
+            await changes.turn_ended(self, session)
+        except PorticoError as error:  # a broken repository or a full disk: nobody's turn fails for that
+            logger.info("the changes of %s are not known: %s", session.id, error.message)
 
     def _terminals_changed(self) -> None:
         self.tell_root(Said("terminalsChanged", {"terminals": self._terminals()}))
@@ -275,7 +316,7 @@ class Exchange:
         ]
 
     def _agents(self) -> list[Json]:
-        return [snapshots.agent(each) for each in self.agents.values()]
+        return [snapshots.agent(each) | customized.offered(each) for each in self.agents.values()]
 
     def _terminals(self) -> list[Json]:
         return [terminal_shapes.info(each) for each in self.host.terminals.list()]
@@ -298,7 +339,8 @@ class Exchange:
         assert state is not None
         match target.kind:
             case "seed":
-                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect)
+                extra = customized.of_session(self.agents.get(state.agent), state, as_seed=True)
+                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last)
             case "annotations":
@@ -309,7 +351,7 @@ class Exchange:
         below = names.descendants(self.host, state.id)
         states = [state, *(found for each in below if (found := self._state(each.id)) is not None)]
         root = {**snapshots.chat_head(state, ""), "title": state.title}
-        return snapshots.session(
+        shown = snapshots.session(
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
@@ -317,6 +359,7 @@ class Exchange:
             self.config_of(state),
             self.changesets(state),
         )
+        return shown | customized.of_session(self.agents.get(state.agent), state, as_seed=False)
 
     def chat_line(self, ident: str) -> Json | None:
         session = self.host.find(ident)
@@ -337,14 +380,7 @@ class Exchange:
     def changesets(self, state: SessionState) -> list[Json]:
         if not self.git_folders.get(state.cwd, False):
             return []
-        return [
-            {
-                "label": "Uncommitted changes",
-                "uriTemplate": f"{names.CHANGESET}{state.id}/uncommitted",
-                "changeKind": "uncommitted",
-                "capabilities": {"review": {}},
-            }
-        ]
+        return changes.catalogue(state.id)
 
     def _tools(self) -> list[e.ToolSpec]:
         return [tool.spec for tool in self.host.tools.values()]
@@ -357,3 +393,9 @@ class Exchange:
         if session.state.cwd not in self.git_folders:
             self.git_folders[session.state.cwd] = await config.is_git(Path(session.state.cwd))
         return session
+
+
+def _worked(session: Session, turn: str) -> bool:
+    """Did the turn do anything? Talk changes no files."""
+    found = session.state.turn(turn) if session.loaded else None
+    return found is not None and any(isinstance(part, CallPart) for part in found.parts)

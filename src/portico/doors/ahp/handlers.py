@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from portico.doors.ahp import annotations, attachments, message, names, session_commands, snapshots
+from portico.doors.ahp import annotations, attachments, customized, message, names, parts, session_commands, snapshots
 from portico.doors.ahp.deed import Deed
 from portico.doors.ahp.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
@@ -87,8 +87,10 @@ async def _completed(deed: Deed, session: Session) -> None:
     said = deed.action["result"]
     content = said.get("content") or []
     output = "\n".join(each.get("text", "") for each in content if each.get("type") == "text")
-    if not output and said.get("structuredContent") is not None:
-        output = msgspec.json.encode(said["structuredContent"]).decode()
+    structured = said.get("structuredContent")
+    if structured is not None:
+        output = output or msgspec.json.encode(structured).decode()
+        content = [*content, {"type": parts.STRUCTURED, "value": structured}]
     error = said.get("error")
     result = ToolResult(
         said["success"],
@@ -237,7 +239,7 @@ def _check_answer(question: QuestionPart, field: str, answer: Json | None) -> No
 
 async def _pending_set(deed: Deed, session: Session) -> None:
     action, seed = deed.action, deed.connection.dialect.seed
-    said = message.from_wire(action["userMessage" if seed else "message"])
+    said = message.from_wire(await attachments.fetched(deed.connection, action["userMessage" if seed else "message"]))
     ident, plain = action["id"], deed.connection.by
     if action["kind"] not in ("queued", "steering") or not ident:
         raise BadRequest(f"There is no kind {action['kind']!r} of waiting message.", field="kind")
@@ -311,4 +313,8 @@ HANDLERS: dict[str, Handler] = {
     "pendingMessageSet": _pending_set,
     "pendingMessageRemoved": _pending_removed,
     "queuedMessagesReordered": _reordered,
+    "customizationToggled": customized.toggle,
+    "mcpServerStartRequested": customized.start,
+    "mcpServerStopRequested": customized.stop,
+    "mcpServerBackgroundRequested": customized.background,
 }
