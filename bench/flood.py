@@ -5,6 +5,7 @@ counted, by the length in its header.
 """
 
 import base64
+import contextlib
 import json
 import os
 import socket
@@ -17,17 +18,16 @@ from urllib.parse import urlsplit
 _MASK = b"\x00\x00\x00\x00"
 """A mask of zeros is as valid as any other, and spares us the exclusive-or."""
 _READ = 1 << 18
+_PING, _PONG = 0x89, b"\x8a"
 
 
 class Flood:
     """One connection: `ask` for the set-up, `send` and `take` for the measured part."""
 
-    def __init__(self, url: str, limit: int | None = None) -> None:
+    def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._socket = socket.create_connection((parts.hostname, parts.port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if limit is not None:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limit)
         key = base64.b64encode(os.urandom(16)).decode()
         head = f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: {parts.netloc}\r\nUpgrade: websocket\r\n"
         head += f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
@@ -41,8 +41,9 @@ class Flood:
         assert b" 101 " in answer, answer
         self._buffer = bytearray(rest)
 
-    def hello(self, name: str) -> "Flood":
-        self.ask("initialize", channel="ahp-root://", protocolVersions=["0.9.0"], clientId=name)
+    def hello(self, name: str, *subscriptions: str) -> "Flood":
+        version = {"channel": "ahp-root://", "protocolVersions": ["0.9.0"]}
+        self.ask("initialize", clientId=name, initialSubscriptions=subscriptions, **version)
         return self
 
     def ask(self, method: str, **params: Any) -> Any:
@@ -75,6 +76,19 @@ class Flood:
             size, start = self._next()
             self._at = start + size
 
+    def until(self, words: bytes) -> None:
+        """Takes frames until one has these words in it."""
+        while words not in self.take():
+            pass
+
+    def tend(self) -> None:
+        """Answers pings that have come meanwhile, or the server takes us for dead."""
+        self._socket.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.take()
+        self._socket.setblocking(True)
+
     def _next(self) -> tuple[int, int]:
         """Size and place of the next payload, which is in the buffer then."""
         while True:
@@ -88,7 +102,11 @@ class Flood:
                 elif size > 125:
                     size = 1 << 62
                 if len(self._buffer) - start >= size:
-                    return size, start
+                    if self._buffer[self._at] != _PING:
+                        return size, start
+                    self._socket.sendall(_PONG + bytes((0x80 | size,)) + _MASK + self._buffer[start : start + size])
+                    self._at = start + size
+                    continue
             self._fill()
 
     def _fill(self) -> None:

@@ -7,7 +7,7 @@ that a crash left open get their end. What a terminal shows is kept in memory, b
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,8 @@ _LISTED = (e.TerminalStarted, e.TerminalTitled, e.TerminalClaimed, e.TerminalExi
 """What changes the line of a terminal in a list."""
 
 Watcher = Callable[[], None]
+Pace = Callable[[str], Awaitable[None]]
+"""Returns when at least one of those who look at the terminal keeps up with it, or nobody looks."""
 
 
 class OpenTerminal:
@@ -138,13 +140,18 @@ class OpenTerminal:
         if self._ahead > _AHEAD_BYTES and not self._holding:
             self._holding = True
             self.pty.pause()
-            self._terminals.host.own(self._wait_for_disk(), f"hold {self.channel}")
+            self._terminals.host.own(self._catch_up(), f"hold {self.channel}")
 
-    async def _wait_for_disk(self) -> None:
-        await self._terminals.host.log.settled()
-        self._ahead = 0
-        self._holding = False
-        self.pty.resume()
+    async def _catch_up(self) -> None:
+        """Waits for the disk, and for somebody who looks."""
+        try:
+            await self._terminals.host.log.settled()
+            for pace in self._terminals.paces:
+                await pace(self.id)
+        finally:
+            self._ahead = 0
+            self._holding = False
+            self.pty.resume()
 
     # -- what people do ----------------------------------------------------------------------------------------
 
@@ -179,6 +186,8 @@ class Terminals:
         self._open: dict[str, OpenTerminal] = {}
         self._running: dict[str, asyncio.Task[int]] = {}
         self._watchers: list[Watcher] = []
+        self.paces: list[Pace] = []
+        """A program that prints faster than any of its watchers reads is held up, as by a real terminal."""
         self._next = 1
 
     async def recover(self) -> None:

@@ -1,14 +1,22 @@
 """Terminals over the wire."""
 
+import asyncio
+import re
+import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from portico import limits
+from portico.doors.ahp.connection import Connection
 from portico.doors.ahp.names import file_uri
+from portico.workspace.scrollback import SCROLLBACK_MAX
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_commands import refused
 from tests.doors.ahp.wire_client import WireClient
+from tests.workspace.living import alive
 
 Json = dict[str, Any]
 NAME = "my-terminals:/1"
@@ -58,6 +66,96 @@ async def test_a_shell(connect: Connect, served: Served, version: str) -> None:
     field = "terminal" if client.seed else "channel"
     await client.request("disposeTerminal", **{field: NAME})
     await client.wait(lambda: client.states[client.root]["terminals"] == [])
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed here")
+async def test_zsh_tells_its_commands_too(
+    connect: Connect, served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELL", str(shutil.which("zsh")))
+    (tmp_path / ".zshrc").touch()  # without one it asks a newcomer what to do
+    client = await connect("0.9.0")
+    await opened_terminal(client, cwd=file_uri(str(served.work)))
+    await client.wait(lambda: client.states[NAME].get("supportsCommandDetection"))
+    await client.act(NAME, "terminal/input", data="mkdir sub; cd sub\n")
+    await client.wait(lambda: client.states[NAME]["cwd"] == file_uri(str(served.work / "sub")))
+    await client.act(NAME, "terminal/input", data="echo $((40 + 2)); (exit 7)\n")
+    commands = await client.wait(lambda: complete(client, 2))
+    assert [each["commandLine"] for each in commands] == ["mkdir sub; cd sub", "echo $((40 + 2)); (exit 7)"]
+    assert [each["exitCode"] for each in commands] == [0, 7]
+    assert "42" in commands[1]["output"]
+
+
+def complete(client: WireClient, count: int) -> list[Json]:
+    """The commands that have ended, when there are so many."""
+    parts = [each for each in client.states[NAME]["content"] if each["type"] == "command" and each["isComplete"]]
+    return parts if len(parts) >= count else []
+
+
+async def test_the_program_sees_the_new_size(connect: Connect) -> None:
+    client = await connect("0.9.0")
+    await opened_terminal(client)
+    await client.act(NAME, "terminal/resized", cols=123, rows=45)
+    await client.act(NAME, "terminal/input", data="stty size\n")
+    await client.wait(lambda: "45 123" in shown(client))
+
+
+async def test_what_is_shown_to_a_newcomer_is_bounded(connect: Connect) -> None:
+    client = await connect("0.9.0")
+    await opened_terminal(client)
+    del client.states[NAME]  # nobody folds so much for a test
+    await client.act(NAME, "terminal/input", data="yes 0123456789 | head -c 2000000; echo done-$((1 + 1))\n")
+    await client.wait(lambda: just_said(client, "done-2"), 60)
+    newcomer = await connect("0.9.0", "newcomer")
+    await newcomer.subscribe(NAME)
+    assert SCROLLBACK_MAX // 2 < len(shown(newcomer)) <= 1.2 * SCROLLBACK_MAX
+    assert "done-2" in shown(newcomer)
+
+
+async def test_all_that_a_terminal_started_ends_with_it(connect: Connect) -> None:
+    client = await connect("0.9.0")
+    await opened_terminal(client)
+    line = "sleep 900 & JOB=$!; (setsid sleep 901 & echo pids: $JOB $! .)\n"
+    await client.act(NAME, "terminal/input", data=line)
+    found = await client.wait(lambda: re.search(r"pids: (\d+) (\d+) \.", shown(client)))
+    pids = [int(each) for each in found.groups()]
+    assert all(alive(pid) for pid in pids)
+    await client.request("disposeTerminal", channel=NAME)
+    assert not any(alive(pid) for pid in pids)
+
+
+async def test_a_program_waits_for_whoever_looks(
+    connect: Connect, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that read slower than a program printed was closed as too slow, again and again."""
+    monkeypatch.setattr(limits, "FOLLOWER_BYTES", 3_000_000)
+    held, room = asyncio.Event(), Connection.room
+
+    async def watched(connection: Connection) -> None:
+        if connection._out_bytes > limits.MIB // 2:
+            held.set()
+        await room(connection)
+
+    monkeypatch.setattr(Connection, "room", watched)
+    client = await connect("0.9.0")
+    await opened_terminal(client)
+    assert client.socket is not None
+    mine, theirs = client.socket.transport, served.exchange.clients["tester"]._line.transport
+    mine.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+    theirs.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
+    del client.states[NAME]
+    size = 5_000_000
+    await client.act(NAME, "terminal/input", data=f"yes 0123456789 | head -c {size}; echo done-$((1 + 1))\n")
+    mine.pause_reading()
+    await asyncio.wait_for(held.wait(), 60)
+    mine.resume_reading()
+    await client.wait(lambda: just_said(client, "done-2"), 60)
+    assert sum(len(each["data"]) for each in client.actions("terminal/data")) >= size
+    assert client.socket.close_code is None
+
+
+def just_said(client: WireClient, words: str) -> bool:
+    return any(words in each["action"].get("data", "") for each in client.envelopes[-20:])
 
 
 async def test_claims(connect: Connect, version: str) -> None:

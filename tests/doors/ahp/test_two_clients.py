@@ -1,6 +1,7 @@
 """Two clients, random actions, random drops: both end in the host's state."""
 
 import contextlib
+import os
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.doors.ahp.wire_client import WireClient
 
 SESSION = "scripted:/s1"
 MOVES = "say say write approve deny cancel queue unqueue title draft read cut drop lose fail ask answer steer breathe"
+SEARCHING = os.environ.get("HYPOTHESIS_PROFILE") == "search"
 STEPS = st.tuples(st.integers(0, 1), st.sampled_from(MOVES.split()))
 
 
@@ -80,7 +82,7 @@ class Player:
 
 
 @pytest.mark.parametrize("versions", [("1", "1"), ("0.9.0", "1.0.0"), ("0.7.0", "1")])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=80 if SEARCHING else 8, deadline=None)
 @given(steps=st.lists(STEPS, min_size=5, max_size=25))
 def test_two_clients(versions: tuple[str, str], steps: list[tuple[int, str]]) -> None:
     async def play(served: Served) -> None:

@@ -60,6 +60,7 @@ class Connection:
         "_out",
         "_out_bytes",
         "_own",
+        "_room",
         "_seq",
         "_socket",
         "_working",
@@ -97,6 +98,7 @@ class Connection:
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._flushing = False
+        self._room: asyncio.Future[None] | None = None
         self._working = False
         self._beside: asyncio.Semaphore | None = None
         self._asked: dict[int, asyncio.Future[Any]] = {}
@@ -185,6 +187,7 @@ class Connection:
         self._end = self._end or (1000, "")
         self._inbox.clear()
         self._out.clear()
+        self._tell_room()
         for target in list(self.targets):
             self.unsubscribe(target)
         for future in self._asked.values():
@@ -352,7 +355,6 @@ class Connection:
 
     def _flush(self) -> None:
         """All that waits, until the line is full; it calls again when there is room."""
-        self._flushing = self._line.full
         while self._out and not self._line.full:
             size = count = 0
             for count, message in enumerate(self._out, 1):  # noqa: B007
@@ -363,3 +365,16 @@ class Connection:
             del self._out[:count]
             self._out_bytes -= size
         self._flushing = bool(self._out)
+        self._tell_room()
+
+    async def room(self) -> None:
+        """Returns when little waits for this client, or when it is gone."""
+        while self._out_bytes > _WRITE_BYTES and self._end is None:
+            if self._room is None:
+                self._room = self._loop.create_future()
+            await asyncio.shield(self._room)
+
+    def _tell_room(self) -> None:
+        if self._room is not None and (self._out_bytes <= _WRITE_BYTES or self._end is not None):
+            self._room.set_result(None)
+            self._room = None

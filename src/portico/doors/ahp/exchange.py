@@ -88,6 +88,7 @@ class Exchange:
         self._opened: asyncio.Future[None] | None = None
         self.host.log.tap(self._hear)
         self.host.terminals.watch(self._terminals_changed)
+        self.host.terminals.paces.append(self._pace)
 
     async def open(self) -> None:
         """Before the first client is served: what has to be read. A client must not hear of an empty catalogue."""
@@ -152,6 +153,14 @@ class Exchange:
 
     def hearers(self, target: Target) -> Iterable["Connection"]:
         return self._hearers.get(target, ())
+
+    async def _pace(self, terminal: str) -> None:
+        """The quickest of those who look at a terminal sets its pace; who is slower still is closed as anywhere."""
+        waiting = [asyncio.ensure_future(each.room()) for each in self.hearers(Target("terminal", terminal))]
+        if waiting:
+            _, slower = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for each in slower:
+                each.cancel()
 
     # -- what is heard -----------------------------------------------------------------------------------------
 
