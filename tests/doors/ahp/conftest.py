@@ -204,6 +204,7 @@ async def connect(served: Served) -> AsyncIterator[Connect]:
     yield connect
     for client in made:
         await client.close()
+    assert [wrong for client in made for wrong in client.wrong] == []
 
 
 @pytest.fixture(params=["1", "0.5.1", "0.7.0", "0.9.0", "1.0.0"])
