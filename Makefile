@@ -8,12 +8,13 @@ WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' 2>/dev/n
 
 LIVE := tests/live/node_modules/.installed
 
-.PHONY: run test check unit web-test bench screenshots clean
+.PHONY: run test check unit web-test browser-test bench screenshots clean
 
 run: $(VENV)/.core $(VENV)/.compiled $(WEB)
+	@$(BIN)/portico model offer || true
 	$(BIN)/portico serve $(ARGS)
 
-test: check web-test unit
+test: check web-test browser-test unit
 
 check: $(VENV)/.dev $(WEB)
 	$(BIN)/ruff check .
@@ -25,6 +26,10 @@ unit: $(VENV)/.dev $(VENV)/.compiled $(WEB) $(LIVE)
 
 web-test: $(WEB)
 	cd web && npm test
+
+browser-test: $(VENV)/.core $(WEB)
+	bash web/browser/chromium.sh
+	cd web && npm run --silent test:browser
 
 bench: $(VENV)/.dev $(VENV)/.compiled
 	$(BIN)/python -m bench

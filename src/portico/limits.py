@@ -62,6 +62,10 @@ DIFF_BYTES = MIB
 CHILD_DEPTH = 8
 """Sub-agents of sub-agents: deeper is a loop."""
 
+# -- the jobs --------------------------------------------------------------------------------------------------
+INTERRUPTIONS = 20
+"""A task in whose middle the host ended so often waits for a person: perhaps it is what ends the host."""
+
 # -- the doors -------------------------------------------------------------------------------------------------
 BODY_BYTES = 8 * MIB
 """One HTTP body: MESSAGE_BYTES with room for JSON escapes."""
@@ -71,8 +75,16 @@ JSON_DEPTH = 64
 """Nesting of any JSON we take: real documents stay under 20."""
 CONNECTIONS = 10_000
 """Open connections: 5,000 idle editors with as many pollers."""
+OTHER_FILES = 2_000
+"""Open files besides: databases, terminals, pipes of agents, watched folders."""
 HEADER_BYTES = 32 * KIB
 """Request line and headers together: a long URL and a cookie jar."""
+REQUEST_HEAD_SECONDS = 15.0
+"""From the connection, or the first byte of a further request, to the end of the head: a phone on a bad line."""
+REQUEST_BODY_SECONDS = 120.0
+"""From there to the end of the body: BODY_BYTES at half a megabit a second."""
+KEEP_ALIVE_SECONDS = 15
+"""A connection without a request: pages ask again sooner, and each costs a file descriptor."""
 SEND_SECONDS = 30.0
 """One send that makes no progress for this long means a dead client."""
 WRONG_TOKENS = 10

@@ -53,6 +53,14 @@ def test_json_is_one_event_a_line(home: Path) -> None:
     assert json.loads(detached.stdout)["session"].startswith("session-")
 
 
+def test_more_agents_take_over_from_one_that_cannot_answer(home: Path) -> None:
+    done = portico(home, "send", "[[reasoning:0]][[say:me]]", "-a", "nobody/m", "-a", "scripted/gpt-4.1")
+    assert (done.returncode, done.stdout.endswith("me\n")) == (0, True), done.stderr
+    assert "'scripted/gpt-4.1' takes over" in done.stdout
+    state = state_of(home, done.stderr.strip())
+    assert (state.agent, state.model) == ("scripted", "gpt-4.1")
+
+
 def test_a_failed_turn_is_exit_code_1(home: Path) -> None:
     done = portico(home, "send", "[[crash]]", "--agent", "scripted")
     assert done.returncode == 1

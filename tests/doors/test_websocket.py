@@ -70,7 +70,7 @@ class Heard:
 
     def __init__(self) -> None:
         self.messages: list[tuple[bytes, bool]] = []
-        self.ends: list[Any] = []
+        self.ends = 0
         self.lines: list[Line] = []
         self.hold: Callable[[], Any] | None = None
 
@@ -87,7 +87,8 @@ class Heard:
         if self.hold is not None:
             await self.hold()
         mine.listen(hear)
-        self.ends.append(await receive())
+        await mine.over()
+        self.ends += 1
 
 
 class Uvicorn(uvicorn.Server):
@@ -192,6 +193,7 @@ async def _until_closed(peer: Peer) -> None:
         (frame(b"x" * LARGEST, fin=False) + frame(b"x", CONT), 1009),
         (b"\x81\xff" + struct.pack("!Q", 1 << 62) + b"mask", 1009),
     ],
+    ids=range(11),  # masks are random, and every process must name the tests alike
 )
 async def test_who_breaks_the_rules_is_told_and_closed(rude: bytes, code: int) -> None:
     heard = Heard()
@@ -209,7 +211,7 @@ async def test_a_ping_is_answered_and_a_close_is_returned() -> None:
         peer.writer.write(frame(struct.pack("!H", 1000), CLOSE) + frame(b"too late"))
         assert await peer.end() == 1000
     assert heard.messages == []
-    assert [end["type"] for end in heard.ends] == ["websocket.disconnect"]
+    assert heard.ends == 1
 
 
 async def test_what_comes_before_anybody_listens_is_not_lost() -> None:

@@ -21,7 +21,10 @@ def send(
     text: Annotated[str, typer.Argument(help="The message; '-' reads standard input.")],
     session: Annotated[str | None, typer.Option("--session", "-s", help="Go on with this session.")] = None,
     last: Annotated[bool, typer.Option("--last", "-l", help="Go on with the newest session.")] = False,
-    agent: Annotated[str | None, typer.Option("--agent", "-a", help="The agent of a new session.")] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option("--agent", "-a", help="The agent of a new session; more of them take over when it cannot answer."),
+    ] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="The model.")] = None,
     cwd: Annotated[str | None, typer.Option(help="The working directory of a new session. [current]")] = None,
     worktree: Annotated[bool, typer.Option("--worktree", help="A git worktree for the new session.")] = False,
@@ -48,7 +51,7 @@ def send(
 
     async def work() -> int:
         async with Client.local(home) as client:
-            remote = await _session(client, session, last, agent, model, folder, isolation)
+            remote = await _session(client, session, last, agent or [], model, folder, isolation)
             if detach:
                 await remote.post(message, model=model)
                 print_json({"session": remote.id}) if as_json else print(remote.id)
@@ -75,7 +78,7 @@ async def _session(
     client: Client,
     ident: str | None,
     last: bool,
-    agent: str | None,
+    agents: list[str],
     model: str | None,
     cwd: str,
     worktree: bool | Json,
@@ -87,7 +90,12 @@ async def _session(
         if not found:
             raise BadRequest("There is no session yet; leave out --last.", field="last")
         return client.session(found[0].id)
-    return await client.start(agent=agent, model=model, cwd=cwd, worktree=worktree)
+    first, config = None, None
+    if agents:
+        first, _, named = agents[0].partition("/")
+        model = model or named or None
+        config = {"fallback": agents[1:]} if agents[1:] else None
+    return await client.start(agent=first, model=model, cwd=cwd, config=config, worktree=worktree)
 
 
 async def _watch(

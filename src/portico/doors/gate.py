@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 from starlette.convertors import Convertor
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -133,7 +133,8 @@ class Gate:
         if isinstance(route, Route) and route.limited:
             self._charge(caller)
         scope["portico.caller"] = caller
-        send = self._counting(headers, send)
+        if isinstance(route, Route):
+            send = self._counting(headers, send)
         if isinstance(route, Socket) or route.stream:
             await self._hold(caller, entry, scope, receive, send)
         else:
@@ -320,6 +321,8 @@ def _guarded(app: ASGIApp) -> ASGIApp:
                 logger.warning("%s broke off: %s", scope["path"], error.message)
                 raise
             await error_response(error)(scope, receive, send)
+        except ClientDisconnect:
+            return  # it left in the middle of its body, or was cut off: nobody is there to be told
         except Exception:
             logger.exception("%s %s failed", scope.get("method"), scope["path"])
             if started:

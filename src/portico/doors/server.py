@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import signal
 import socket
 from collections.abc import Callable, Generator, Sequence
@@ -45,6 +46,7 @@ from portico.events import HOST
 from portico.home import Endpoint, Home
 from portico.host.host import Host
 from portico.host.policy import Rules
+from portico.host.search import Search
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
@@ -119,6 +121,8 @@ class Server:
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
         self.host = await Host.open(log, discover(context, options.agents))
         stack.push_async_callback(self.host.close)
+        search = Search(self.host, self.home.search_path)
+        stack.push_async_callback(search.close)
         await seed(self.host)
         source = None if options.test else EntrySource(find_entry(options.entry, Path.cwd()))
         self.jobs = await Jobs.open(self.host, source)
@@ -135,7 +139,7 @@ class Server:
             audit=self._audit,
         )
         self.house = House(
-            self.host, self.home, self.loaded, self._stop.set, self._workspaces(), options.test, self.gate
+            self.host, self.home, self.loaded, self._stop.set, self._workspaces(), options.test, self.gate, search
         )
         self._apply_settings()
         self._build()
@@ -173,6 +177,7 @@ class Server:
             server_header=False,
             ws_max_size=limits.FRAME_BYTES,
             ws_per_message_deflate=False,
+            timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=2,
             backlog=2048,
         )
@@ -352,8 +357,17 @@ def _bind_raw(family: socket.AddressFamily, host: str, port: int) -> socket.sock
     return made
 
 
+def allow_files(wanted: int) -> None:
+    """Every connection is an open file, and shells often allow no more than 1024 of them until a program asks."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 async def run(options: Options, ready: Callable[[Server], None]) -> None:
     """Runs a host until a signal or a stop request; `ready` is called when it accepts connections."""
+    allow_files(limits.CONNECTIONS + limits.OTHER_FILES)
     async with Server(options) as server:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -3,8 +3,12 @@
 The library underneath parses every frame with care, in Python, and ASGI hands each one over through a queue. A door
 that asks for it (`line(scope).listen`) hears the frames of one read in one go, and writes many messages at once.
 Fragments, control frames and whatever breaks the rules still go through the library: one place judges them.
+
+Thousands of clients may be connected and say nothing, so a line keeps little: no queue of queues, and nothing of the
+handshake once it is over.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -27,11 +31,74 @@ Listener = Callable[[bytes, bool], None]
 """Called with each message and whether it is text (valid UTF-8 then)."""
 
 
+class Mailbox:
+    """As much of `asyncio.Queue` as is needed between a server and the one task that reads: a tenth of its size."""
+
+    __slots__ = ("_messages", "_waiter")
+
+    def __init__(self) -> None:
+        self._messages: list[Any] = []
+        self._waiter: asyncio.Future[None] | None = None
+
+    def put_nowait(self, message: Any) -> None:
+        self._messages.append(message)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def get(self) -> Any:
+        while not self._messages:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._messages.pop(0)
+
+    def empty(self) -> bool:
+        return not self._messages
+
+    def take_all(self) -> list[Any]:
+        messages, self._messages = self._messages, []
+        return messages
+
+
+class Room:
+    """As much of `asyncio.Event` as is needed to wait for a full line, without a queue for those who never wait."""
+
+    __slots__ = ("_full", "_waiters")
+
+    def __init__(self) -> None:
+        self._full = False
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def is_set(self) -> bool:
+        return not self._full
+
+    def set(self) -> None:
+        self._full = False
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def clear(self) -> None:
+        self._full = True
+
+    async def wait(self) -> None:
+        while self._full:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            finally:
+                self._waiters.remove(waiter)
+
+
 class Line(WebSocketsSansIOProtocol):
     """One connection. `on_room` is called when a line that was full takes messages again."""
 
+    __slots__ = ("_careful", "_fragments", "_listener", "_needed", "_rest", "on_room")
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.queue = Mailbox()  # type: ignore[assignment]
+        self.writable = Room()  # type: ignore[assignment]
         self.on_room: Callable[[], None] | None = None
         self._listener: Listener | None = None
         self._rest: bytearray | None = None
@@ -44,16 +111,28 @@ class Line(WebSocketsSansIOProtocol):
     # -- what comes in -----------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> None:
-        """From now on messages go to the listener; all that ASGI's `receive` still gives is the end."""
+        """From now on messages go to the listener; `over` tells the end."""
         self._listener = listener
-        for message in [self.queue.get_nowait() for _ in range(self.queue.qsize())]:
+        messages = self.queue.take_all()  # type: ignore[attr-defined]
+        for message in messages:
             if message["type"] != "websocket.receive":
                 self.queue.put_nowait(message)
             elif (text := message.get("text")) is not None:
                 listener(text.encode(), True)
             else:
                 listener(message.get("bytes") or b"", False)
+        self._forget_handshake()
         self.resume()
+
+    def _forget_handshake(self) -> None:
+        """Who it is has been found out; two kilobytes of headers need not be kept for the rest of its life."""
+        del self.request, self.response
+        self.scope["headers"].clear()  # type: ignore[attr-defined]
+
+    async def over(self) -> None:
+        """Returns when the connection has ended."""
+        while (await self.queue.get())["type"] != "websocket.disconnect":
+            pass  # whatever was said went to the listener
 
     def pause(self) -> None:
         """Reads no more; what has been read is still heard to its end."""

@@ -330,6 +330,7 @@ def _queue_reordered(state: SessionState, event: e.QueueReordered, record: Recor
 
 def _queue_removed(state: SessionState, event: e.QueueRemoved, record: Record) -> None:
     state.queue = [pending for pending in state.queue if pending.id != event.pending]
+    state.held = state.held and bool(state.queue)  # nothing waits any more, so nothing waits for a person
 
 
 def _queue_held(state: SessionState, event: e.QueueHeld, record: Record) -> None:

@@ -25,6 +25,7 @@ from portico.events import HOST, ErrorInfo, Json, Message, Origin, Record
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
 from portico.host.clock import Clock
+from portico.host.fallback import check as check_fallback
 from portico.host.fold import closing
 from portico.host.grants import Grants
 from portico.host.isolation import Isolation, isolate, release
@@ -270,13 +271,17 @@ class Host:
         worktree: Isolation | Json | None = None,
     ) -> Session:
         """A new session. Without an agent the first one that is ready; without a model its first; without a folder
-        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON)."""
-        info = await self.agent(agent).describe() if agent else await self.first_ready()
-        agent = info.id
-        if model is None:
-            model = info.models[0].id if info.models else ""
+        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON). An agent
+        that is not there is no mistake where the settings name a fallback for it."""
+        if check_fallback(config or {}) and agent is not None and agent not in self.agents:
+            model = model or ""
         else:
-            await self.check_model(agent, model)
+            info = await self.agent(agent).describe() if agent else await self.first_ready()
+            agent = info.id
+            if model is None:
+                model = info.models[0].id if info.models else ""
+            else:
+                await self.check_model(agent, model)
         folder = check_folder(cwd if cwd is not None else os.getcwd())
         if parent is not None and parent not in self._sessions:
             raise NotFound("session", parent)

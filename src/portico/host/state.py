@@ -210,6 +210,8 @@ class Summary(Struct, omit_defaults=True):
     created: int
     modified: int
     pos: int
+    by: str = ""
+    """Who began it: `token:NAME`, `client:ID`, or `task:ID` for a session of a job."""
     turns: int = 0
     queued: int = 0
     uri: str | None = None
@@ -255,6 +257,7 @@ def summarise(state: SessionState) -> Summary:
         created=state.created,
         modified=state.modified,
         pos=state.pos,
+        by=state.by,
         turns=len(state.turns),
         queued=len(state.queue),
         uri=state.uri,

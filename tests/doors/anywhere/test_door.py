@@ -13,7 +13,10 @@ from portico import limits
 from portico.doors.anywhere import anywhere
 from portico.doors.anywhere.translate import FRAME_CHARS
 from portico.doors.route import Route
+from portico.events import Message, PartDelta
+from portico.host.turn import Turn
 from portico.testing.model import Step
+from portico.testing.play import PlayAgent
 from portico.workspace.git import git
 from tests.doors.anywhere.bridge import Bridge, bridge
 from tests.doors.standing import problem
@@ -214,6 +217,56 @@ async def test_after_compaction_a_reader_still_gets_the_whole_text(here: Bridge)
     async with here.events("?after=0") as stream:
         events = await stream.until("done")
     assert "".join(data["fragment"] for name, data in events if name == "fragment") == "Hello"
+
+
+async def test_after_compaction_a_cursor_in_the_middle_of_a_part_still_gets_the_exact_rest(here: Bridge) -> None:
+    """Such a reader missed the rest of the part: its deltas were gone, and the part's end was not for it."""
+    words = ["Once ", "upon ", "a ", "time ", "ünï ", "x" * (FRAME_CHARS + 10), " end."]
+    here.says(Step(say=words, gap=10))
+    async with here.events() as stream:
+        await here.send("Hi")
+        before: list[tuple[str, str]] = []
+        while not before or before[-1][1] != "":
+            name, data = await stream.next()
+            before.append((stream.last, "" if name == "done" else data.get("fragment", "-")))
+    log, now = here.server.host.log, here.server.host.now()
+    deltas = [record for record in await log.read("session/session-1") if isinstance(record.event, PartDelta)]
+    # First only the older half, as when the retention ends in the middle of a turn; then all of them.
+    for cut in (deltas[len(deltas) // 2].time, now + 1000):
+        await log.compact(cut)
+        for index in range(len(before) - 1):
+            async with here.events(**{"Last-Event-ID": before[index][0]}) as stream:
+                rest = [data["fragment"] for name, data in await stream.until("done") if name == "fragment"]
+            assert "".join(rest) == "".join(text for _, text in before[index + 1 :])
+    assert not any(isinstance(record.event, PartDelta) for record in await log.read("session/session-1"))
+    async with here.events("?after=0") as stream:
+        again = [(stream.last, data["fragment"]) for name, data in await stream.until("done") if name == "fragment"]
+    assert "".join(text for _, text in again) == "".join(words)
+
+
+async def test_every_agents_question_is_shown_and_answered_here(here: Bridge) -> None:
+    async def play(message: Message, turn: Turn) -> None:
+        answer = await turn.ask("Which colour?", None)
+        turn.text(f"{answer.response}: {answer.text}")
+
+    here.server.host.agents["play"] = PlayAgent(play)
+    for body, said in (({"text": "blue"}, "accept: blue"), ({"response": "decline"}, "decline: ")):
+        async with here.events() as stream:
+            sent = await here.send("ask me", agent="play")
+            asked = (await stream.until("questionRequest"))[-1][1]
+            ident = {"id": sent["id"], "sessionId": sent["sessionId"], "questionId": asked["questionId"]}
+            assert asked == {**ident, "text": "Which colour?"}
+            empty = {"questionId": asked["questionId"]}
+            problem(await here.http.post("/answer", json=empty), 400, "bad_request", "text")
+            assert (await here.http.post("/answer", json={**empty, **body})).json() == {"ok": True}
+            events = await stream.until("done")
+        assert events[0] == ("questionAnswer", {**ident, "response": said.partition(":")[0], "by": "token:owner"})
+        assert [data["fragment"] for name, data in events if name == "fragment"] == [said]
+        late = await here.http.post("/answer", json={**empty, **body})
+        problem(late, 409, "already_answered")
+    problem(await here.http.post("/answer", json={"questionId": "session-1.q99", "text": "x"}), 404, "not_found")
+    shown = (await here.http.get(f"/sessions/{sent['sessionId']}")).json()["messages"]
+    assert [item["response"] for item in shown if item["type"] == "question"] == ["accept", "decline"]
 
 
 async def test_the_filter_shows_one_project_by_id_or_path(here: Bridge, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from portico import limits
 from portico.doors.ahp import actions, commands, dispatch, envelope, numbers, targets, wire
@@ -130,10 +130,7 @@ class Connection:
         self._line.on_room = self._flush
         self._line.listen(self._hear)
         try:
-            while (await self._socket.receive())["type"] != "websocket.disconnect":
-                pass  # whatever is said goes to the listener
-        except WebSocketDisconnect:
-            pass
+            await self._line.over()
         except asyncio.CancelledError:
             if self._end is None or self._main is None:
                 raise

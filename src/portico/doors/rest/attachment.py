@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from portico import events as e
 from portico import limits
-from portico.doors.body import decode_as, error_body
+from portico.doors.body import ErrorBody, decode_as
 from portico.doors.rest.shell import resize, screen, type_into
 from portico.doors.rest.wire import wire
 from portico.doors.route import caller
@@ -105,7 +105,7 @@ class Attachment:
             try:
                 await self._do(message.get("text"))
             except PorticoError as error:
-                await self._send(msgspec.json.encode(error_body(error)))
+                await self._send(msgspec.json.encode(ErrorBody(error.message, error.code, error.field)))
 
     async def _do(self, text: str | None) -> None:
         if text is None:

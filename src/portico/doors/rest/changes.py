@@ -6,6 +6,7 @@ from starlette.responses import PlainTextResponse, Response
 from portico.doors.body import JsonResponse
 from portico.doors.house import House
 from portico.doors.route import Route, Table
+from portico.host.state import ChangeList
 
 
 def table(house: House) -> Table:
@@ -18,8 +19,20 @@ def table(house: House) -> Table:
         query = request.query_params
         return PlainTextResponse(await session.diff(query.get("path"), query.get("turn")))
 
-    one = "/v1/sessions/{id}/changes"
+    one, turn = "/v1/sessions/{id}/changes", "of one turn; without it of all"
     return [
-        Route(one, listing, "read", summary="Files that the turns changed."),
-        Route(f"{one}/diff", diff, "read", summary="The same as a unified diff."),
+        Route(
+            one,
+            listing,
+            "read",
+            summary="Files that the turns changed.",
+            doc={"answer": ChangeList, "query": {"turn": turn}, "codes": ["conflict"]},
+        ),
+        Route(
+            f"{one}/diff",
+            diff,
+            "read",
+            summary="The same as a unified diff.",
+            doc={"media": "text/plain", "query": {"turn": turn, "path": "of one file"}, "codes": ["conflict"]},
+        ),
     ]

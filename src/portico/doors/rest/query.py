@@ -1,11 +1,23 @@
 """Query parameters, read strictly: a wrong one is an error that names it, never a silent default."""
 
+from typing import Annotated, Literal
+
+from msgspec import Meta
 from starlette.requests import HTTPConnection
 
+from portico.doors.route import Param
 from portico.errors import BadRequest
 
 _LARGEST = 10**18 - 1
 """What fits into the log's numbers, with room."""
+
+
+Flag = Literal["true", "false", "1", "0"]
+
+
+def numbered(meaning: str, lowest: int = 0, highest: int = _LARGEST) -> Param:
+    """How the document describes what `number` reads."""
+    return Param(meaning, Annotated[int, Meta(ge=lowest, le=highest)])
 
 
 def flag(request: HTTPConnection, name: str) -> bool | None:

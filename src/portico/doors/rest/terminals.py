@@ -10,8 +10,8 @@ from portico.doors.body import JsonResponse, read_as
 from portico.doors.house import House
 from portico.doors.rest.attachment import Attachment
 from portico.doors.rest.query import number
-from portico.doors.rest.shell import info, resize, screen, type_into
-from portico.doors.route import Route, Socket, Table, caller
+from portico.doors.rest.shell import TerminalInfo, TerminalScreen, info, resize, screen, type_into
+from portico.doors.route import Doc, Route, Socket, Table, caller
 from portico.errors import BadRequest, NotFound, PorticoError
 from portico.host.terminals import OpenTerminal
 from portico.workspace.jail import Jail
@@ -32,6 +32,10 @@ class InputBody(Struct, forbid_unknown_fields=True):
 class ResizeBody(Struct, forbid_unknown_fields=True):
     cols: int
     rows: int
+
+
+class Terminals(Struct):
+    terminals: list[TerminalInfo]
 
 
 def folder(house: House, body: OpenBody) -> str:
@@ -65,7 +69,7 @@ def table(house: House) -> Table:
     async def listing(request: Request) -> Response:
         wanted = request.query_params.get("session")
         found = [each for each in terminals.list() if wanted is None or each.session == wanted]
-        return JsonResponse({"terminals": [info(each) for each in found]})
+        return JsonResponse(Terminals([info(each) for each in found]))
 
     async def start(request: Request) -> Response:
         body, by = await read_as(request, OpenBody), caller(request).by
@@ -106,12 +110,33 @@ def table(house: House) -> Table:
         await Attachment(house.host, terminal, socket).run(after)
 
     one = "/v1/terminals/{id}"
+    opened: Doc = {"body": OpenBody, "answer": TerminalInfo, "status": 201, "codes": ["not_found", "conflict"]}
     return [
-        Route("/v1/terminals", listing, "terminal", summary="Open terminals."),
-        Route("/v1/terminals", start, "terminal", ("POST",), "Open a terminal.", limited=True),
-        Route(one, show, "terminal", summary="A terminal, and what it has shown."),
-        Route(one, close, "terminal", ("DELETE",), "End the shell and all it started."),
-        Route(f"{one}/input", typed, "terminal", ("POST",), "Type into it."),
-        Route(f"{one}/resize", resized, "terminal", ("POST",), "Change its size."),
+        Route(
+            "/v1/terminals",
+            listing,
+            "terminal",
+            summary="Open terminals.",
+            doc={"answer": Terminals, "query": {"session": "opened from this session"}},
+        ),
+        Route("/v1/terminals", start, "terminal", ("POST",), "Open a terminal.", limited=True, doc=opened),
+        Route(one, show, "terminal", summary="A terminal, and what it has shown.", doc={"answer": TerminalScreen}),
+        Route(one, close, "terminal", ("DELETE",), "End the shell and all it started.", doc={"others": {204: None}}),
+        Route(
+            f"{one}/input",
+            typed,
+            "terminal",
+            ("POST",),
+            "Type into it.",
+            doc={"body": InputBody, "others": {204: None}, "codes": ["conflict"]},
+        ),
+        Route(
+            f"{one}/resize",
+            resized,
+            "terminal",
+            ("POST",),
+            "Change its size.",
+            doc={"body": ResizeBody, "answer": TerminalInfo, "codes": ["conflict"]},
+        ),
         Socket(f"{one}/socket", attach, "terminal", "A terminal, live: what it shows, and what is typed."),
     ]
