@@ -53,6 +53,9 @@ rules:
   - match: ^context
     steps:
       - {do: say, text: "{context}|{prompt}|{attached}"}
+  - match: ^stream
+    steps:
+      - {do: tool, name: look, input: {where: here}, input_deltas: 3, output: seen, structured: {n: 1}}
   - match: ^expire
     steps:
       - {do: say, text: half}

@@ -4,6 +4,8 @@ import re
 import pytest
 
 from portico.doors.ahp.actions import ACTIONS, INTRODUCED_IN, SEED_ACTIONS, dispatchable, is_dispatchable, knows
+from portico.doors.ahp.facts import FACTS
+from portico.doors.ahp.handlers import HANDLERS
 from portico.doors.ahp.reducer import CHANNELS, SEED_CHANNELS
 from portico.doors.ahp.versions import SEED, SUPPORTED
 from tests.doors.ahp.fixtures import AHP, V1, dialect, needs_fixtures
@@ -76,6 +78,14 @@ def test_a_client_may_only_dispatch_what_it_knows(version: str) -> None:
         ("1.0.0", "future/unheardOf", False),
     ],
 )
+def test_everything_a_client_may_say_is_understood_or_left_out_on_purpose() -> None:
+    left_out = {"workingDirectorySet", "workingDirectoryRemoved", "workingDirectoryReplaced"}
+    for action in dispatchable(dialect("1.0.0")) | dispatchable(V1):
+        channel, _, name = action.partition("/")
+        if channel in ("session", "chat"):
+            assert action in FACTS or name in HANDLERS or name in left_out, action
+
+
 def test_who_may_dispatch_what(version: str, action: str, allowed: bool) -> None:
     assert is_dispatchable(dialect(version), action) is allowed
 
