@@ -30,7 +30,9 @@ export class RealHost {
     const [program = "", ...before] = COMMAND.split(" ");
     const home = join(this.folder, "home");
     const given = [...before, "serve", "--print-ready", "--port", port, "--home", home, "--workspace", this.folder];
-    const child = spawn(program, [...given, ...this.options], { cwd: this.folder, stdio: "pipe", env: this.bare ? { PATH: "/usr/bin:/bin", HOME: this.folder } : process.env });
+    // A plain shell: what the user's own start-up files do, and how long they take, is not ours to test.
+    const env = this.bare ? { PATH: "/usr/bin:/bin", HOME: this.folder } : { ...process.env, SHELL: "/bin/sh" };
+    const child = spawn(program, [...given, ...this.options], { cwd: this.folder, stdio: "pipe", env });
     this.process = child;
     let complaints = "";
     child.stderr.on("data", (text) => (complaints += String(text)));

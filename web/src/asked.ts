@@ -18,7 +18,7 @@ export class AskedView {
     private readonly part: HTMLElement,
     private readonly complain: (text: string) => void,
   ) {
-    this.acts = { cwd: () => this.cwd, fork: () => {}, resume: () => {}, attempt: (work) => this.attempt(work) };
+    this.acts = { cwd: () => this.cwd, fork: () => {}, resume: () => {}, files: () => {}, attempt: (work) => this.attempt(work) };
   }
 
   take({ callback, askId }: LiveElement): void {

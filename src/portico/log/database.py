@@ -1,6 +1,7 @@
 """The SQL of the log. Plain blocking functions: the writer thread calls the writing ones, reader threads the others."""
 
 import os
+import shutil
 import sqlite3
 import threading
 from pathlib import Path
@@ -295,8 +296,15 @@ def translate(error: sqlite3.Error, path: Path, then: str = "the host goes on by
         )
     if "locked" in text or "busy" in text:
         return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; {then}.")
-    if "full" in text:
+    if "full" in text or ("disk I/O error" in text and not has_room(path)):
         return LogUnavailable(f"The disk of {name!r} is full. Free some space; {then}.")
     if "readonly" in text or "read-only" in text:
         return LogUnavailable(f"The log {name!r} cannot be written (read-only). Make it writable; {then}.")
+    if "unable to open" in text:
+        return LogUnavailable(f"The log {name!r} cannot be opened. Make its folder readable and writable; {then}.")
     return LogUnavailable(f"The log {name!r} cannot be written: {text}.")
+
+
+def has_room(path: Path) -> bool:
+    """For the smallest of writes. SQLite calls it an I/O error when its shared memory finds none."""
+    return shutil.disk_usage(path.parent).free > 64 * 1024

@@ -105,7 +105,8 @@ async def test_a_shell_is_opened_typed_into_resized_and_closed(shared: Standing)
             await viewer.next()
         with pytest.raises(websockets.ConnectionClosedOK):
             await viewer.next()
-        assert [each["type"] for each in viewer.events[-2:]] == ["terminal.exited", "terminal.removed"]
+        ending = [each["type"].removeprefix("terminal.") for each in viewer.events[-3:]]
+        assert ending == ["exited", "shown", "removed"]
     problem(await shared.http.get(f"/v1/terminals/{ident}"), 404, "not_found")
 
 
