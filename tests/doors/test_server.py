@@ -271,9 +271,31 @@ async def test_new_settings_are_taken_over_while_it_runs(quick: Standing) -> Non
     assert (await quick.http.get("/v1", headers=headers)).status_code == 200
 
 
+async def test_new_rules_of_approval_count_at_once(quick: Standing) -> None:
+    rules = quick.server.host.rules
+    assert rules.settings.edits == {}
+    quick.home.settings_path.write_text(
+        '[approvals]\nreads = false\nedits = ["src/**", "!src/x"]\nallow_commands = ["make"]\n'
+        'ask_commands = ["make install"]\ndeny_commands = ["sudo"]\n'
+    )
+    await until(lambda: not rules.settings.reads)
+    assert (rules.settings.edits, rules.settings.commands, rules.settings.refused) == (
+        {"src/**": True, "src/x": False},
+        {"make": True, "make install": False},
+        ("sudo",),
+    )
+
+
 @pytest.mark.parametrize(
     "broken",
-    ["[agent]\napproval_timeout = -1", "not toml", "[agent]\nmax_step = 3", '[security]\nallow_origins = ["*"]'],
+    [
+        '[approvals]\nallow_commands = ["/(/"]',
+        '[approvals]\nedits = [""]',
+        "[agent]\napproval_timeout = -1",
+        "not toml",
+        "[agent]\nmax_step = 3",
+        '[security]\nallow_origins = ["*"]',
+    ],
 )
 async def test_a_broken_edit_keeps_the_old_values_and_says_so(
     quick: Standing, broken: str, caplog: pytest.LogCaptureFixture

@@ -53,6 +53,8 @@ class ToolStep(Step, tag="tool"):
 
     name: str
     input: Json = {}
+    input_deltas: int = 0
+    """The input comes in so many pieces before the call is ready, as a model writes it."""
     output: str = ""
     partial: list[str] = []
     title: str = ""

@@ -234,6 +234,13 @@ def _pieces(wanted: s.Directives) -> Iterator[str]:
             yield "Hello" if index == 0 else "." if index == wanted.deltas - 1 else "!"
 
 
+def _cut(text: str, pieces: int) -> Iterator[str]:
+    """A text in so many pieces of about the same length; none for 0."""
+    size = max(1, -(-len(text) // pieces)) if pieces else 0
+    for start in range(0, len(text), size) if size else ():
+        yield text[start : start + size]
+
+
 def _stamp(wanted: s.Directives) -> str:
     return f"t={int(time.time() * 1000)};" if wanted.stamp else ""
 
@@ -294,10 +301,9 @@ class Player:
 
     async def _stream(self, template: str, deltas: int, gap: float, emit: Callable[[str], None]) -> None:
         text = self._text(template)
-        size = max(1, -(-len(text) // max(1, deltas)))
-        for start in range(0, len(text), size):
+        for piece in _cut(text, max(1, deltas)):
             await asyncio.sleep(gap / 1000)
-            emit(text[start : start + size])
+            emit(piece)
 
     async def _tool(self, step: s.ToolStep) -> None:
         turn = self._turn
@@ -308,6 +314,9 @@ class Player:
             await turn.perform(call)
             return
         call = turn.tool(step.name, title=self._text(step.title), kind=step.kind)
+        for piece in _cut(arguments, step.input_deltas):
+            call.feed(piece)
+            await asyncio.sleep(0)
         call.ready(arguments)
         if step.permission is not None and not await self._allowed(call, step.permission):
             await call.end(ok=False, error=ErrorInfo("denied", step.denied), outcome="cancelled")

@@ -53,6 +53,9 @@ rules:
   - match: ^context
     steps:
       - {do: say, text: "{context}|{prompt}|{attached}"}
+  - match: ^stream
+    steps:
+      - {do: tool, name: look, input: {where: here}, input_deltas: 3, output: seen, structured: {n: 1}}
   - match: ^expire
     steps:
       - {do: say, text: half}
@@ -204,6 +207,7 @@ async def connect(served: Served) -> AsyncIterator[Connect]:
     yield connect
     for client in made:
         await client.close()
+    assert [wrong for client in made for wrong in client.wrong] == []
 
 
 @pytest.fixture(params=["1", "0.5.1", "0.7.0", "0.9.0", "1.0.0"])

@@ -4,6 +4,8 @@ import re
 import pytest
 
 from portico.doors.ahp.actions import ACTIONS, INTRODUCED_IN, SEED_ACTIONS, dispatchable, is_dispatchable, knows
+from portico.doors.ahp.facts import FACTS
+from portico.doors.ahp.handlers import HANDLERS
 from portico.doors.ahp.reducer import CHANNELS, SEED_CHANNELS
 from portico.doors.ahp.versions import SEED, SUPPORTED
 from tests.doors.ahp.fixtures import AHP, V1, dialect, needs_fixtures
@@ -84,3 +86,11 @@ def test_introduced_in_names_supported_versions() -> None:
     assert set(INTRODUCED_IN) == ACTIONS
     assert set(INTRODUCED_IN.values()) <= set(SUPPORTED)
     assert not knows(V1, "future/unheardOf")
+
+
+def test_everything_a_client_may_say_is_understood_or_left_out_on_purpose() -> None:
+    left_out = {"workingDirectorySet", "workingDirectoryRemoved", "workingDirectoryReplaced"}
+    for action in dispatchable(dialect("1.0.0")) | dispatchable(V1):
+        channel, _, name = action.partition("/")
+        if channel in ("session", "chat"):
+            assert action in FACTS or name in HANDLERS or name in left_out, action

@@ -157,6 +157,15 @@ async def test_chats(connect: Connect) -> None:
     assert await refused(client, "disposeChat", channel=chat) == -32602
 
 
+async def test_the_progress_of_a_new_session(connect: Connect) -> None:
+    client = await connect("0.7.0")
+    await client.request("createSession", channel="scripted:/s1", progressToken="p-1")
+    told = [each["params"] for each in client.notices if each["method"] == "root/progress"]
+    assert [(each["progressToken"], each["progress"], each["total"]) for each in told] == [("p-1", 0, 1), ("p-1", 1, 1)]
+    await client.request("createSession", channel="scripted:/s2")
+    assert len([each for each in client.notices if each["method"] == "root/progress"]) == 2
+
+
 async def test_what_a_side_chat_is_about_reaches_the_agent(served: Served, connect: Connect) -> None:
     client = await connect()
     chat = await client.create_session("scripted:/s1")

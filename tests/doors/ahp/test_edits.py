@@ -61,6 +61,18 @@ async def test_structured_results_of_agents_and_clients(connect: Connect, versio
     assert turn["responseParts"][0]["toolCall"]["structuredContent"] == {"picked": [1, 2]}
 
 
+async def test_the_input_of_a_call_is_streamed(connect: Connect, version: str) -> None:
+    client: WireClient = await connect(version)
+    chat = await begin(client, "stream")
+    prefix = "session" if client.seed else "chat"
+    await client.action(f"{prefix}/turnComplete")
+    pieces = [each["content"] for each in client.actions(f"{prefix}/toolCallDelta")]
+    [turn] = client.states[chat]["turns"]
+    call = turn["responseParts"][0]["toolCall"]
+    assert ("".join(pieces), call["toolInput"]) == ('{"where":"here"}', '{"where":"here"}')
+    assert (call["status"], call["structuredContent"]) == ("completed", {"n": 1})
+
+
 def test_what_agents_report_becomes_the_protocols_content() -> None:
     reported: list[Any] = [
         {"type": "diff", "path": "/p/a.py", "old": "a\nb\n", "new": "a\nc\nd\n"},

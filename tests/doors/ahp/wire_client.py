@@ -11,6 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from portico.doors.ahp import reducer, uri
 from portico.doors.ahp.versions import Dialect
+from tests.doors.ahp import valid
 
 Json = dict[str, Any]
 WAIT = 10.0
@@ -38,6 +39,8 @@ class WireClient:
         self.client_seq = 0
         self.next_id = 0
         self._replies: dict[int, asyncio.Future[Any]] = {}
+        self._methods: dict[Any, str] = {}
+        self.wrong: list[str] = []
         self._changed: asyncio.Event = asyncio.Event()
         self._reader: asyncio.Task[None] | None = None
         self._answering: asyncio.Future[None] | None = None
@@ -91,7 +94,11 @@ class WireClient:
             self.hear(message["params"])
         elif "method" in message:
             self.notices.append(message)
+            self._check(valid.check_notice, message)
         else:
+            method = self._methods.pop(message.get("id"), None)
+            if method is not None and "error" not in message:
+                self._check(valid.check_result, method, message["result"])
             self._apply(message.get("result"))
             future = self._replies.pop(message.get("id"), None)  # type: ignore[arg-type]
             if future is None:
@@ -99,6 +106,14 @@ class WireClient:
             elif not future.done():
                 future.set_result(message)
         self._wake()
+
+    def _check(self, check: Callable[..., None], *what: Any) -> None:
+        """Against the published schemas; what does not fit is told at the end of the test."""
+        if valid.knows(self.version):
+            try:
+                check(self.version, *what)
+            except AssertionError as error:
+                self.wrong.append(str(error))
 
     def _wake(self) -> None:
         self._changed.set()
@@ -128,6 +143,7 @@ class WireClient:
         self.next_id += 1
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._replies[self.next_id] = future
+        self._methods[self.next_id] = method
         await self.send_raw(json.dumps({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}))
         return future
 
@@ -173,12 +189,15 @@ class WireClient:
         name = snapshot["resource"]
         self.states[name] = snapshot["state"]
         self.kinds[name] = _kind(snapshot["state"])
+        self._check(valid.check_state, self.kinds[name], snapshot["state"])
         self.last_seen = max(self.last_seen, snapshot["fromSeq"])
 
     def hear(self, envelope: Json) -> None:
         assert envelope["serverSeq"] > self.last_seen, (envelope, self.last_seen)
         self.last_seen = envelope["serverSeq"]
         self.envelopes.append(envelope)
+        if envelope.get("rejectionReason") is None:
+            self._check(valid.check_action, envelope["action"])
         if "rejectionReason" in envelope:
             return
         name = self._channel(envelope)

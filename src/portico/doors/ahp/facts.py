@@ -97,5 +97,6 @@ FACTS: dict[str, Callable[[Deed, Session], e.Event]] = {
     "session/titleChanged": _rename,
     "session/configChanged": _configure,
     "session/isArchivedChanged": _archive,
+    "chat/isArchivedChanged": _archive,
     "chat/draftChanged": _keep_draft,
 }

@@ -5,11 +5,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from portico import events as e
-from portico.doors.ahp import attachments, message, names, parts, shapes, sign_in, snapshots, wire
+from portico.doors.ahp import attachments, message, names, parts, shapes, sign_in, snapshots, uri, wire
 from portico.doors.ahp.command import Command, optional, subject, text
 from portico.doors.ahp.config import APPROVE_KEYS
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.targets import Target
+from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.wire import WireError
 from portico.errors import AlreadyExists, BadRequest, NotFound
@@ -40,12 +40,28 @@ async def create_session(connection: "Connection", params: Json) -> None:
     check_config(connection, config)
     if names.find_session(connection.host, name) is not None:
         raise WireError(wire.SESSION_EXISTS, f"There is a session {name!r} already.")
+    progress = Progress(connection, optional(params, "progressToken", str))
+    progress.say(0, "Making a worktree" if config.get("isolation") == "worktree" else "Starting the session")
     try:
         session = await _start(connection, params, name, config)
     except AlreadyExists as error:
         raise wire.exists(error) from error
     if client is not None:
         await join(connection, session, client, connection.by)
+    progress.say(1, "Ready")
+
+
+class Progress:
+    """`root/progress` for a client that gave a token for it; the last one says that all is done."""
+
+    def __init__(self, connection: "Connection", token: str | None) -> None:
+        self._connection = connection
+        self._token = token if ROOT in connection.targets else None
+
+    def say(self, progress: int, words: str) -> None:
+        if self._token is not None:
+            told = {"channel": uri.ROOT, "progressToken": self._token, "progress": progress, "total": 1}
+            self._connection.push(wire.notification("root/progress", {**told, "message": words}))
 
 
 def check_config(connection: "Connection", config: Json) -> None:
