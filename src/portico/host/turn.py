@@ -13,6 +13,7 @@ from portico.events import ErrorInfo, Json, Message, PartKind
 from portico.host.approval import Decision, Request
 from portico.host.call import Call
 from portico.host.question import Answer
+from portico.host.state import TurnState
 from portico.host.tool import ToolResult, pieces
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ class Turn:
         self._part: _Part | None = None
         resumed = session.state.turn(ident)
         self._used = {part.id for part in resumed.parts} if resumed is not None else set()
+
+    @property
+    def earlier(self) -> list[TurnState]:
+        """What was said before, for an agent that has to be told."""
+        return [each for each in self.session.state.turns if each.id != self.id]
 
     @property
     def model(self) -> str:
