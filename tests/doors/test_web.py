@@ -106,6 +106,7 @@ async def test_pages_run_nothing_inline_and_nothing_foreign(shared: Standing) ->
     assert "script-src 'self'" in policy
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"  # who opened us has no hold on us
 
 
 async def test_files_come_with_their_type_packed_and_cached_by_name(shared: Standing) -> None:

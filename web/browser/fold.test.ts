@@ -6,20 +6,11 @@ import type { LogRecord, SessionState } from "../src/conversation/state";
 import { RealHost } from "./host";
 
 const host = new RealHost();
-let token = "";
 
-beforeAll(async () => {
-  await host.start();
-  token = new URL(host.login).searchParams.get("tkn")!;
-});
+beforeAll(() => host.start());
 afterAll(() => host.close());
 
-async function ask<T>(path: string, body?: object, method = body ? "POST" : "GET"): Promise<T> {
-  const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
-  const response = await fetch(`${host.url}/v1${path}`, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
-  expect(response.ok, await response.clone().text()).toBe(true);
-  return (await response.json()) as T;
-}
+const ask = <T>(path: string, body?: object, method?: string) => host.ask<T>(`/v1${path}`, body, method);
 
 /** Defaults are left out by the host, so empty things are the same as missing ones. */
 function bare(value: unknown): unknown {

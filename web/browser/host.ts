@@ -14,15 +14,23 @@ export class RealHost {
   readonly folder = mkdtempSync(join(tmpdir(), "portico-browser-"));
   url = "";
   login = "";
+  token = "";
   private process: ChildProcess | undefined;
+
+  /** `bare`: as a new user has it, with what the host finds on a machine that has nothing. */
+  constructor(
+    private readonly options: string[] = ["--agent", "scripted", "--agent", "demo"],
+    private readonly bare = false,
+  ) {}
 
   /** After a stop or a kill it comes back at the same address with the same memory. */
   async start(...options: string[]): Promise<void> {
+    this.options.push(...options);
     const port = this.url ? new URL(this.url).port : "0";
     const [program = "", ...before] = COMMAND.split(" ");
     const home = join(this.folder, "home");
     const given = [...before, "serve", "--print-ready", "--port", port, "--home", home, "--workspace", this.folder];
-    const child = spawn(program, [...given, "--agent", "scripted", "--agent", "demo", ...options], { cwd: this.folder, stdio: "pipe" });
+    const child = spawn(program, [...given, ...this.options], { cwd: this.folder, stdio: "pipe", env: this.bare ? { PATH: "/usr/bin:/bin", HOME: this.folder } : process.env });
     this.process = child;
     let complaints = "";
     child.stderr.on("data", (text) => (complaints += String(text)));
@@ -30,10 +38,40 @@ export class RealHost {
       const ready = /^READY:(\d+)$/.exec(line);
       if (!ready) continue;
       this.url = `http://127.0.0.1:${ready[1]}`;
-      this.login = `${this.url}/login?tkn=${readFileSync(join(home, "token"), "utf8").trim()}`;
+      this.token = readFileSync(join(home, "token"), "utf8").trim();
+      this.login = `${this.url}/login?tkn=${this.token}`;
+      child.stdout.resume(); // a full pipe would hold the host up
       return;
     }
     throw new Error(`The host ended before it was ready. ${complaints}`);
+  }
+
+  /** What a script of its owner would ask, beside the browser. */
+  async ask<T>(path: string, body?: object, method = body ? "POST" : "GET"): Promise<T> {
+    const headers = { Authorization: `Bearer ${this.token}`, "Content-Type": "application/json" };
+    const response = await fetch(this.url + path, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return JSON.parse(text) as T;
+  }
+
+  /** Ends the turn of a session that would go on for ever. */
+  cancel(sessionId: string): Promise<object> {
+    return this.ask(`/v1/sessions/${sessionId}/cancel`, {});
+  }
+
+  /** Starts a job in the host's folder and gives its id. */
+  async startJob(name: string, input = ""): Promise<string> {
+    const headers = { Authorization: `Bearer ${this.token}` };
+    const response = await fetch(`${this.url}/api/copilot/job/start/${encodeURIComponent(name)}`, { method: "POST", headers, body: `${this.folder}\n${input}` });
+    const { jobId, error } = (await response.json()) as { jobId?: string; error?: string };
+    if (!jobId) throw new Error(`The job ${name} did not start: ${error}`);
+    return jobId;
+  }
+
+  /** Resolves when the process has ended by itself. */
+  async ended(): Promise<void> {
+    if (this.process && this.process.exitCode === null && this.process.signalCode === null) await once(this.process, "exit");
   }
 
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {

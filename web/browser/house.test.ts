@@ -1,25 +1,12 @@
 /** The pages beyond the seeds': sessions, one session, agents, job history. */
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { RealHost } from "./host";
-import { Person } from "./person";
+import type { Person } from "./person";
+import { visitors } from "./visitors";
 
 const host = new RealHost();
-let people: Person[] = [];
-
-beforeAll(() => host.start());
-afterAll(() => host.close());
-afterEach(async () => {
-  await Promise.all(people.map((person) => person.leave()));
-  people = [];
-});
-
-async function somebody(look: { phone?: boolean; dark?: boolean } = {}): Promise<Person> {
-  const person = await Person.arrive(look);
-  people.push(person);
-  await person.page.goto(host.login);
-  return person;
-}
+const somebody = visitors(host);
 
 /** Through the form, as a person does it. */
 async function begin({ page }: Person, agent: string, text: string): Promise<void> {
@@ -64,8 +51,11 @@ describe("one session", () => {
     const { page } = person;
     await begin(person, "demo", "write a file");
     await page.waitForSelector(".approval");
-    await page.waitForTimeout(450); // a card that has only just come takes no key
-    await page.keyboard.press("n");
+    // A card that has only just come takes no key, so that none is answered by a key meant for another one.
+    while (await page.locator(".approval").count()) {
+      await page.keyboard.press("n");
+      await page.waitForTimeout(100);
+    }
     await ready(person);
     expect(await page.textContent(".call summary")).toContain("refused");
     await page.click(".call summary");
@@ -89,7 +79,7 @@ describe("one session", () => {
   test("what is sent while it works waits, can be changed, moved and removed", async () => {
     const person = await somebody();
     const { page } = person;
-    await begin(person, "scripted", "[[deltas:100]] [[gap:100]]");
+    await begin(person, "scripted", "[[deltas:3000]] [[gap:100]]");
     await page.waitForSelector("#status.running");
     for (const text of ["one", "two", "three"]) {
       await send(person, text);
@@ -118,21 +108,27 @@ describe("one session", () => {
   test("a reload in mid-stream goes on where it was", async () => {
     const person = await somebody();
     const { page } = person;
-    await begin(person, "scripted", "[[deltas:30]] [[gap:60]]");
+    await begin(person, "scripted", "[[deltas:3000]] [[gap:50]]");
+    const said = () => page.locator(".row.text:not(.reasoning) .markdown").innerText();
     await page.waitForSelector(".row.text:not(.reasoning) .markdown:has-text('Hello')");
+    const before = await said();
     await page.fill("#message", "a draft");
     await page.reload();
     await page.waitForSelector("#status.running");
     expect(await page.inputValue("#message")).toBe("a draft");
+    await page.waitForFunction((length) => (document.querySelector(".row.text:not(.reasoning) .markdown")?.textContent?.length ?? 0) > length, before.length + 20);
+    await page.click("#stop");
     await ready(person);
-    expect((await page.textContent(".row.text:not(.reasoning)"))!.trim()).toBe(`Hello${"!".repeat(28)}.`);
+    const id = new URL(page.url()).searchParams.get("id")!;
+    const { turns } = await host.ask<{ turns: { parts: { part: string; kind: string; text: string }[] }[] }>(`/v1/sessions/${id}`);
+    expect(await said()).toBe(turns[0]!.parts.find(({ kind }) => kind === "text")!.text);
     expect(person.trouble).toEqual([]);
   });
 
   test("a host killed in mid-stream: the page comes back, and the turn can be resumed", async () => {
     const person = await somebody();
     const { page } = person;
-    await begin(person, "scripted", "[[deltas:100]] [[gap:60]]");
+    await begin(person, "scripted", "[[deltas:3000]] [[gap:60]]");
     await page.waitForSelector(".row.text:not(.reasoning) .markdown:has-text('Hello')");
     await host.kill();
     await page.waitForSelector(".connection-lost", { state: "visible" });
@@ -171,7 +167,7 @@ describe("one session", () => {
     expect(person.trouble).toEqual([]);
   });
 
-  test("10,000 blocks open within a second", async () => {
+  test("of 10,000 blocks only those near the view are built", async () => {
     const person = await somebody();
     const { page } = person;
     await begin(person, "scripted", "hello");
@@ -182,8 +178,7 @@ describe("one session", () => {
     await page.route(/\/v1\/sessions\/[^/]+$/, (route) => route.fulfill({ json: { ...state, turns: [long] } }));
     await page.reload({ waitUntil: "commit" });
     await page.waitForSelector("text=Block 9999");
-    const took = await page.evaluate(() => performance.now());
-    expect(took).toBeLessThan(1000);
+    expect(await page.$$eval(".row", (all) => all.length)).toBeLessThan(500);
     await page.$eval("#transcript", (view) => (view.scrollTop = view.scrollHeight / 2));
     await page.waitForFunction(() => document.querySelectorAll(".row").length > 100);
     expect(await page.$$eval(".row", (all) => all.length)).toBeLessThan(1000);

@@ -1,28 +1,25 @@
-/** Somebody in front of a Chromium of their own, who notices everything that goes wrong. */
+/** Somebody with a browser profile of their own, who notices everything that goes wrong. */
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { expect, vi } from "vitest";
+import { browser } from "./chromium";
 
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
+/** Long enough for two busy cores; a wait that gets its event returns at once. */
+const PATIENCE_MS = 60_000;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** Browsers say this whenever a page tries to close itself, which the pages are asked to try. */
 const EXPECTED = /Scripts may close only the windows that were opened by them/;
 
-interface Look {
+export interface Look {
   phone?: boolean;
   dark?: boolean;
+  size?: { width: number; height: number };
 }
+
+const DESKTOP = { width: 1400, height: 900 };
+const PHONE = { width: 360, height: 740 };
 
 export class Person {
   /** Console errors and warnings, exceptions, alerts. */
@@ -31,20 +28,14 @@ export class Person {
   private constructor(
     readonly context: BrowserContext,
     readonly page: Page,
-    private readonly profile: string,
   ) {}
 
-  static async arrive({ phone = false, dark = false }: Look = {}): Promise<Person> {
-    const profile = mkdtempSync(join(tmpdir(), "portico-chromium-"));
-    const context = await chromium.launchPersistentContext(profile, {
-      executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
-      args: FLAGS,
-      viewport: phone ? { width: 360, height: 740 } : { width: 1400, height: 900 },
-      colorScheme: dark ? "dark" : "light",
-      hasTouch: phone,
-      isMobile: phone,
-    });
-    const person = new Person(context, context.pages()[0] ?? (await context.newPage()), profile);
+  static async arrive({ phone = false, dark = false, size = phone ? PHONE : DESKTOP }: Look = {}): Promise<Person> {
+    const context = await browser().then((chromium: Browser) =>
+      chromium.newContext({ viewport: size, colorScheme: dark ? "dark" : "light", hasTouch: phone, isMobile: phone }),
+    );
+    context.setDefaultTimeout(PATIENCE_MS);
+    const person = new Person(context, await context.newPage());
     context.on("console", (message) => {
       const serious = message.type() === "error" || message.type() === "warning";
       if (serious && !EXPECTED.test(message.text())) person.trouble.push(`${message.type()}: ${message.text()}`);
@@ -81,15 +72,29 @@ export class Person {
     return page.$$eval(".message-block-body", (all) => all.map((each) => each.textContent));
   }
 
+  /** What any page of this browser asks from now on. */
+  requests(pattern: RegExp): string[] {
+    const seen: string[] = [];
+    this.context.on("request", (request) => pattern.test(new URL(request.url()).pathname) && seen.push(`${request.method()} ${request.url()}`));
+    return seen;
+  }
+
+  /** Takes an alert as it was meant: not as trouble. */
+  async alerted(pattern: RegExp): Promise<void> {
+    await vi.waitFor(() => expect(this.trouble.filter((each) => each.startsWith("alert: "))).toEqual([expect.stringMatching(pattern)]), PATIENCE_MS);
+    this.trouble.length = 0;
+  }
+
   /** Follows whatever opens a new tab. */
   async tab(action: () => Promise<void>): Promise<Page> {
     const [page] = await Promise.all([this.context.waitForEvent("page"), action()]);
+    await page.waitForLoadState();
     return page;
   }
 
   /** What axe finds serious or critical. */
   async barriers(page = this.page): Promise<string[]> {
-    await page.evaluate(`${AXE};0`);
+    await page.evaluate(`if (!window.axe) { ${AXE} } 0`);
     return page.evaluate(async () => {
       const { axe } = window as unknown as { axe: { run(): Promise<{ violations: { id: string; impact: string; nodes: { target: string[] }[] }[] }> } };
       const { violations } = await axe.run();
@@ -99,6 +104,5 @@ export class Person {
 
   async leave(): Promise<void> {
     await this.context.close();
-    rmSync(this.profile, { recursive: true, force: true });
   }
 }

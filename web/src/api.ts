@@ -105,7 +105,7 @@ export const api = {
     call<{ jobId: string; jobError: string }>(`copilot/job/start/${part(job)}`, `${folder}\n${input}`),
   jobStatus: (job: string) => call<RunningJob & { tasks: WorkStatus[] }>(`copilot/job/${part(job)}/status`),
   stop: (kind: Kind, id: string) => call<{ result: string }>(`copilot/${kind}/${part(id)}/stop`, ""),
-  /** `prompts=1`: what people wrote comes too (`onUserPrompt`), so that a reloaded page shows both sides. */
+  /** `prompts=1`: what people wrote comes too (`onUserPrompt`), so that a reloaded page shows both sides, and what they are asked. */
   live: (kind: Kind, id: string, token: string, signal: AbortSignal) =>
     call<{ responses: LiveElement[] }>(`copilot/${kind}/${part(id)}/live/${part(token)}?prompts=1`, undefined, signal),
   /** Everything that is stored of something the live calls have forgotten. */

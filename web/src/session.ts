@@ -1,6 +1,7 @@
 /** Talking to one session: what it says above, what is said to it below. */
 
 import { api, explain, type LiveElement, Refused, type TaskInfo } from "./api";
+import { AskedView } from "./asked";
 import { Live } from "./live";
 import { byId, endPage } from "./page";
 import { SessionResponseRenderer } from "./sessionResponse";
@@ -13,6 +14,7 @@ export class SessionView {
   private readonly send = byId("send-button", HTMLButtonElement);
   private readonly taskSelect = byId("task-select", HTMLSelectElement);
   private readonly renderer = new SessionResponseRenderer(byId("session-part", HTMLDivElement));
+  private readonly asked: AskedView;
   private readonly live: Live;
   private tasks: TaskInfo[] = [];
   /** A task sends several prompts, and the session is idle between them; only its end gives Send back. */
@@ -36,6 +38,7 @@ export class SessionView {
     });
     byId("close-session-button").addEventListener("click", () => void this.close(false));
     byId("stop-server-button").addEventListener("click", () => void this.close(true));
+    this.asked = new AskedView(sessionId, byId("asked-part"), (text) => this.renderer.addNotice(text));
     this.live = new Live("session", sessionId, {
       elements: (list, again) => this.show(list, again),
       ended: (error) => this.ended(error),
@@ -59,8 +62,10 @@ export class SessionView {
       this.renderer.clear();
       this.echoes = [];
       this.busy = false;
+      this.asked.clear();
     }
     this.renderer.together(() => list.forEach((element) => this.showOne(element)));
+    this.asked.show();
     this.showState();
   }
 
@@ -70,6 +75,7 @@ export class SessionView {
       this.showPrompt(String(element.prompt));
       return;
     }
+    this.asked.take(element);
     const callback = this.renderer.processCallback(element);
     if (callback === "onAgentStart" || callback === "onGeneratedUserPrompt") this.busy = true;
     if (callback === "onIdle" || element.sessionError !== undefined) this.busy = false;
@@ -84,6 +90,8 @@ export class SessionView {
 
   private ended(error: string): void {
     this.closed = true;
+    this.asked.clear();
+    this.asked.show();
     this.showState();
     if (error === "SessionNotFound" && !byId("session-part").querySelector(".message-block")) this.gone();
     else this.renderer.addNotice("This session is closed.");

@@ -14,6 +14,7 @@ from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.cli.show import Printer
 from portico.client import Client, RemoteSession
 from portico.errors import BadRequest, PorticoError
+from portico.events import Json
 
 
 def send(
@@ -26,6 +27,8 @@ def send(
     ] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="The model.")] = None,
     cwd: Annotated[str | None, typer.Option(help="The working directory of a new session. [current]")] = None,
+    worktree: Annotated[bool, typer.Option("--worktree", help="A git worktree for the new session.")] = False,
+    base: Annotated[str | None, typer.Option(help="Where the worktree starts. [HEAD]")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Allow every approval of this message.")] = False,
     no: Annotated[bool, typer.Option("--no", help="Deny every approval of this message.")] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Send and leave; prints the session's id.")] = False,
@@ -38,12 +41,17 @@ def send(
     """
     if yes and no:
         raise BadRequest("Say --yes or --no, not both.", field="yes")
+    if worktree and (session is not None or last):
+        raise BadRequest("--worktree is for a new session; leave out --session and --last.", field="worktree")
+    if base is not None and not worktree:
+        raise BadRequest("--base says where a worktree starts; add --worktree.", field="base")
     message = _text(text)
+    isolation: bool | Json = {"base": base} if base is not None else worktree
     folder = os.path.abspath(cwd or os.curdir)
 
     async def work() -> int:
         async with Client.local(home) as client:
-            remote = await _session(client, session, last, agent or [], model, folder)
+            remote = await _session(client, session, last, agent or [], model, folder, isolation)
             if detach:
                 await remote.post(message, model=model)
                 print_json({"session": remote.id}) if as_json else print(remote.id)
@@ -67,7 +75,13 @@ def _text(given: str) -> str:
 
 
 async def _session(
-    client: Client, ident: str | None, last: bool, agents: list[str], model: str | None, cwd: str
+    client: Client,
+    ident: str | None,
+    last: bool,
+    agents: list[str],
+    model: str | None,
+    cwd: str,
+    worktree: bool | Json,
 ) -> RemoteSession:
     if ident is not None:
         return client.session(ident)
@@ -81,7 +95,7 @@ async def _session(
         first, _, named = agents[0].partition("/")
         model = model or named or None
         config = {"fallback": agents[1:]} if agents[1:] else None
-    return await client.start(agent=first, model=model, cwd=cwd, config=config)
+    return await client.start(agent=first, model=model, cwd=cwd, config=config, worktree=worktree)
 
 
 async def _watch(

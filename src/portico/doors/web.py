@@ -1,7 +1,7 @@
 """The pages: built files from the package, the login, and the headers that keep them harmless.
 
 The attack: agent text or a link smuggles script into a page that can drive agents. So nothing inline may run,
-nothing foreign may load or frame us, and whatever is not a page of ours goes out as a download.
+nothing foreign may load, frame or hold on to us, and whatever is not a page of ours goes out as a download.
 """
 
 import mimetypes
@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from portico.doors.gate import Gate
 from portico.doors.house import House
 from portico.doors.identity import COOKIE_SECONDS
+from portico.doors.origin import is_loopback
 from portico.doors.route import Route, Table, caller
 from portico.errors import BadRequest, NotFound
 
@@ -34,6 +35,8 @@ _TYPES = {
     ".ico": "image/x-icon",
     ".woff2": "font/woff2",
 }
+_NO_PAGE: dict[int, str | None] = {303: None, 404: "text/plain"}
+"""To the login; or there is nothing of that name."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 _HASHED = "assets/"
 """Vite puts files whose name holds their hash here: they never change."""
@@ -73,6 +76,13 @@ class Pages:
 def web(house: House, gate: Gate) -> Table:
     pages = Pages(pages_folder())
 
+    def send(request: Request, name: str) -> Response:
+        answer = pages.answer(name, request.headers.get("accept-encoding", ""))
+        # Elsewhere browsers ignore it, and complain on the console.
+        if request.url.scheme == "https" or is_loopback(request.url.hostname or ""):
+            answer.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        return answer
+
     async def page(request: Request) -> Response:
         name = request.path_params.get("name", "") or "index.html"
         if name == "api":
@@ -82,14 +92,14 @@ def web(house: House, gate: Gate) -> Table:
         if name.endswith(".html") and name != "login.html" and not caller(request).scopes:
             return RedirectResponse("/login", 303)
         try:
-            return pages.answer(name, request.headers.get("accept-encoding", ""))
+            return send(request, name)
         except NotFound:
             return Response("Not Found", 404, media_type="text/plain")
 
     async def login_page(request: Request) -> Response:
         token = request.query_params.get("tkn")
         if token is None:
-            return pages.answer("login.html", request.headers.get("accept-encoding", ""))
+            return send(request, "login.html")
         return await enter(request, token)
 
     async def login(request: Request) -> Response:
@@ -122,9 +132,21 @@ def web(house: House, gate: Gate) -> Table:
         return answer
 
     return [
-        Route("/", page, "open", summary="The website."),
-        Route("/login", login_page, "open", summary="The login page, or the login link printed at start."),
-        Route("/login", login, "open", ("POST",), "Log in with a token."),
-        Route("/logout", logout, "open", ("POST",), "Forget the login."),
-        Route("/{name:path}", page, "open", summary="The pages' files."),
+        Route("/", page, "open", summary="The website.", doc={"media": "text/html", "others": {303: None}}),
+        Route(
+            "/login",
+            login_page,
+            "open",
+            summary="The login page, or the login link printed at start.",
+            doc={"media": "text/html", "others": {303: None}, "query": {"tkn": "a token: log in with it"}},
+        ),
+        Route("/login", login, "open", ("POST",), "Log in with a token.", doc={"others": {303: None}}),
+        Route("/logout", logout, "open", ("POST",), "Forget the login.", doc={"others": {303: None}}),
+        Route(
+            "/{name:path}",
+            page,
+            "open",
+            summary="The pages' files.",
+            doc={"media": tuple(sorted({media.partition(";")[0] for media in _TYPES.values()})), "others": _NO_PAGE},
+        ),
     ]

@@ -10,6 +10,7 @@ from portico import events as e
 from portico import limits
 from portico.errors import NotFound
 from portico.events import ErrorInfo, Json, Message, PartKind
+from portico.host import context
 from portico.host.approval import Decision, Request
 from portico.host.call import Call
 from portico.host.question import Answer
@@ -44,6 +45,8 @@ class Turn:
         self.cancelled_by: str | None = None
         self.calls: dict[str, Call] = {}
         self.children: list[Turn] = []
+        self.called = False
+        """Whether a tool was used."""
         self.waiting = 0
         """How many approvals and questions wait for a person: the idle watch stands still meanwhile."""
         self.active_at = session.host.clock.time()
@@ -54,7 +57,8 @@ class Turn:
     @property
     def earlier(self) -> list[TurnState]:
         """What was said before, for an agent that has to be told."""
-        return [each for each in self.session.state.turns if each.id != self.id]
+        state = self.session.state
+        return context.history([each for each in state.turns if each.id != self.id], state.config)
 
     @property
     def model(self) -> str:
@@ -120,6 +124,7 @@ class Turn:
         self._used.add(ident)
         call = Call(self, ident, name, owner)
         self.calls[ident] = call
+        self.called = True
         self.report(
             e.ToolStarted(
                 turn=self.id, call=ident, tool=name, title=title, kind=kind, owner=owner, parent=parent, meta=meta or {}
@@ -147,7 +152,9 @@ class Turn:
             return Decision(False, "turn", reason="the turn ended")
         self.waiting += 1
         try:
-            return await self.session.approvals.request(self.id, request)
+            decision = await self.session.approvals.request(self.id, request)
+            await self.session.captures.ready(self.id)
+            return decision
         finally:
             self.waiting -= 1
             self._touch()
@@ -213,13 +220,14 @@ class Turn:
 
     async def settled(self) -> None:
         """Returns when everything reported so far is durable. To be awaited before an effect, so that a crash in the
-        middle of it finds the intent in the log."""
+        middle of it finds the intent in the log, and the folder is known as it was before."""
         for call in self.calls.values():
             call.say_ready()
         log = self.session.host.log
         await log.settled()
         if log.down is not None:
             raise log.down
+        await self.session.captures.ready(self.id)
 
     async def keep(self, data: bytes) -> str:
         """Stores a large output and returns its name."""

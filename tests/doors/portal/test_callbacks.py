@@ -13,6 +13,7 @@ from portico.doors.portal.callbacks import (
     coalesce,
     job_elements,
     old_task_elements,
+    prompted_session_elements,
     session_elements,
     task_elements,
 )
@@ -24,6 +25,28 @@ TURN: dict[str, Any] = {"turn": "t1"}
 def translated(*events: e.Event) -> list[Element]:
     open: dict[str, str] = {}
     return [element for event in events for element in session_elements(event, open)]
+
+
+def test_pages_are_told_what_people_wrote_and_what_they_are_asked() -> None:
+    events: list[e.Event] = [
+        e.TurnStarted(turn="t1", message=Message("hi"), by="token:me"),
+        e.ApprovalAsked(
+            approval="a1", call="c1", tool="w", title="w", kind="write", input="{}", expires=0, options=[], **TURN
+        ),
+        e.ApprovalAnswered(approval="a1", allowed=True, by="token:me", **TURN),
+        e.QuestionAsked(question="q1", text="Which?", **TURN),
+        e.QuestionAnswered(question="q1", response="accept", by="token:me", **TURN),
+    ]
+    open: dict[str, str] = {}
+    assert [element for event in events for element in prompted_session_elements(event, open)] == [
+        {"callback": "onUserPrompt", "prompt": "hi"},
+        {"callback": "onAgentStart", "turnId": "t1"},
+        {"callback": "onPersonAsked", "askId": "a1"},
+        {"callback": "onPersonAnswered", "askId": "a1"},
+        {"callback": "onPersonAsked", "askId": "q1"},
+        {"callback": "onPersonAnswered", "askId": "q1"},
+    ]
+    assert translated(*events) == [{"callback": "onAgentStart", "turnId": "t1"}]  # the API's own clients are not
 
 
 def test_one_turn() -> None:

@@ -27,6 +27,7 @@ async def test_a_session_from_its_start_to_its_end(shared: Standing, tmp_path: P
     body = {"agent": "scripted", "model": "gpt-4.1", "cwd": str(tmp_path), "title": "A title", "config": {"a": 1}}
     started = await shared.http.post("/v1/sessions", json=body)
     assert started.status_code == 201
+    assert started.json()["by"] == "token:owner"
     one = f"/v1/sessions/{started.json()['id']}"
     state = await shared.say(started.json()["id"], "[[say:hi]]")
     assert (state["agent"], state["model"], state["cwd"], state["title"]) == (

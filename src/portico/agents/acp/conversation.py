@@ -130,7 +130,7 @@ class AcpConversation:
         agent, http = self._agent, link.capability("mcpCapabilities", "http")
         if not agent.program.mcp:
             return []
-        servers = agent.mcp_servers(http=http)
+        servers = agent.mcp_servers(http=http, off=self._opening.off)
         if self._opening.tools and http:
             url, self._key = await agent.tools.offer(self)
             headers = [{"name": "Authorization", "value": f"Bearer {self._key}"}]

@@ -59,11 +59,22 @@ def session_elements(event: e.Event, open: Open) -> list[Element]:
 
 
 def prompted_session_elements(event: e.Event, open: Open) -> list[Element]:
-    """With `?prompts=1`: also what people wrote, so that a page which was loaded again shows both sides."""
+    """With `?prompts=1`: also what people wrote, so that a page which was loaded again shows both sides, and what waits
+    for a person, so that it can ask `/v1` for it."""
     elements = session_elements(event, open)
-    if isinstance(event, e.TurnStarted) and not event.by.startswith("task:"):
-        return [_callback("onUserPrompt", prompt=event.message.text), *elements]
-    return elements
+    match event:
+        case e.TurnStarted() if not event.by.startswith("task:"):
+            return [_callback("onUserPrompt", prompt=event.message.text), *elements]
+        case e.ApprovalAsked():
+            return [_callback("onPersonAsked", askId=event.approval)]
+        case e.QuestionAsked():
+            return [_callback("onPersonAsked", askId=event.question)]
+        case e.ApprovalAnswered():
+            return [_callback("onPersonAnswered", askId=event.approval)]
+        case e.QuestionAnswered():
+            return [_callback("onPersonAnswered", askId=event.question)]
+        case _:
+            return elements
 
 
 def _id(kind: str) -> str:

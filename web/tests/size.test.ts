@@ -1,0 +1,35 @@
+/** The first load of every page, as the host sends it: compressed, with all that the page needs before it can be used. */
+
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { expect, test } from "vitest";
+
+const built = resolve(import.meta.dirname, "../../src/portico/doors/pages");
+const pages = readdirSync(built).filter((name) => name.endsWith(".html"));
+const MOST = 200 * 1024;
+
+const ADDRESSES = /(?:src|href)="(\/[^"]+)"/g;
+const IMPORTS = /(?:\bfrom|\bimport)\s*"(\.{1,2}\/[^"]+)"/g;
+
+/** A file and what it loads at once, by name. What is imported by a call comes later. */
+function needed(name: string, found = new Set<string>()): Set<string> {
+  const path = join(built, name);
+  if (found.has(name) || !existsSync(path) || !/\.(html|js|css|svg)$/.test(name)) return found;
+  found.add(name);
+  const text = readFileSync(path, "utf8");
+  if (name.endsWith(".html")) for (const [, address = ""] of text.matchAll(ADDRESSES)) if (/\.(js|css|svg)$/.test(address)) needed(address.slice(1), found);
+  if (name.endsWith(".js")) for (const [, module = ""] of text.matchAll(IMPORTS)) needed(join(dirname(name), module), found);
+  return found;
+}
+
+const compressed = (name: string) => statSync(join(built, `${name}.gz`)).size;
+
+test("there are pages", () => expect(pages).toContain("index.html"));
+
+test.each(pages)("%s is light", (page) => {
+  const files = [...needed(page)];
+  expect(files.some((name) => name.endsWith(".js"))).toBe(true);
+  const size = files.reduce((sum, name) => sum + compressed(name), 0);
+  // The terminal's emulator is the one thing that may be larger.
+  expect(size, files.map((name) => `${name} ${compressed(name)}`).join("\n")).toBeLessThan(page === "terminal.html" ? 2 * MOST : MOST);
+});
