@@ -118,6 +118,8 @@ class Fake:
                 return self.new(params)
             case "session/load" | "session/resume":
                 return self.load(params)
+            case "session/fork":
+                return self.fork(params)
             case "session/prompt":
                 return self.prompt(params)
             case "session/set_model" | "session/set_mode" | "session/set_config_option":
@@ -142,6 +144,12 @@ class Fake:
             "models": {"currentModelId": "fast", "availableModels": models},
             "modes": {"currentModeId": "ask", "availableModes": modes},
         }
+
+    def fork(self, params: Json) -> Json:
+        assert self.store is not None
+        made = self.new(params)
+        (self.store / self.here.session).write_text((self.store / params["sessionId"]).read_text())
+        return made
 
     def keep(self, prompt: str = "") -> None:
         if self.store:

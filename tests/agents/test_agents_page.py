@@ -10,6 +10,8 @@ from portico.agents.acp.program import PRESETS, Program, programs
 from portico.agents.copilot.option import Options, read
 from portico.agents.servers import mcp_servers
 from portico.doors.mcp import tools
+from portico.jobs.load import load_entry, parse
+from portico.jobs.models import model_id
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "agents.md").read_text("utf-8")
 PLUGIN = Path(__file__).with_name("plugin")
@@ -36,6 +38,13 @@ def test_the_settings_in_the_page_are_valid() -> None:
         programs({"acp": settings.get("acp", {})})
         mcp_servers(settings)
         read(settings)
+
+
+def test_the_job_in_the_page_is_a_valid_entry() -> None:
+    block = next(block for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL) if '"jobs"' in block)
+    entry = load_entry(parse(block))
+    agents = {model_id(entry, task.model).partition("/")[0] for task in entry.tasks.values() if task.model is not None}
+    assert agents == {"copilot", "acp:goose", "acp:gemini"}
 
 
 def test_the_example_is_the_plugin_of_the_tests() -> None:

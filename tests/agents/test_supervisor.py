@@ -1,6 +1,7 @@
 """Deaths at every step, disobedience, and what a killed host leaves behind."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -113,6 +114,50 @@ async def test_a_conversation_goes_on_after_a_restart_of_the_host(
     assert said(turn) == "You said: hello"  # and not what the agent replays of its history
     store = tmp_path / "store" / (session.state.vendor or "")
     assert store.read_text().split("\n")[1:3] == ["remember me", "hello"]
+
+
+async def test_a_process_that_nobody_uses_rests_until_the_next_turn(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(fake_agent(tmp_path, settings={"idle_timeout": 0.4}))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    busy = await session.send(Message(steps(["pid"], ["sleep", 0.8])), by="test")
+    pid, vendor = int(said(await session.wait(busy))), session.state.vendor  # it was silent for longer, but not idle
+    await gone(pid)
+    turn = await turn_of(session, steps(["pid"]))
+    assert int(said(turn)) != pid
+    assert (turn.outcome, said(turn, "notice"), session.state.vendor) == ("completed", "", vendor)
+
+
+async def test_an_agent_that_forgot_while_it_rested_is_told_everything(open_host: HostOpener, tmp_path: Path) -> None:
+    """Also the turns since the conversation was opened."""
+    host = await open_host(fake_agent(tmp_path, settings={"idle_timeout": 0.4}))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    await turn_of(session, "remember me")
+    (entry,) = Roll(tmp_path).folder.glob("*.json")
+    await gone(json.loads(entry.read_bytes())["pid"])
+    (tmp_path / "store" / (session.state.vendor or "")).unlink()
+    turn = await turn_of(session, "hello")
+    assert "User: remember me" in said(turn)
+    assert "began a new conversation" in said(turn, "notice")
+
+
+CAN_FORK = {"loadSession": True, "sessionCapabilities": {"fork": {}, "close": {}}}
+
+
+async def test_a_fork_is_the_agent_s_own_where_it_can(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(fake_agent(tmp_path, env={"FAKE_CAPS": json.dumps(CAN_FORK)}))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    first = await turn_of(session, "remember me")
+    await turn_of(session, "and this")
+    fork = await host.fork(session.id, by="test")
+    turn = await turn_of(fork, "hello")
+    assert (said(turn), said(turn, "notice")) == ("You said: hello", "")
+    assert fork.state.vendor != session.state.vendor
+    kept = (tmp_path / "store" / (fork.state.vendor or "")).read_text().split("\n")
+    assert [line for line in kept if line] == ["remember me", "and this", "hello"]
+    # From an earlier point it has to be told: the agent copies only what there is now.
+    turn = await turn_of(await host.fork(session.id, by="test", turn=first.id), "hello")
+    assert "User: remember me" in said(turn)
+    assert "and this" not in said(turn)
 
 
 async def test_an_agent_that_forgot_is_told_what_was_said(open_host: HostOpener, tmp_path: Path) -> None:

@@ -96,6 +96,28 @@ async def test_a_steered_message_reaches_the_running_turn(tmp_path: Path) -> Non
         assert "Nobody spoke" not in said(ended)
 
 
+async def test_attachments_live_output_and_usage(tmp_path: Path) -> None:
+    """The file reaches the model, a command's output comes before its end, and tokens are counted."""
+    async with ModelServer() as model, hosting(tmp_path, copilot_agent(tmp_path, model.url)) as host:
+        work = tmp_path / "work"
+        (work / "note.txt").write_text("a secret of mine")
+        session = await host.start(by="test", cwd=str(work), config={"approvals": "allow"})
+        command = "echo first; until [ -e go ]; do sleep 0.05; done"
+        steps = script({"calls": [{"kind": "execute", "args": {"command": command}}]}, {"say": "Read."})
+        attachment = {"type": "file", "uri": (work / "note.txt").as_uri(), "label": "note.txt"}
+        turn = await session.send(Message(steps, [attachment]), by="test")
+        async with asyncio.timeout(SECONDS):
+            await session.wait_until(
+                lambda state: any("first" in call.output for call in calls(state.active)) if state.active else False
+            )
+            (work / "go").touch()
+            ended = await session.wait(turn)
+        # On a slow machine Copilot leaves a command that takes long in the background, and speaks once more at its end.
+        assert (ended.outcome, said(ended)[:5]) == ("completed", "Read."), ended.error
+        assert any("note.txt" in str(each.body) for each in model.requests)
+        assert session.state.usage.input > 0
+
+
 async def test_a_question_of_copilot_is_a_question_of_the_session(tmp_path: Path) -> None:
     async with ModelServer() as model, hosting(tmp_path, copilot_agent(tmp_path, model.url)) as host:
         session = await host.start(by="test", cwd=str(tmp_path / "work"))

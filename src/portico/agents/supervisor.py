@@ -2,7 +2,8 @@
 
 Whoever talks to the program gives a `connect` function; what it returns is shared by all conversations until the
 process dies. A death is seen at once (no waiting for an answer that cannot come) and told with the last words of the
-program. The order of the end: the connection's own goodbye, then the process with all it started.
+program. One that nobody has used for long is ended, if it can take its conversations up again: some hold 200 MB. The
+order of the end: the connection's own goodbye, then the process with all it started.
 """
 
 import asyncio
@@ -24,6 +25,10 @@ LINE_BYTES = 32 * 1024 * 1024
 """One line of an agent's output: a whole file in base64 fits; more is an agent gone wild."""
 START_SECONDS = 60.0
 """From the start to the first answer. Some unpack themselves at the first start."""
+IDLE_SECONDS = 1800.0
+"""Without a turn: long enough for a person who thinks, short enough for a laptop."""
+_LOOKS = 4
+"""How often, in that time, somebody looks whether it has come."""
 LAST_WORDS = 4 * 1024
 """Bytes of error output that are kept to explain a death."""
 GOODBYE_SECONDS = 1.0
@@ -134,8 +139,17 @@ class Process:
 class Connected(Protocol):
     """What a `connect` function returns: the shared way to talk to one process."""
 
+    running: int
+    """Turns at this moment."""
+    doomed: bool
+    """No new turn begins here; it ends when the last one does."""
+
     @property
     def process(self) -> Process: ...
+
+    @property
+    def resumes(self) -> bool:
+        """Whether another process can take up its conversations."""
 
     @property
     def usable(self) -> bool:
@@ -161,7 +175,9 @@ class Supervisor(Generic[C]):
         connect: Callable[[Process], Awaitable[C]],
         *,
         start_seconds: float = START_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
+        """`idle_seconds`: 0 for a process that stays."""
         self.name = name
         self.command = list(command)
         self.env = dict(env)
@@ -170,6 +186,8 @@ class Supervisor(Generic[C]):
         self._roll = roll
         self._connect = connect
         self._start_seconds = start_seconds
+        self._idle_seconds = idle_seconds
+        self._used_at = 0.0
         self._current: C | None = None
         self._starting = asyncio.Lock()
         self._processes: set[Process] = set()
@@ -180,6 +198,7 @@ class Supervisor(Generic[C]):
     async def get(self) -> C:
         """The connection to the living process, which is started first if need be."""
         async with self._starting:
+            self._used_at = asyncio.get_running_loop().time()
             current = self._current
             if current is not None and current.usable:
                 return current
@@ -188,7 +207,22 @@ class Supervisor(Generic[C]):
             if self._closed:
                 raise AgentUnavailable(f"{self.name} has been closed.")
             self._current = await self._start()
+            if self._idle_seconds and self._current.resumes:
+                self._own(self._rest(self._current), f"rest {self.name}")
             return self._current
+
+    async def _rest(self, connection: C) -> None:
+        """Ends a process that nobody has used for long; the next turn starts another."""
+        now = asyncio.get_running_loop().time
+        self._used_at = now()
+        while self._current is connection and connection.usable:
+            if connection.running:
+                self._used_at = now()
+            elif now() - self._used_at >= self._idle_seconds:
+                logger.info("%s rests: it was idle for %g seconds", self.name, self._idle_seconds)
+                self.dismiss(connection)
+                return
+            await asyncio.sleep(self._idle_seconds / _LOOKS)
 
     async def _start(self) -> C:
         process = self._spawn()
@@ -244,6 +278,7 @@ class Supervisor(Generic[C]):
 
     def dismiss(self, connection: C) -> None:
         """Ends a process that nobody needs any more; returns at once."""
+        connection.doomed = True
         if self._current is connection:
             self._current = None
         if connection not in self._leaving:

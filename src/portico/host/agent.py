@@ -90,6 +90,8 @@ class Opening:
     """Tells the host the agent's own id of the conversation, as soon as it is known."""
     vendor: str | None = None
     """That id, when the conversation goes on after a restart."""
+    fork_of: str | None = None
+    """That id of another conversation, of which this one is to be a copy as it stands now; `history` says the same."""
     history: list[TurnState] = field(default_factory=list)
     """The finished turns, for agents that keep none themselves."""
     off: frozenset[str] = frozenset()

@@ -134,12 +134,24 @@ class Runner:
             tools=session.tools.specs(),
             known_as=lambda ident: session.post(SessionVendor(id=ident)) if ident != session.state.vendor else None,
             vendor=state.vendor or None,
+            fork_of=await self._forked(),
             off=switched_off(state.kept),
-            history=context.history([each for each in state.turns if each.id != turn.id], state.config),
+            history=turn.earlier,
         )
         self._conversation = await agent.open(opening)
         self._opened_with = wanted
         return self._conversation
+
+    async def _forked(self) -> str | None:
+        """The agent's own id of what this is a fork of, as long as that has said nothing more since."""
+        host, state = self._session.host, self._session.state
+        origin = state.origin
+        if state.vendor is not None or origin is None or origin.kind != "fork" or not host.has(origin.session):
+            return None
+        source = (await host.get(origin.session)).state
+        last = source.turns[-1] if source.turns else None
+        same = last is not None and last.id == origin.turn and last.outcome == "completed" and source.active is None
+        return source.vendor if same and source.agent == state.agent else None
 
     # -- interfering -------------------------------------------------------------------------------------------
 

@@ -10,9 +10,11 @@ from portico import events as e
 from portico import limits
 from portico.errors import NotFound
 from portico.events import ErrorInfo, Json, Message, PartKind
+from portico.host import context
 from portico.host.approval import Decision, Request
 from portico.host.call import Call
 from portico.host.question import Answer
+from portico.host.state import TurnState
 from portico.host.tool import ToolResult, pieces
 
 if TYPE_CHECKING:
@@ -51,6 +53,12 @@ class Turn:
         self._part: _Part | None = None
         resumed = session.state.turn(ident)
         self._used = {part.id for part in resumed.parts} if resumed is not None else set()
+
+    @property
+    def earlier(self) -> list[TurnState]:
+        """What was said before, for an agent that has to be told."""
+        state = self.session.state
+        return context.history([each for each in state.turns if each.id != self.id], state.config)
 
     @property
     def model(self) -> str:

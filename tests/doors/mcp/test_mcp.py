@@ -13,6 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from portico.doors.identity import new_token
 from portico.doors.mcp import mcp
 from tests.doors.standing import Standing, standing
+from tests.jobs.playing import make, ok, until_ended
 
 RULES = """
 rules:
@@ -68,6 +69,27 @@ async def test_start_send_and_read(tmp_path: Path) -> None:
         told = await use(client, "read_session", session=session)
         assert [turn["answer"] for turn in told["turns"]] == ["You said hi."]
         assert [each["title"] for each in await use(client, "list_sessions")] == ["Mine"]
+
+
+async def test_a_session_with_a_fallback(tmp_path: Path) -> None:
+    async with driving(tmp_path) as (_, client):
+        started = await use(client, "start_session", agent="nobody", fallback=["scripted/gpt-4.1"])
+        done = await use(client, "send_message", session=started["session"], text="hello")
+        assert (done["outcome"], done["answer"]) == ("completed", "You said hello.")
+        wrong = await use(client, "start_session", fallback=["/x"])
+        assert wrong.startswith("config.fallback: Should be a list of agents")
+
+
+async def test_a_job_is_run_and_read(tmp_path: Path) -> None:
+    async with driving(tmp_path) as (here, client):
+        assert here.server.jobs is not None
+        await here.server.jobs.install(make({"it": ok()}))
+        assert (await use(client, "list_jobs"))["jobs"] == ["main"]
+        job = (await use(client, "run_job", job="main"))["id"]
+        await until_ended(here.server.host.log, f"job/{job}")
+        assert (await use(client, "read_job", id=job))["status"] == "succeeded"
+        assert [each["id"] for each in (await use(client, "list_jobs"))["history"]] == [job]
+        assert "There is no job 'nope'" in await use(client, "run_job", job="nope")
 
 
 async def test_an_approval_comes_back_and_is_answered(tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ class AcpAgent:
             Roll(home),
             self._connect,
             start_seconds=program.start_timeout,
+            idle_seconds=program.idle_timeout,
         )
 
     @property
@@ -137,7 +138,6 @@ class AcpAgent:
 
     def dismiss(self, link: "Link") -> None:
         """A dead or disobedient process: the next turn gets another."""
-        link.doomed = True
         self._supervisor.dismiss(link)
 
     async def authenticate(self, link: "Link") -> None:
@@ -191,7 +191,7 @@ class AcpAgent:
             models=_models(model) if model else [],
             modes=list(mode.values) if mode else [],
             tools=link.capability("mcpCapabilities", "http"),
-            resume=link.capability("loadSession") or link.capability("sessionCapabilities", "resume"),
+            resume=link.resumes,
             attachments=True,
             version=str(info.get("version") or "") if isinstance(info, dict) else "",
         )

@@ -12,11 +12,12 @@ import msgspec
 
 from portico.agents.acp.link import Link
 from portico.agents.acp.owntool import SERVER, OwnTools
-from portico.agents.acp.prompt import blocks, retold
+from portico.agents.acp.prompt import blocks
 from portico.agents.acp.replay import Replay
 from portico.agents.acp.service import Cancelled, Service
 from portico.agents.acp.update import Updates
 from portico.agents.agent import Json, Message, Opening, Turn
+from portico.agents.retelling import NOTE, retold
 from portico.errors import AgentDied, AgentError, AgentUnavailable, Conflict
 from portico.events import SessionConfigured, ToolSpec
 from portico.host.tool import ToolResult
@@ -37,7 +38,6 @@ class AcpConversation:
         self._agent = agent
         self._opening = opening
         self._vendor = opening.vendor
-        self._history = opening.history
         self._service = Service(opening.cwd)
         self._link: Link | None = None
         self._key: str | None = None
@@ -57,8 +57,15 @@ class AcpConversation:
         """Connects to a living process and takes the conversation up there: by its id, or told in words."""
         await self._leave()
         link = await self._agent.link()
+        link.running += 1  # it must not be sent to rest meanwhile
+        try:
+            return await self._join(link)
+        finally:
+            link.running -= 1
+
+    async def _join(self, link: Link) -> Link:
         base: Json = {"cwd": self._opening.cwd, "mcpServers": await self._mcp_servers(link)}
-        answer = await self._resume(link, base) if self._vendor else None
+        answer = await self._resume(link, base) if self._vendor else await self._fork(link, base)
         if answer is None:
             answer = await self._new(link, base)
         assert self._vendor is not None
@@ -92,6 +99,21 @@ class AcpConversation:
         finally:
             link.part(vendor, replay)
 
+    async def _fork(self, link: Link, base: Json) -> Json | None:
+        """None: it is no fork, or the agent cannot."""
+        source = self._opening.fork_of
+        if source is None or not link.capability("sessionCapabilities", "fork"):
+            return None
+        try:
+            answer = await link.request("session/fork", {**base, "sessionId": source})
+        except (AgentUnavailable, AgentDied):
+            raise
+        except AgentError as error:
+            logger.warning("%s does not fork %s: %s", self._agent.id, source, error.message)
+            return None
+        self._vendor = str(answer.get("sessionId"))
+        return answer
+
     async def _new(self, link: Link, base: Json) -> Json:
         try:
             answer = await link.request("session/new", base)
@@ -99,9 +121,9 @@ class AcpConversation:
             await self._agent.authenticate(link)
             answer = await link.request("session/new", base)
         self._vendor = str(answer.get("sessionId"))
-        if self._history:
-            self._prelude = retold(self._history)
-            self._notes.append("The agent began a new conversation; it was told what was said before.")
+        if self._opening.history:
+            self._prelude = retold(self._opening.history)
+            self._notes.append(NOTE)
         return answer
 
     async def _mcp_servers(self, link: Link) -> list[Json]:
@@ -126,7 +148,10 @@ class AcpConversation:
     # -- a turn ------------------------------------------------------------------------------------------------
 
     async def send(self, message: Message, turn: Turn) -> None:
-        link = self._link if self._link is not None and self._link.usable else await self.begin()
+        link = self._link
+        if link is None or not link.usable:
+            self._opening.history = turn.earlier
+            link = await self.begin()
         self._start(turn)
         link.running += 1
         try:

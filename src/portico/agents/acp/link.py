@@ -105,6 +105,10 @@ class Link:
     def usable(self) -> bool:
         return not (self.doomed or self._frames.ended or self.process.gone.done())
 
+    @property
+    def resumes(self) -> bool:
+        return self.capability("loadSession") or self.capability("sessionCapabilities", "resume")
+
     # -- what we say -------------------------------------------------------------------------------------------
 
     async def initialize(self) -> None:

@@ -8,11 +8,12 @@ import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from portico.agents.supervisor import IDLE_SECONDS, START_SECONDS
 from portico.errors import BadRequest
 from portico.events import Json
 
@@ -39,7 +40,9 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     files: bool = True
     terminals: bool = True
     """Whether it may read and write files and run commands through Portico, where they are asked for and recorded."""
-    start_timeout: float = 60.0
+    start_timeout: float = START_SECONDS
+    idle_timeout: Annotated[float, Meta(ge=0)] = IDLE_SECONDS
+    """Seconds without a turn after which its process is ended; 0: never."""
     install: str = ""
     """How to get it: shown when the program is missing."""
     enabled: bool = True

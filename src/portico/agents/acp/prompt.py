@@ -1,4 +1,4 @@
-"""What a person says, as ACP content blocks; and an earlier conversation in words, for an agent that forgot it."""
+"""What a person says, as ACP content blocks; and an agent's blocks, as text."""
 
 import mimetypes
 from pathlib import Path
@@ -6,8 +6,6 @@ from typing import Any
 from urllib.parse import urlparse
 
 from portico.events import Json, Message
-from portico.host.context import transcript
-from portico.host.state import TurnState
 
 
 def blocks(message: Message, *, images: bool, audio: bool, embedded: bool) -> list[Json]:
@@ -34,12 +32,6 @@ def _block(attachment: Json, images: bool, audio: bool, embedded: bool) -> Json:
         return {"type": "text", "text": f"(attachment {label!r}, which cannot be shown to this agent)"}
     link: Json = {"type": "resource_link", "uri": uri if ":" in uri else Path(uri).as_uri(), "name": label}
     return {**link, "mimeType": media} if media else link
-
-
-def retold(history: list[TurnState]) -> str:
-    """The turns so far, for a conversation that has to begin again."""
-    said = transcript(history)
-    return f"This conversation began earlier. What was said so far:\n\n{said}\n\nThe next message is:\n\n"
 
 
 def text_of(block: Any) -> str:

@@ -69,6 +69,7 @@ class CopilotAgent:
             Roll(context.home),
             self._connect,
             start_seconds=options.start_timeout,
+            idle_seconds=options.idle_timeout,
         )
 
     def _command(self) -> list[str]:
@@ -209,7 +210,6 @@ class CopilotAgent:
         return await Runtime.connect(process, self._token)
 
     def dismiss(self, runtime: "Runtime") -> None:
-        runtime.doomed = True
         self._supervisor.dismiss(runtime)
 
     async def close(self) -> None:

@@ -14,6 +14,7 @@ from copilot.session_events import SessionEvent
 from portico.agents.agent import Call, Decision, Json, Message, Opening, Turn
 from portico.agents.copilot.event import Events
 from portico.agents.copilot.runtime import Runtime
+from portico.agents.retelling import NOTE, retold
 from portico.errors import AgentDied, AgentError, PorticoError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class CopilotConversation:
         self._turn: Turn | None = None
         self._events: Events | None = None
         self._queue: asyncio.Queue[SessionEvent | asyncio.Event] = asyncio.Queue()
+        self._prelude = ""
         self._own_tools = frozenset(spec.name for spec in opening.tools)
 
     # -- opening -----------------------------------------------------------------------------------------------
@@ -41,6 +43,13 @@ class CopilotConversation:
     async def begin(self) -> Runtime:
         """On a living runtime: the session goes on by the SDK's id, or is a new one."""
         runtime = await self._agent.runtime()
+        runtime.running += 1  # it must not be sent to rest meanwhile
+        try:
+            return await self._join(runtime)
+        finally:
+            runtime.running -= 1
+
+    async def _join(self, runtime: Runtime) -> Runtime:
         common = self._common()
         session = None
         if self._vendor:
@@ -52,6 +61,7 @@ class CopilotConversation:
                 logger.warning("copilot does not take up %s: %s", self._opening.session, error.message)
         if session is None:
             session = await runtime.ask(runtime.client.create_session(**common))
+            self._prelude = retold(self._opening.history) if self._opening.history else ""
         session.on(self._hear)
         self._runtime, self._session = runtime, session
         self._vendor = session.session_id
@@ -82,13 +92,20 @@ class CopilotConversation:
     # -- a turn ------------------------------------------------------------------------------------------------
 
     async def send(self, message: Message, turn: Turn) -> None:
-        runtime = self._runtime if self._runtime is not None and self._runtime.usable else await self.begin()
+        runtime = self._runtime
+        if runtime is None or not runtime.usable:
+            self._opening.history = turn.earlier
+            runtime = await self.begin()
         assert self._session is not None  # begin made it
         self._queue = asyncio.Queue()
         self._turn, self._events = turn, Events(turn, self._own_tools)
         runtime.running += 1
         try:
-            await runtime.ask(self._session.send(message.text, attachments=attachments(message) or None))
+            if self._prelude:
+                turn.notice(NOTE)
+            text = self._prelude + message.text
+            await runtime.ask(self._session.send(text, attachments=attachments(message) or None))
+            self._prelude = ""
             await self._listen(runtime, self._events)
         except AgentDied:
             self._agent.dismiss(runtime)

@@ -2,10 +2,12 @@
 
 import os
 import shutil
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from portico.agents.supervisor import IDLE_SECONDS, START_SECONDS
 from portico.errors import AgentUnavailable, BadRequest
 from portico.events import Json
 
@@ -45,7 +47,9 @@ class Options(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     models: list[str] = []
     """With a provider: its models. The first is the default."""
     provider: Provider | None = None
-    start_timeout: float = 60.0
+    start_timeout: float = START_SECONDS
+    idle_timeout: Annotated[float, Meta(ge=0)] = IDLE_SECONDS
+    """Seconds without a turn after which its process is ended; 0: never."""
     enabled: bool = True
 
     def path(self) -> str | None:

@@ -44,6 +44,10 @@ class Runtime:
         return runtime
 
     @property
+    def resumes(self) -> bool:
+        return True
+
+    @property
     def usable(self) -> bool:
         return not (self.doomed or self.process.gone.done())
 

@@ -34,6 +34,7 @@ class StartBody(Struct, forbid_unknown_fields=True, kw_only=True):
     model: str | None = None
     cwd: str | None = None
     title: str = ""
+    fallback: list[str] = []
 
 
 class SendBody(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -91,7 +92,13 @@ class HostTools:
         offers = {
             "list_agents": Offer("read", Nothing, self._agents, "The agents of this host with their models."),
             "list_sessions": Offer("read", Nothing, self._sessions, "All sessions, newest first."),
-            "start_session": Offer("drive", StartBody, self._start, "Starts a session with an agent; returns its id."),
+            "start_session": Offer(
+                "drive",
+                StartBody,
+                self._start,
+                "Starts a session with an agent; returns its id. Those of fallback (agent or agent/model) take over, "
+                "in order, if it cannot answer.",
+            ),
             "send_message": Offer(
                 "drive",
                 SendBody,
@@ -141,7 +148,10 @@ class HostTools:
 
     async def _start(self, body: StartBody) -> Json:
         cwd = body.cwd or (str(self._house.workspaces[0]) if self._house.workspaces else None)
-        session = await self._host.start(by=self._who.by, agent=body.agent, model=body.model, cwd=cwd, title=body.title)
+        config: Json = {"fallback": body.fallback} if body.fallback else {}
+        session = await self._host.start(
+            by=self._who.by, agent=body.agent, model=body.model, cwd=cwd, title=body.title, config=config
+        )
         return {"session": session.id, "agent": session.state.agent, "model": session.state.model}
 
     async def _send(self, body: SendBody) -> Json:
