@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WEB := src/portico/doors/pages/.built
+SOURCES := $(shell find src -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' 2>/dev/null)
 
 LIVE := tests/live/node_modules/.installed
 
 .PHONY: run test check unit web-test browser-test bench screenshots clean
 
-run: $(VENV)/.core $(WEB)
+run: $(VENV)/.core $(VENV)/.compiled $(WEB)
+	@$(BIN)/portico model offer || true
 	$(BIN)/portico serve $(ARGS)
 
 test: check web-test browser-test unit
@@ -19,7 +21,7 @@ check: $(VENV)/.dev $(WEB)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-unit: $(VENV)/.dev $(WEB) $(LIVE)
+unit: $(VENV)/.dev $(VENV)/.compiled $(WEB) $(LIVE)
 	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 web-test: $(WEB)
@@ -29,7 +31,7 @@ browser-test: $(VENV)/.core $(WEB)
 	bash web/browser/chromium.sh
 	cd web && npm run --silent test:browser
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.dev $(VENV)/.compiled
 	$(BIN)/python -m bench
 
 $(VENV)/bin/pip:
@@ -43,6 +45,11 @@ $(VENV)/.core: pyproject.toml $(VENV)/bin/pip
 $(VENV)/.dev: pyproject.toml $(VENV)/bin/pip
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@ $(VENV)/.core
+
+# Python does not write its bytecode everywhere; without it every start compiles everything again, half a second each.
+$(VENV)/.compiled: $(SOURCES) | $(VENV)/bin/pip
+	$(BIN)/python -m compileall -q src
+	touch $@
 
 $(LIVE): tests/live/package.json tests/live/package-lock.json
 	bash tests/live/install.sh

@@ -26,6 +26,7 @@ from portico.doors.gate import Gate
 from portico.doors.house import House
 from portico.doors.identity import Tokens
 from portico.doors.route import Socket
+from portico.doors.websocket import Line
 from portico.events import Message
 from portico.home import Home
 from portico.host.host import Host
@@ -82,9 +83,7 @@ async def _a_server(host: Host, folder: Path) -> AsyncIterator[str]:
     gate = Gate(Tokens(home), hosts=frozenset({"127.0.0.1"}))
     house = House(host, home, load(home.settings_path, environ={}), lambda: None, [Path(tempfile.gettempdir())])
     gate.add([*ahp(house), Socket("/echo", _echoing, "drive")])
-    config = uvicorn.Config(
-        gate, port=0, ws="websockets-sansio", lifespan="off", log_config=None, ws_per_message_deflate=False
-    )
+    config = uvicorn.Config(gate, port=0, ws=Line, lifespan="off", log_config=None, ws_per_message_deflate=False)
     server = _Uvicorn(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110  (uvicorn tells nobody)

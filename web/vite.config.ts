@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { defineConfig } from "vitest/config";
 import { compressed } from "./compression";
 
-const pages = ["index", "jobs", "jobTracking", "login", "test", "sessions", "session", "agents", "jobHistory"];
+const pages = ["index", "jobs", "jobTracking", "login", "test", "sessions", "session", "agents", "jobHistory", "terminal"];
 /** Modules other people's pages import by name, so they are entries of their own and keep their exports. */
 const modules = ["messageBlock", "sessionResponse"];
 
@@ -35,6 +35,6 @@ export default defineConfig({
     },
   },
   plugins: [compressed()],
-  server: { proxy: { "/api": "http://127.0.0.1:8888", "/v1": "http://127.0.0.1:8888", "/login": "http://127.0.0.1:8888" } },
+  server: { proxy: { "/api": "http://127.0.0.1:8888", "/v1": { target: "http://127.0.0.1:8888", ws: true }, "/login": "http://127.0.0.1:8888" } },
   test: { environment: "jsdom", include: ["tests/**/*.test.ts"], environmentOptions: { jsdom: { url: "http://127.0.0.1:8888/" } } },
 });

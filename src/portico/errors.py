@@ -22,6 +22,7 @@
     │   └── LogTooNew         written by a newer Portico
     └── AgentError            the agent failed
         ├── AgentUnavailable  it is not installed, not signed in or will not start
+        │   └── SignInRequired
         └── AgentDied         its process ended or fell silent in mid-turn
 
 Every leaf has a stable `code`. `KINDS` maps codes to HTTP status, JSON-RPC code and exit code; doors read that
@@ -134,6 +135,10 @@ class AgentUnavailable(AgentError):
     code = "agent_unavailable"
 
 
+class SignInRequired(AgentUnavailable):
+    code = "sign_in_required"
+
+
 class AgentDied(AgentError):
     code = "agent_died"
 
@@ -167,6 +172,7 @@ KINDS: dict[str, Kind] = {
     "log_too_new": Kind(503, -32603, 74),
     "agent_failed": Kind(502, -32603, 69),
     "agent_unavailable": Kind(503, -32603, 69),
+    "sign_in_required": Kind(503, -32007, 77),
     "agent_died": Kind(502, -32603, 69),
 }
 

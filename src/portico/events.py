@@ -151,6 +151,8 @@ class SessionStarted(Event, frozen=True, tag="session.started"):
     parent: str | None = None
     origin: Origin | None = None
     config: Json = {}
+    worktree: Json = {}
+    """A git worktree of its own: path, folder, branch, base, repository."""
 
 
 class SessionRenamed(Event, frozen=True, tag="session.renamed"):
@@ -595,10 +597,20 @@ class TerminalStarted(Event, frozen=True, tag="terminal.started"):
     cols: int = 80
     rows: int = 24
     uri: str | None = None
+    session: str | None = None
+    """The session from which it was opened."""
 
 
 class TerminalData(Delta, frozen=True, tag="terminal.data"):
     """What the terminal shows, without the shell's own signs. `turn` is empty, `part` is the terminal's id."""
+
+
+class TerminalShown(Event, frozen=True, tag="terminal.shown"):
+    """What the terminal shows up to the position `upto`, as much as its scrollback holds: written before old output is
+    compacted, and at the end. Output behind `upto` follows it, or came just before."""
+
+    upto: int
+    text: str
 
 
 class TerminalCommand(Event, frozen=True, tag="terminal.command"):
@@ -700,6 +712,7 @@ AnyEvent = (
     | QueueHeld
     | TerminalStarted
     | TerminalData
+    | TerminalShown
     | TerminalCommand
     | TerminalCommandEnded
     | TerminalDetects

@@ -55,6 +55,10 @@ class Home:
         return self.path / "log.db"
 
     @property
+    def search_path(self) -> Path:
+        return self.path / "search.db"
+
+    @property
     def token_path(self) -> Path:
         return self.path / "token"
 

@@ -51,8 +51,20 @@ CANCEL_SECONDS = 5.0
 """An agent that does not obey a cancel in this time is left behind; the turn ends anyway."""
 STOP_SECONDS = 10.0
 """Graceful stop: running turns are asked to end, then the process goes."""
+CAPTURES = 2
+"""Folders captured at once: each starts half a dozen short git processes, and tools wait for theirs."""
+CAPTURE_SECONDS = 5.0
+"""A tool waits this long for the capture of its turn's beginning: seconds are a huge repository on a cold disk."""
+CAPTURE_END_SECONDS = 0.5
+"""A turn that used tools waits this long for the capture of its end: usually it is 50 ms, and cancels are quick."""
+DIFF_BYTES = MIB
+"""One diff in one answer: more than anybody reads; the files tell the rest."""
 CHILD_DEPTH = 8
 """Sub-agents of sub-agents: deeper is a loop."""
+
+# -- the jobs --------------------------------------------------------------------------------------------------
+INTERRUPTIONS = 20
+"""A task in whose middle the host ended so often waits for a person: perhaps it is what ends the host."""
 
 # -- the doors -------------------------------------------------------------------------------------------------
 BODY_BYTES = 8 * MIB
@@ -63,8 +75,16 @@ JSON_DEPTH = 64
 """Nesting of any JSON we take: real documents stay under 20."""
 CONNECTIONS = 10_000
 """Open connections: 5,000 idle editors with as many pollers."""
+OTHER_FILES = 2_000
+"""Open files besides: databases, terminals, pipes of agents, watched folders."""
 HEADER_BYTES = 32 * KIB
 """Request line and headers together: a long URL and a cookie jar."""
+REQUEST_HEAD_SECONDS = 15.0
+"""From the connection, or the first byte of a further request, to the end of the head: a phone on a bad line."""
+REQUEST_BODY_SECONDS = 120.0
+"""From there to the end of the body: BODY_BYTES at half a megabit a second."""
+KEEP_ALIVE_SECONDS = 15
+"""A connection without a request: pages ask again sooner, and each costs a file descriptor."""
 SEND_SECONDS = 30.0
 """One send that makes no progress for this long means a dead client."""
 WRONG_TOKENS = 10
@@ -76,3 +96,7 @@ TERMINALS = 100
 """Open terminals: each is a process with a screen of scrollback."""
 SUBSCRIPTIONS = 1_000
 """Channels one connection may follow."""
+RECENT_BYTES = 512 * KIB
+"""Actions of one channel kept ready for clients that come back: some thousand, minutes of a lively session."""
+RECENT_TOTAL_BYTES = 32 * MIB
+"""The same for all channels; it is a cache, and the log has everything."""

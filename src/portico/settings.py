@@ -11,6 +11,7 @@ import difflib
 import inspect
 import itertools
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -63,6 +64,22 @@ class AgentSettings(Struct, forbid_unknown_fields=True):
     """Seconds; no answer in time means no."""
     turn_idle_timeout: float = limits.TURN_IDLE_SECONDS
     """Seconds of silence after which an agent counts as dead."""
+    capture_changes: bool = True
+    """Remember what each turn changes in a git work tree."""
+
+
+class ApprovalSettings(Struct, forbid_unknown_fields=True):
+    reads: bool = True
+    """Reads inside the working directory pass unasked."""
+    edits: list[str] = []
+    """Globs below the working directory whose edits pass unasked; `!GLOB` takes some out again, the last that matches
+    counts. `.git`, `.env` and lock files always ask."""
+    allow_commands: list[str] = []
+    """Commands that pass unasked: their first words, or `/a regular expression/`."""
+    ask_commands: list[str] = []
+    """Commands that ask, whoever else lets them pass."""
+    deny_commands: list[str] = []
+    """Commands that are refused without asking, above every other rule."""
 
 
 class Settings(Struct, forbid_unknown_fields=True):
@@ -70,6 +87,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     security: Security = msgspec.field(default_factory=Security)
     log: LogSettings = msgspec.field(default_factory=LogSettings)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
+    approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
     models: list[str] = []
@@ -94,7 +112,7 @@ _MOST_HOURS = 100 * 365 * 24
 _MOST_SECONDS = _MOST_HOURS * 3600
 """As good as for ever, and still a number that one can reckon with: TOML knows `inf`."""
 
-SECTIONS = ("server", "security", "log", "agent")
+SECTIONS = ("server", "security", "log", "agent", "approvals")
 
 
 def keys() -> dict[str, Any]:
@@ -218,6 +236,22 @@ def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
         ("agent.approval_timeout", 0 < settings.agent.approval_timeout <= _MOST_SECONDS, "seconds, more than 0"),
         ("agent.turn_idle_timeout", 0 < settings.agent.turn_idle_timeout <= _MOST_SECONDS, "seconds, more than 0"),
     ]
+    for name, patterns in msgspec.structs.asdict(settings.approvals).items():
+        if name != "reads":
+            rules.append((f"approvals.{name}", all(map(_is_rule, patterns)), _RULE))
     for key, ok, rule in rules:
         if not ok:
             raise BadRequest(f"{sources[key].origin}: {key} = {sources[key].value!r}: {rule}.", field=key)
+
+
+_RULE = "each is some text of at most 500 characters, and what stands between slashes is a regular expression"
+
+
+def _is_rule(text: str) -> bool:
+    if not text.strip() or len(text) > 500:
+        return False
+    try:
+        re.compile(text[1:-1] if text.startswith("/") and text.endswith("/") else "")
+    except re.error:
+        return False
+    return True

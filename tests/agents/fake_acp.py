@@ -2,7 +2,7 @@
 
 The prompt is a JSON list of steps, `[name, argument...]`. Variables of its environment make it misbehave before any
 prompt: FAKE_DIE=METHOD dies on that request, FAKE_DEAF=1 never answers a cancel, FAKE_STORE=FOLDER keeps sessions,
-FAKE_CAPS=JSON replaces its capabilities.
+FAKE_CAPS=JSON replaces its capabilities, FAKE_LATE=1 answers session/load first and tells the history afterwards.
 """
 
 import json
@@ -39,6 +39,7 @@ class Fake:
         self.count = 0
         self.cancelled = threading.Event()
         self.servers: list[Json] = []
+        self.untold: list[str] = []
         self.chosen: dict[str, Json] = {}
         self.here = threading.local()  # a thread serves one request, for one session
         store = os.environ.get("FAKE_STORE")
@@ -123,7 +124,10 @@ class Fake:
                 chosen = self.chosen.setdefault(params["sessionId"], {})
                 chosen[method] = params.get("modelId") or params.get("modeId") or params.get("value")
                 return {}
-        return {}
+            case "session/close":
+                return {}
+        self.tell(1)
+        raise Refusal(-32601, "Method not found")
 
     def new(self, params: Json) -> Json:
         if os.environ.get("FAKE_LOCKED"):
@@ -149,13 +153,21 @@ class Fake:
         self.servers = params["mcpServers"]
         if self.store is None or not (self.store / self.here.session).exists():
             raise Refusal(-32602, "Invalid params", {"details": "no such session"})
-        for line in (self.store / self.here.session).read_text().splitlines():
+        self.untold = (self.store / self.here.session).read_text().splitlines()
+        if not os.environ.get("FAKE_LATE"):
+            self.tell(len(self.untold))
+        return {}
+
+    def tell(self, count: int) -> None:
+        """A late teller tells a piece between two requests, and the rest before it obeys a prompt."""
+        for line in self.untold[:count]:
             self.update("user_message_chunk", content=text(line))
             self.update("agent_message_chunk", content=text("replayed"))
-        return {}
+        del self.untold[:count]
 
     def prompt(self, params: Json) -> Json:
         self.cancelled.clear()
+        self.tell(len(self.untold))
         said = "".join(block.get("text", "") for block in params["prompt"])
         self.keep(said)
         self.blocks = params["prompt"]

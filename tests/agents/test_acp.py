@@ -206,16 +206,58 @@ async def test_an_elicitation_is_a_question(open_host: HostOpener, tmp_path: Pat
     assert json.loads(said(turn)) == {"action": "accept", "content": {"colour": "red"}}
 
 
-async def test_session_tools_reach_the_agent_over_mcp(open_host: HostOpener, tmp_path: Path) -> None:
-    async def shout(arguments: dict[str, object], call: Call) -> ToolResult:
-        return ToolResult(True, str(arguments["what"]).upper())
+async def _shout(arguments: dict[str, object], call: Call) -> ToolResult:
+    return ToolResult(True, str(arguments["what"]).upper())
 
+
+async def shouting(open_host: HostOpener, tmp_path: Path) -> Session:
     session = await start(open_host, tmp_path)
-    session.host.tools["shout"] = Tool(ToolSpec("shout", "Says it loud", {"type": "object"}), shout)
-    turn = await turn_of(session, steps(["mcp", "shout", {"what": "hello"}]))
-    assert said(turn) == "HELLO"
-    (call,) = calls(turn)
-    assert (call.tool, call.output, call.ok) == ("shout", "HELLO", True)
+    session.host.tools["shout"] = Tool(ToolSpec("shout", "Says it loud", {"type": "object"}), _shout)
+    return session
+
+
+SHOUT = {"what": "hello"}
+REPORTED = {"toolCallId": "m", "title": "portico-shout", "kind": "other", "status": "pending", "rawInput": SHOUT}
+DONE = {"toolCallId": "m", "status": "completed", "content": [{"type": "content", "content": {"type": "text"}}]}
+
+
+async def test_session_tools_reach_the_agent_over_mcp_and_are_shown_once(open_host: HostOpener, tmp_path: Path) -> None:
+    """A session tool stood twice in the transcript: as the agent reported it, and as it came over MCP."""
+    session = await shouting(open_host, tmp_path)
+    before, call, after = (
+        ["update", "tool_call", REPORTED],
+        ["mcp", "shout", SHOUT],
+        ["update", "tool_call_update", DONE],
+    )
+    for order in ([call], [before, call, after], [call, before, after]):
+        turn = await turn_of(session, steps(*order))
+        assert said(turn) == "HELLO"
+        assert [(each.tool, each.output, each.ok) for each in calls(turn)] == [("shout", "HELLO", True)]
+
+
+@pytest.mark.parametrize("meant", [SHOUT, {"what": "something else"}])
+async def test_a_session_tool_that_was_allowed_is_the_call_that_runs(
+    open_host: HostOpener, tmp_path: Path, meant: dict[str, str]
+) -> None:
+    """With another input than the one that was shown it is another call."""
+    session = await shouting(open_host, tmp_path)
+    asked = {**REPORTED, "rawInput": meant}
+    prompt = steps(["permission", asked], ["mcp", "shout", SHOUT], ["update", "tool_call_update", DONE])
+    turn_id = await session.send(Message(prompt), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+    turn = await session.wait(turn_id)
+    shown = [(each.tool, json.loads(each.input), bool(each.approvals), each.output) for each in calls(turn)]
+    if meant == SHOUT:
+        assert shown == [("shout", SHOUT, True, "HELLO")]
+    else:
+        assert shown == [("shout", meant, True, ""), ("shout", SHOUT, False, "HELLO")]
+
+
+async def test_a_session_tool_that_failed_on_its_way_is_shown(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await shouting(open_host, tmp_path)
+    failed = ["update", "tool_call_update", {"toolCallId": "m", "status": "failed"}]
+    turn = await turn_of(session, steps(["update", "tool_call", REPORTED], failed))
+    assert [(each.tool, each.outcome) for each in calls(turn)] == [("shout", "failed")]
 
 
 async def test_servers_of_tools_from_the_settings_are_passed_on(open_host: HostOpener, tmp_path: Path) -> None:

@@ -99,11 +99,15 @@ async def test_who_ignores_a_cancel_is_replaced(
     assert int(said(await turn_of(session, steps(["pid"])))) != pid
 
 
-async def test_a_conversation_goes_on_after_a_restart_of_the_host(open_host: HostOpener, tmp_path: Path) -> None:
+@pytest.mark.parametrize("late", ["", "1"])
+async def test_a_conversation_goes_on_after_a_restart_of_the_host(
+    open_host: HostOpener, tmp_path: Path, late: str
+) -> None:
+    """Gemini answers `session/load` first and tells its history afterwards: it was shown as part of the next answer."""
     host = await open_host(fake_agent(tmp_path))
     session = await host.start(by="test", cwd=str(tmp_path))
     await turn_of(session, "remember me")
-    host = await open_host(fake_agent(tmp_path))
+    host = await open_host(fake_agent(tmp_path, env={"FAKE_LATE": late}))
     session = await host.get(session.id)
     turn = await turn_of(session, "hello")
     assert said(turn) == "You said: hello"  # and not what the agent replays of its history

@@ -1,8 +1,13 @@
 """`portico config` and `portico doctor`."""
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
+import pytest
+
+from portico.log.database import Batch, Database, Row
 from tests.cli.terminal import TerminalCommand
 from tests.process import inside, portico
 
@@ -49,3 +54,56 @@ def test_doctor_is_well_with_and_without_a_host(home: Path, tmp_path: Path) -> N
     alone = inside(tmp_path / "home", "doctor")
     assert alone.returncode == 0
     assert "not running; start it with: portico serve" in alone.stdout
+
+
+def _findings(home: Path) -> tuple[int, dict[str, tuple[bool, str]]]:
+    done = inside(home, "doctor", "--json")
+    return done.returncode, {each["what"]: (each["ok"], each["detail"]) for each in json.loads(done.stdout)}
+
+
+def _a_log(home: Path) -> Path:
+    home.mkdir()
+    path = home / "log.db"
+    database = Database.open(path, full=False)
+    rows = [Row(seq, "host", seq, 0, None, b"{}" + b" " * 1000) for seq in range(1, 101)]
+    database.write(Batch(rows, {"host": 100}, []))
+    database.close()
+    return path
+
+
+def test_doctor_knows_a_whole_log(tmp_path: Path) -> None:
+    path = _a_log(tmp_path / "home")
+    code, found = _findings(tmp_path / "home")
+    assert (code, found["log"][0]) == (0, True)
+    assert f"{path}, 100 events" in found["log"][1]
+
+
+@pytest.mark.parametrize("place", [0, 8192])
+def test_doctor_says_that_a_damaged_log_is_damaged(tmp_path: Path, place: int) -> None:
+    """It said nothing about the log, and the host would not start."""
+    path = _a_log(tmp_path / "home")
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(b"garbage!" * 512)
+    code, found = _findings(tmp_path / "home")
+    assert (code, found["log"][0]) == (1, False)
+    assert "is damaged" in found["log"][1]
+    assert ".recover" in found["log"][1]
+
+
+def test_doctor_says_that_a_locked_log_is_locked(tmp_path: Path) -> None:
+    path = _a_log(tmp_path / "home")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        code, found = _findings(tmp_path / "home")
+    assert (code, found["log"][0]) == (1, False)
+    assert "Another program holds the log" in found["log"][1]
+
+
+def test_doctor_says_that_a_log_is_from_a_newer_portico(tmp_path: Path) -> None:
+    path = _a_log(tmp_path / "home")
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 99")
+    code, found = _findings(tmp_path / "home")
+    assert (code, found["log"][0]) == (1, False)
+    assert "schema version 99" in found["log"][1]

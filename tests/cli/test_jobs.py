@@ -39,7 +39,8 @@ def test_run_prints_events_for_programs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["run", "nothing"], 66, "There is no job 'nothing'. There are: 'main'."),
+        (["run", "nothing"], 66, "/portico.entry.json: 'main'."),
+        (["run", "nothing", "--entry", "../{}/portico.entry.json"], 66, "There is no job 'nothing'. The jobs of "),
         (["run", "main", "--cwd", "nowhere"], 64, "is not a folder"),
         (["run", "main", "--entry", "nowhere.json"], 64, "Cannot be read"),
         (["run", "main", "--detach"], 64, "There is no running host"),
@@ -48,7 +49,7 @@ def test_run_prints_events_for_programs(tmp_path: Path) -> None:
 )
 def test_what_cannot_run_says_why(tmp_path: Path, words: list[str], code: int, message: str) -> None:
     write(tmp_path, {"ok": ok()})
-    done = inside(tmp_path / "home", *words)
+    done = inside(tmp_path / "home", *(word.format(tmp_path.name) for word in words))
     assert message in done.stderr
     assert done.returncode == code
 

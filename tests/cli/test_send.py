@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def test_json_is_one_event_a_line(home: Path) -> None:
     assert [event["pos"] for event in events] == sorted(event["pos"] for event in events)
     detached = inside(home, "send", "[[say:hi]]", "--agent", "scripted", "--detach", "--json")
     assert json.loads(detached.stdout)["session"].startswith("session-")
+
+
+def test_more_agents_take_over_from_one_that_cannot_answer(home: Path) -> None:
+    done = portico(home, "send", "[[reasoning:0]][[say:me]]", "-a", "nobody/m", "-a", "scripted/gpt-4.1")
+    assert (done.returncode, done.stdout.endswith("me\n")) == (0, True), done.stderr
+    assert "'scripted/gpt-4.1' takes over" in done.stdout
+    state = state_of(home, done.stderr.strip())
+    assert (state.agent, state.model) == ("scripted", "gpt-4.1")
 
 
 def test_a_failed_turn_is_exit_code_1(home: Path) -> None:
@@ -215,3 +224,21 @@ def test_a_message_that_is_none_makes_no_session(tmp_path: Path) -> None:
             "field": "text",
         }
         assert json.loads(inside(home, "sessions", "list", "--json").stdout) == []
+
+
+def test_a_worktree_for_a_new_session(home: Path, tmp_path: Path) -> None:
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@b.c"]
+    folder = tmp_path / "project"
+    folder.mkdir()
+    subprocess.run([*git, "init", "-q"], cwd=folder, check=True)
+    subprocess.run([*git, "commit", "-q", "--no-gpg-sign", "--allow-empty", "-m", "first"], cwd=folder, check=True)
+    options = ("--agent", "demo", "--yes", "--cwd", str(folder), "--worktree", "--base", "HEAD")
+    session = inside(home, "send", "write a file", *options).stderr.strip()
+    place = Path(state_of(home, session).cwd)
+    assert place == tmp_path / "project.worktrees" / session
+    assert any(place.iterdir())
+    assert [each.name for each in folder.iterdir()] == [".git"]
+    gone = inside(home, "sessions", "delete", session, "--yes")
+    assert "has uncommitted work" in gone.stderr
+    assert inside(home, "send", "x", "--base", "HEAD").returncode == 64
+    assert inside(home, "send", "x", "--last", "--worktree").returncode == 64

@@ -1,6 +1,7 @@
 """`portico sessions`: list, show, tail, export, delete."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,16 @@ def test_a_reader_that_leaves_is_no_error(home: Path, session: str) -> None:
         inside(home, "send", "[[say:x]]", "--session", session)
         process.wait(15)
         assert "Traceback" not in process.stderr.read()
+
+
+def test_changes(home: Path, tmp_path: Path) -> None:
+    """Files and lines that the turns changed; without git it says what to do."""
+    bare = inside(home, "send", "[[say:x]]", "--agent", "scripted", "--cwd", str(tmp_path)).stderr.strip()
+    nothing = inside(home, "sessions", "changes", bare)
+    assert (nothing.returncode, nothing.stdout, "git init" in nothing.stderr) == (0, "", True)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    session = inside(home, "send", "write a file", "--yes", "--agent", "demo", "--cwd", str(tmp_path)).stderr.strip()
+    row = inside(home, "sessions", "changes", session).stdout.split("\t")
+    assert (row[0], row[1].startswith("+")) == ("added", True)
+    assert "diff --git" in inside(home, "sessions", "changes", session, "--diff").stdout
+    assert inside(home, "sessions", "changes", session, "--turn", "t99").returncode == 66

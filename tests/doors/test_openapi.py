@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from portico.doors.openapi import document, openapi, page, template
+from portico.doors.openapi import document, openapi, template
+from portico.doors.openapi_page import page
 from portico.doors.route import Route
 from tests.doors.standing import Standing, standing
 
@@ -43,13 +44,24 @@ async def test_the_form(here: Standing) -> None:
     for path, _, operation in operations(found):
         declared = [each["name"] for each in operation["parameters"] if each["in"] == "path"]
         assert declared == re.findall(r"\{(\w+)\}", path)
-    references = set(re.findall(r"#/components/schemas/(\w+)", str(found)))
-    assert references <= set(found["components"]["schemas"])
+    references = re.findall(r"#/components/(\w+)/([\w.]+)", str(found))
+    assert all(name in found["components"][kind] for kind, name in references)
+
+
+async def test_every_route_says_what_it_answers_with(here: Standing) -> None:
+    """Only the pages' catch-all and the like have no shape: they name their content type or a bare status instead."""
+    for path, method, operation in operations(document(here.server.gate.table)):
+        good = [answer for status, answer in operation["responses"].items() if status < "400"]
+        assert good or path == "/api/{rest}", f"{method} {path} says nothing about its answer"
+        for answer in good:
+            for media, content in answer.get("content", {}).items():
+                assert content["schema"], f"{method} {path} has an answer of {media} without a shape"
+        assert "default" not in operation["responses"]
 
 
 async def test_the_page_names_every_path_and_runs_nothing(here: Standing) -> None:
     table = here.server.gate.table
-    text = page(table)
+    text = page(document(table))
     assert all(template(route.path) in text for route in table if isinstance(route, Route))
     assert "<script" not in text
     assert {route.path for route in openapi(here.server.gate)} == {"/openapi.json", "/openapi"}

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import socket
 import stat
@@ -175,6 +176,20 @@ def test_listening_on_a_strange_name_is_a_clear_error() -> None:
 
 
 # -- one host per home -----------------------------------------------------------------------------------------
+
+
+def test_it_may_open_as_many_files_as_it_has_connections() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, hard))
+        module.allow_files(600)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (600, hard)
+        module.allow_files(500)  # never fewer than there are
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (600, hard)
+        module.allow_files(1 << 40)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) in ((hard, hard), (1 << 40, hard))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def test_two_hosts_on_one_home(shared: Standing) -> None:

@@ -172,7 +172,7 @@ async def test_the_agents_own_options(open_host: HostOpener) -> None:
 
     async def play(message: Message, turn: Turn) -> None:
         call = turn.tool("shell", "{}")
-        decision = await call.approve("shell", command="ls", options=options)
+        decision = await call.approve("shell", command="make", options=options)
         turn.text(str(decision.option))
 
     host = await open_host(PlayAgent(play))
@@ -320,3 +320,13 @@ async def test_every_answer_of_a_person_is_in_the_audit_record(open_host: HostOp
     await host.log.settled()
     audited = [record.event for record in await host.log.read(e.HOST) if isinstance(record.event, e.Audited)]
     assert audited == [e.Audited("approval", "token:ada", {"approval": approval.id, "allowed": True})]
+
+
+async def test_an_answer_and_its_audit_record_are_written_together(open_host: HostOpener) -> None:
+    """A kill between the two left an answer that nobody had given, as far as the audit record knew."""
+    host = await open_host(PlayAgent(allowed))
+    batches: list[list[type[e.Event]]] = []
+    host.log.tap(lambda records: batches.append([type(record.event) for record in records]))
+    session, approval = await ask(host)
+    await session.approvals.answer(approval.id, allow=True, by="token:ada")
+    assert [e.Audited in batch for batch in batches if e.ApprovalAnswered in batch] == [True]

@@ -1,9 +1,12 @@
 """When an agent cannot answer, the next of the session's list does, and the log says so."""
 
+from functools import partial
 from pathlib import Path
 
+import pytest
+
 from portico import events as e
-from portico.errors import AgentDied, AgentError, AgentUnavailable
+from portico.errors import AgentDied, AgentError, AgentUnavailable, BadRequest, NotFound
 from portico.events import Message
 from portico.host.agent import Opening
 from portico.host.session import Session
@@ -59,6 +62,27 @@ async def test_the_next_takes_over_and_the_log_says_why(open_host: HostOpener, t
     taken = [(event.agent, event.reason) for event in events if isinstance(event, e.SessionModel)]
     assert taken[0] == ("closed", "fallback: the model is dead")
     assert [agent for agent, _ in taken] == ["closed", "missing", "second"]
+
+
+async def test_an_agent_that_is_not_there_at_all_is_taken_over_from(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(PlayAgent(fine, "second"))
+    start = partial(host.start, by="test", agent="copilot", model="gpt-4.1", cwd=str(tmp_path))
+    with pytest.raises(NotFound, match="copilot"):
+        await start()
+    session = await start(config={"fallback": ["second"]})
+    turn = await turn_of(session)
+    assert (turn.outcome, told(turn)[-1]) == ("completed", ("text", "second answers"))
+    assert "There is no agent 'copilot'" in told(turn)[0][1]
+
+
+@pytest.mark.parametrize("wrong", ["second", [1], ["/model"], {"second": 1}])
+async def test_a_fallback_is_a_list_of_agents(open_host: HostOpener, tmp_path: Path, wrong: object) -> None:
+    host = await open_host(PlayAgent(fine, "first"))
+    with pytest.raises(BadRequest, match=r"config\.fallback: Should be a list of agents"):
+        await host.start(by="test", cwd=str(tmp_path), config={"fallback": wrong})
+    session = await host.start(by="test", cwd=str(tmp_path))
+    with pytest.raises(BadRequest, match=r"config\.fallback"):
+        await session.configure({"fallback": wrong}, by="test")
 
 
 async def test_the_one_that_took_over_stays(open_host: HostOpener, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ async def test_two_deletions_at_once_are_one(host: Host) -> None:
     """Both wrote that they had removed it."""
     session = await host.start(by="test", cwd="/")
     results = await asyncio.gather(*(host.delete(session.id, by="test") for _ in range(3)), return_exceptions=True)
-    assert sorted(type(result).__name__ for result in results) == ["NoneType", "NotFound", "NotFound"]
+    assert sorted(type(result).__name__ for result in results) == ["NotFound", "NotFound", "str"]
     assert len([event for event in await events(host) if isinstance(event, e.SessionRemoved)]) == 1
 
 
@@ -231,6 +231,14 @@ async def test_a_host_without_agents(open_host: HostOpener) -> None:
         await host.start(by="test", cwd="/")
     with pytest.raises(NotFound, match="There are: none"):
         await host.start(by="test", cwd="/", agent="scripted")
+
+
+async def test_a_session_and_its_line_in_the_list_are_written_together(host: Host) -> None:
+    """A kill between the two left a session that the host's own channel had never heard of."""
+    batches: list[list[type[e.Event]]] = []
+    host.log.tap(lambda records: batches.append([type(record.event) for record in records]))
+    await host.start(by="test", cwd="/")
+    assert [e.SessionListed in batch for batch in batches if e.SessionStarted in batch] == [True]
 
 
 async def test_audit_records_are_on_the_hosts_channel(host: Host) -> None:

@@ -1,27 +1,41 @@
 """What passes unasked, and above all what does not."""
 
+import shutil
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico import events as e
 from portico.events import Message
 from portico.host.approval import Request, Ruling
-from portico.host.policy import Rules, WorkspacePolicy, below, rules_of, split
+from portico.host.commandline import forbids, mentions, split
+from portico.host.policy import Rules, WorkspacePolicy, below, rules_of
 from portico.host.session import Session
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 
+_NONE = Rules("setting")
 
-def judge(folder: Path, rules: Rules, kind: str, config: dict[str, Any] | None = None, **fields: Any) -> Ruling | None:
-    session = SimpleNamespace(state=SimpleNamespace(cwd=str(folder), config=config or {}))
+
+def judge(
+    folder: Path,
+    rules: Rules,
+    kind: str,
+    config: dict[str, Any] | None = None,
+    settings: Rules = _NONE,
+    **fields: Any,
+) -> Ruling | None:
+    session = cast(Session, SimpleNamespace(state=SimpleNamespace(cwd=str(folder), config=config or {})))
     request = Request(kind=kind, tool="t", call="c", title="t", input="{}", **fields)
-    return WorkspacePolicy(lambda: rules)(cast(Session, session), request)
+    policy = WorkspacePolicy()
+    policy.settings, policy.clients = settings, rules
+    return policy.refuse(session, request) or policy.allow(session, request)
 
 
 def passes(folder: Path, rules: Rules, kind: str, **fields: Any) -> bool:
@@ -137,6 +151,114 @@ def test_everything_passes_where_somebody_said_so(folder: Path) -> None:
     assert not passes(folder, Rules(), "read", path="src/a.py", result=True)
 
 
+def test_settings_refuse_above_everything(folder: Path) -> None:
+    settings = Rules("setting", refused=("git push", "rm"), commands={"git": True, "make": True})
+    everything = rules_of({"globalAutoApproveEnabled": True})
+    for line in ("git push", "git -C src push origin", "ls && rm x", "./rm x"):
+        ruling = judge(folder, everything, "shell", settings=settings, command=line)
+        assert ruling is not None
+        assert not ruling.allowed, line
+    assert judge(folder, Rules(), "shell", settings=settings, command="git fetch") == Ruling(
+        True, "setting 'git' for commands"
+    )
+    assert judge(folder, Rules(), "shell", settings=settings, command="make rm") is None  # started by another, perhaps
+
+
+def test_what_one_place_forbids_no_other_lets_pass(folder: Path) -> None:
+    settings = Rules("setting", commands={"make": False}, edits={"**/*": True, "src/**": False})
+    rules = rules_of({"terminalAutoApproveRules": {"make": True}, "editAutoApprovePatterns": {"src/a.py": True}})
+    assert judge(folder, rules, "shell", settings=settings, command="make") is None
+    assert judge(folder, rules, "write", settings=settings, path="src/a.py") is None
+    assert judge(folder, rules, "write", settings=settings, path="b.py") == Ruling(True, "setting '**/*' for edits")
+    assert judge(folder, Rules(), "read", settings=Rules("setting", reads=False), path="a") is None
+
+
+def test_the_sessions_config_has_rules_too(folder: Path) -> None:
+    config = {"editAutoApprovePatterns": {"a.py": True}, "terminalAutoApproveRules": {"make": True}}
+    assert judge(folder, Rules(), "write", config, path="a.py") == Ruling(True, "session rule 'a.py' for edits")
+    assert judge(folder, Rules(), "shell", config, command="make") == Ruling(True, "session rule 'make' for commands")
+    assert judge(folder, Rules(), "other", {"globalAutoApproveEnabled": True}) is None  # that is for the host alone
+    assert judge(folder, Rules(), "other", {"permissions": {"allow": ["t"]}}) == Ruling(True, "session rule: tool 't'")
+    assert judge(folder, Rules(), "other", {"permissions": {"allow": ["t"], "deny": ["t"]}}) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git log --oneline --output=.git/hooks/x",
+        "git diff --stat --ext-diff",
+        "ls --color=/etc",
+        "ls -I/etc",
+        "ls [a-z]",
+        "ls\x0bmake",
+        "=ls",
+        "time ls",
+        "eval ls",
+        "if ls; then make; fi",
+        "ls <<X",
+        "env ls",
+        "ls out",
+        "ls " + "x" * 5_000,
+    ],
+)
+def test_tricks_ask(folder: Path, line: str) -> None:
+    assert not passes(folder, Rules(), "shell", command=line)
+
+
+def test_a_program_that_starts_another_does_not_hide_it() -> None:
+    assert mentions("rm", ["xargs", "rm", "-rf"])
+    assert mentions("git push", ["nice", "git", "--no-pager", "push"])
+    assert not forbids("rm", ["echo", "rm"])
+    assert not forbids("git push", ["git", "status"])
+
+
+_PLAIN = ["a", "b", " ", " ", ";", "&&", "||", "|", "&", "-x", "./b", "é", "\xa0", "\t", "'", '"']
+_TRICKS = [
+    "$(b)",
+    "`b`",
+    ">c",
+    "<(b)",
+    "\n",
+    "\\",
+    "(",
+    ")",
+    "A=1 ",
+    "{a,b}",
+    "$X",
+    "#",
+    "<<E",
+    "=",
+    "!",
+    "~",
+    "*",
+    "if ",
+]
+_PIECES = st.sampled_from([*_PLAIN, *_PLAIN, *_TRICKS])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_PIECES, max_size=8).map("".join))
+def test_a_real_shell_runs_nothing_but_what_was_split_off(tmp_path_factory: pytest.TempPathFactory, line: str) -> None:
+    parts = split(line)
+    if not parts:
+        return
+    folder = tmp_path_factory.mktemp("shell")
+    log = folder / "log"
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in ("a", "b"):
+        (programs / name).write_text(f'#!/bin/sh\nprintf "%s " "${{0##*/}}" "$@" >> {log}\necho >> {log}\n')
+        (programs / name).chmod(0o755)
+    work = folder / "work"
+    work.mkdir()
+    shell = [shutil.which("bash") or "bash", "--noprofile", "--norc", "-c", line]
+    subprocess.run(shell, cwd=work, env={"PATH": str(programs)}, capture_output=True, timeout=10, check=False)
+    ran = log.read_text().splitlines() if log.exists() else []
+    expected = [" ".join(words) + " " for words in parts]
+    assert set(ran) <= set(expected)
+    assert list(work.iterdir()) == []
+
+
 @given(st.text(max_size=60))
 def test_no_line_passes_that_runs_something_else(line: str) -> None:
     parts = split("ls " + line)
@@ -157,7 +279,6 @@ async def test_the_rule_is_in_the_log(open_host: HostOpener, tmp_path: Path) -> 
         await call.end()
 
     host = await open_host(PlayAgent(play))
-    host.policies.append(WorkspacePolicy(Rules))
     session = await host.start(by="test", cwd=str(tmp_path))
     await session.wait(await session.send(Message("go"), by="test"))
     events = [record.event for record in await host.log.read(session.channel)]

@@ -160,3 +160,15 @@ async def test_a_queue_left_between_two_turns_is_held_too(open_host: HostOpener)
     await session.queue.add(Message("a"), by="ada")
     session = await (await open_host(PlayAgent(idle))).get(session.id)
     assert (session.state.held, waiting(session)) == (True, ["a"])
+
+
+async def test_a_held_queue_that_was_emptied_is_held_no_more(open_host: HostOpener) -> None:
+    """Found by a kill: whoever removed the last message left an empty queue that the next message waited in."""
+    host = await open_host()
+    session = await host.start(by="test", cwd="/")
+    await session.queue.add(Message("a"), by="test", id="a")
+    await open_host.close()
+    session = await (await open_host()).get(session.id)
+    assert (session.state.held, waiting(session)) == (True, ["a"])
+    await session.queue.remove("a", by="test")
+    assert (session.state.held, waiting(session)) == (False, [])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from portico import events as e
-from portico.errors import AlreadyExists, NotFound
+from portico.errors import AlreadyExists, NotFound, PorticoError
 from portico.host.host import Host
 from portico.host.terminals import OPEN, OpenTerminal
 from portico.testing.fixtures import HostOpener
@@ -75,7 +75,7 @@ async def test_disposing_ends_all_processes(open_host: HostOpener, tmp_path: Pat
     await host.terminals.dispose(terminal.id, by="ada")
     await gone(int(pid))
     told = await events(host, terminal)
-    assert [type(each) for each in told[-2:]] == [e.TerminalExited, e.TerminalRemoved]
+    assert [type(each) for each in told[-3:]] == [e.TerminalExited, e.TerminalShown, e.TerminalRemoved]
     with pytest.raises(NotFound):
         host.terminals.get(terminal.id)
 
@@ -109,3 +109,67 @@ async def test_a_crash_leaves_no_terminal_open(open_host: HostOpener) -> None:
     await open_host.close()
     later = await open_host()
     assert len(await later.log.read("terminal/terminal-7")) == 3
+
+
+async def test_what_a_terminal_showed_outlives_the_compaction_of_its_output(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    """Compaction dropped the pieces, and no event had the whole: after a day the terminal's story was empty."""
+    host = await open_host()
+    terminal = await host.terminals.start(claim=CLAIM, cwd=str(tmp_path), by="ada")
+    terminal.input("echo $((40 + 2))\n")
+    await until(host, terminal, lambda: [each for each in terminal.shown.parts if _is_complete(each)])
+    host.retention_hours = -1.0
+    await host.sweep()
+    told = await events(host, terminal)
+    [shown] = [each for each in told if isinstance(each, e.TerminalShown)]
+    assert "42" in shown.text
+    terminal.input("echo $((50 + 3))\n")
+    await until(host, terminal, lambda: "53" in terminal.shown.text())
+    await host.terminals.dispose(terminal.id, by="ada")
+    await host.sweep()
+    told = await events(host, terminal)
+    assert not any(isinstance(each, e.TerminalData) for each in told)
+    last = [each for each in told if isinstance(each, e.TerminalShown)][-1]
+    assert "42" in last.text
+    assert "53" in last.text
+    assert isinstance(told[-1], e.TerminalRemoved)
+
+
+async def test_a_sweep_keeps_what_no_event_has_as_a_whole_yet(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host()
+    terminal = await host.terminals.start(claim=CLAIM, cwd=str(tmp_path), by="ada")
+    terminal.input("echo $((40 + 2))\n")
+    await until(host, terminal, lambda: "42" in terminal.shown.text())
+    before = await events(host, terminal)
+    await host.sweep()
+    assert (await events(host, terminal))[: len(before)] == before
+    assert await host.log.compact(2**53, {terminal.channel: terminal.kept + 1}) == 0
+
+
+async def test_a_crash_leaves_what_the_terminal_showed_and_its_end(open_host: HostOpener) -> None:
+    host = await open_host()
+    channel = "terminal/terminal-7"
+    host.log.note(channel, OPEN, b"open")
+    await host.log.append(
+        channel,
+        e.TerminalStarted(terminal="terminal-7", title="t", cwd="/", claim=CLAIM, by="ada"),
+        e.TerminalData(turn="", part="terminal-7", text="old "),
+        e.TerminalCleared(by="ada"),
+        e.TerminalData(turn="", part="terminal-7", text="$ make\n"),
+    )
+    await open_host.close()
+    again = await open_host()
+    told = [record.event for record in await again.log.read(channel, 4)]
+    assert told == [e.TerminalShown(upto=4, text="$ make\n"), e.TerminalExited(), e.TerminalRemoved(by="host")]
+
+
+async def test_a_terminal_that_cannot_start_has_an_end_all_the_same(open_host: HostOpener, tmp_path: Path) -> None:
+    """It left a beginning without an end."""
+    host = await open_host()
+    with pytest.raises((OSError, PorticoError)):
+        await host.terminals.start(claim=CLAIM, cwd=str(tmp_path / "gone"), by="ada")
+    [channel] = host.log.channels("terminal/")
+    told = [type(record.event) for record in await host.log.read(channel)]
+    assert told == [e.TerminalStarted, e.TerminalExited, e.TerminalRemoved]
+    assert await host.log.notes(OPEN) == {}

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from portico import events as e
+from portico import limits
 from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound
 from portico.host.host import Host
 from portico.jobs import EntryError, EntrySource, Jobs, NoEntry, find_entry, to_json
@@ -262,6 +263,26 @@ async def test_a_waiting_job_can_be_stopped(open_host: HostOpener, tmp_path: Pat
     await jobs.recover()
     await jobs.stop_job(job, by="me")
     assert short(await until_ended(host.log, f"job/{job}")) == ["+0", "-0 no", "jobCanceled"]
+
+
+async def test_a_task_that_is_always_interrupted_waits_for_a_person(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that takes its host down with it was tried again at every start, for ever."""
+    monkeypatch.setattr(limits, "INTERRUPTIONS", 2)
+    job = await suspended(open_host, tmp_path, TASKS, ref("hang"))
+    for started in (2, None):
+        jobs = await Jobs.open(host := await open_host())
+        await jobs.recover()
+        if started is not None:
+            await until_started(host.log, job, started)
+            await jobs.close()
+    summary = jobs.job(job)
+    reason = "The host ended in the middle of 'hang' (2 times); resume or stop the job."
+    assert (summary.status, summary.reason) == ("waiting", reason)
+    await jobs.resume(job, by="me")
+    assert await until_started(host.log, job, 3) == ["task-1", "task-2", "task-3"]
+    await jobs.close()
 
 
 async def test_a_borrowing_task_is_interrupted_by_a_restart(open_host: HostOpener, tmp_path: Path) -> None:

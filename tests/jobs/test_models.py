@@ -30,7 +30,7 @@ def test_a_missing_model_is_named_with_its_place_and_what_there_is() -> None:
 
 def test_the_models_of_the_entry_and_of_its_driving_sessions() -> None:
     entry = load_entry(entry_data(models={"driving": "gpt-5-mini", "coding": "x"}))
-    assert models_used(entry, "P:") == [
+    assert [use[:2] for use in models_used(entry, "P:")] == [
         ("P:entry.models.driving", "gpt-5-mini"),
         ("P:entry.models.coding", "x"),
         ("P:entry.drivingSessionRetries[0].modelId", "gpt-5-mini"),
@@ -40,7 +40,7 @@ def test_the_models_of_the_entry_and_of_its_driving_sessions() -> None:
 def test_a_job_needs_only_what_it_uses() -> None:
     work = seq(ref(), ref("ask"), ref("bare", modelOverride={"id": "z"}), ref(modelOverride={"category": "driving"}))
     entry = load_entry(entry_data(work))
-    assert models_of_job(entry, "main") == [
+    assert [use[:2] for use in models_of_job(entry, "main")] == [
         ("entry.drivingSessionRetries[0].modelId", "gpt-5-mini"),
         ("entry.models.coding", "gpt-5.2"),
         ('entry.tasks["ask"].model.id', "m"),

@@ -9,6 +9,7 @@ from portico.agents.agent import AgentInfo, Capabilities, Message, Model, Turn
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.jobs import Jobs
+from portico.jobs.entry import EntryError
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.jobs.playing import (
@@ -198,6 +199,34 @@ async def test_task_work_that_crashes_is_tried_again_on_its_own_model(host: Host
     assert await models(host, "task-1") == ["gpt-5.2"] * 3
     sent = await prompts(host, "task-1")
     assert sent == ["[[crashn:own|2]]", PREFIX + "[[crashn:own|2]]", PREFIX + "[[crashn:own|2]]"]
+
+
+async def test_the_fallback_of_a_task_takes_over_and_stays(host: Host, tmp_path: Path) -> None:
+    """A model that nobody has and one that crashes: the third does the work, and the retry of the criteria as well."""
+    prompt = "[[crashn:falls|1]] [[after:falls|2|job_boolean_true|ok]]"
+    plan = task(
+        prompt,
+        model={"id": "nobody"},
+        fallback=[{"category": "coding"}, {"id": "gpt-4.1"}],
+        criteria={"toolExecuted": ["job_boolean_true"], "failureAction": RETRY},
+    )
+    words = await played(host, tmp_path, plan)
+    assert words[-1] == "taskSucceeded"
+    told = [word for word in words if word.startswith(("[FALLBACK]", "[SESSION CRASHED]"))]
+    assert told[0].startswith("[SESSION CRASHED] Failed to create session: {")
+    assert told[1] == "[FALLBACK] gpt-5.2 takes over from nobody"
+    assert told[2].startswith("[SESSION CRASHED] {")
+    assert told[3:] == ["[FALLBACK] gpt-4.1 takes over from gpt-5.2"]
+    assert await models(host, "task-1") == ["gpt-5.2", "gpt-4.1"]
+    sent = await prompts(host, "task-1")
+    assert sent == [prompt, PREFIX + prompt, f"{prompt}\n## Required Tool Not Called: job_boolean_true"]
+
+
+async def test_a_job_starts_only_if_one_of_a_task_s_models_is_there(host: Host, tmp_path: Path) -> None:
+    plan = ok(model={"id": "nobody"}, fallback=[{"id": "also-nobody"}])
+    jobs = await opened(host, make({"it": plan}))
+    with pytest.raises(EntryError, match=r'entry.tasks\["it"\].model.id: "nobody" is not an available model id.'):
+        await play(jobs, tmp_path)
 
 
 async def test_after_five_attempts_a_crash_is_the_task_s_end(host: Host, tmp_path: Path) -> None:

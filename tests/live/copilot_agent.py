@@ -5,7 +5,7 @@ from pathlib import Path
 from portico.agents.agent import AgentContext
 from portico.agents.copilot import copilot
 from portico.agents.copilot.agent import CopilotAgent
-from tests.live.programs import COPILOT, MODEL, copilot_cache
+from tests.live.programs import COPILOT, MODEL, START_SECONDS, copilot_cache
 
 
 def copilot_agent(folder: Path, model: str) -> CopilotAgent:
@@ -17,6 +17,7 @@ def copilot_agent(folder: Path, model: str) -> CopilotAgent:
         "env": {"HOME": str(vendor), "XDG_CACHE_HOME": str(copilot_cache())},
         "models": [MODEL],
         "provider": {"base_url": f"{model}/v1"},
+        "start_timeout": START_SECONDS,
     }
     (agent,) = copilot(AgentContext(folder / "home", {"copilot": table}))
     assert isinstance(agent, CopilotAgent)

@@ -4,6 +4,7 @@ python -m tests.live.host FOLDER AGENT MODEL-URL PROMPT...
 """
 
 import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -24,8 +25,8 @@ from portico.log.sqlite import SqliteLog
 from tests.live.copilot_agent import copilot_agent
 from tests.live.programs import LIVE, Live
 
-SECONDS = 60.0
-"""More than any step takes here, and less than a hanging test is worth."""
+SECONDS = 180.0
+"""More than any step takes on a busy machine of two cores, and less than a hanging test is worth."""
 
 
 def agent_of(folder: Path, live: Live, model: str) -> Agent:
@@ -71,10 +72,21 @@ async def begin(session: Session, *steps: dict[str, Any]) -> str:
     return turn
 
 
+async def process_of(folder: Path) -> int:
+    """The one agent's process of this folder's host. One that was replaced may need a moment to go."""
+    async with asyncio.timeout(SECONDS):
+        while len(found := processes(folder)) != 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)  # nobody tells when a file of the roll goes
+    return found[0]
+
+
 def processes(folder: Path) -> list[int]:
-    """The agents' processes that run for this folder's host."""
-    paths = Roll(folder / "home").folder.glob("*.json")
-    return [msgspec.json.decode(path.read_bytes(), type=Entry).pid for path in paths]
+    """The agents' processes that are written down for this folder's host."""
+    found: list[int] = []
+    for path in Roll(folder / "home").folder.glob("*.json"):
+        with contextlib.suppress(FileNotFoundError):  # it has just gone
+            found.append(msgspec.json.decode(path.read_bytes(), type=Entry).pid)
+    return found
 
 
 def _approval(state: SessionState) -> str | None:

@@ -5,6 +5,7 @@ machine's user is read or changed.
 """
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from typing import Any
 
 MODULES = Path(__file__).with_name("node_modules")
 MODEL = "gpt-4.1"
+START_SECONDS = 170.0
+"""Some unpack themselves at the first start, and a busy machine of two cores takes its time."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +25,11 @@ class Live:
     settings: Callable[[Path, str], dict[str, Any]]
     """From its home and the model server's address: the table `[agents.acp.NAME]`."""
     remembers: bool = True
-    """Whether it always takes up a conversation after its death; when one does not, Portico tells it what was said."""
+    """Whether it takes up every conversation after its death; when it does not, Portico tells it what was said."""
 
     def table(self, home: Path, model: str) -> dict[str, Any]:
         assert self.program.exists(), f"{self.name} is not installed; run tests/live/install.sh"
-        return self.settings(home, model)
+        return {**self.settings(home, model), "start_timeout": START_SECONDS}
 
 
 def _base(home: Path, command: list[str], **env: str) -> dict[str, Any]:
@@ -106,12 +109,18 @@ def _gemini(home: Path, model: str) -> dict[str, Any]:
     )
 
 
+def age_gemini(home: Path) -> None:
+    """As if its sessions had been opened long ago: then it finds them."""
+    for path in (home / ".gemini" / "tmp").glob("*/chats/session-*.jsonl"):
+        path.rename(path.with_name(re.sub(r"\d{4}-\d\d-\d\dT\d\d-\d\d", "2020-01-01T00-00", path.name)))
+
+
 COPILOT = MODULES / "@github/copilot-linux-x64/copilot"
 LIVE = (
     Live("copilot", COPILOT, _copilot),
     Live("opencode", MODULES / "opencode-linux-x64/bin/opencode", _opencode),
     Live("goose", MODULES / "@aaif/goose-binary-linux-x64/bin/goose", _goose),
-    # Gemini 0.61 offers session/load and writes its sessions down, but finds them again only now and then: mostly it
-    # says "No previous sessions found for this project".
+    # Gemini 0.61 names the file of a session after the minute it was opened in. Asked to load one within that same
+    # minute, it first overwrites it, and says "No previous sessions found for this project".
     Live("gemini", MODULES / "@google/gemini-cli/bundle/gemini.js", _gemini, remembers=False),
 )

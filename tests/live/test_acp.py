@@ -16,8 +16,8 @@ from portico.host.state import TurnState
 from portico.host.tool import Tool, ToolResult
 from portico.testing.model import ModelServer
 from tests.agents.acp_agent import calls, said
-from tests.live.host import SECONDS, agent_of, begin, hosting, play, processes, script
-from tests.live.programs import LIVE, Live
+from tests.live.host import SECONDS, agent_of, begin, hosting, play, process_of, processes, script
+from tests.live.programs import LIVE, Live, age_gemini
 
 pytestmark = pytest.mark.live
 agents = pytest.mark.parametrize("live", LIVE, ids=lambda live: live.name)
@@ -75,7 +75,7 @@ async def test_a_day_with_a_real_agent(live: Live, tmp_path: Path) -> None:
         call = {"match": ".*job_boolean_true", "args": {"argument": "it does"}}
         turn = await play(session, {"calls": [call]}, {"say": "{{result}}"}, allow=True)
         assert "noted: it does" in said(turn)
-        assert any((call.tool, call.output) == ("job_boolean_true", "noted: it does") for call in calls(turn))
+        assert [(call.tool, call.output) for call in calls(turn)] == [("job_boolean_true", "noted: it does")]
 
         cancelled = await begin(session, HANGING)
         await session.cancel(by="test")
@@ -84,7 +84,7 @@ async def test_a_day_with_a_real_agent(live: Live, tmp_path: Path) -> None:
         assert said(turn).startswith("one")
 
         dying = await begin(session, once(HANGING, "I am back."))
-        (pid,) = processes(tmp_path)
+        pid = await process_of(tmp_path)
         os.kill(pid, signal.SIGKILL)
         turn = await session.wait(dying)
         assert turn.error is not None
@@ -92,33 +92,53 @@ async def test_a_day_with_a_real_agent(live: Live, tmp_path: Path) -> None:
 
         turn = await play(session, {"say": "I am back."})
         check_memory(live, turn, "I am back.")
-        (pid,) = processes(tmp_path)
+        pid = await process_of(tmp_path)
     assert started(pid) is None
     assert processes(tmp_path) == []
 
 
 @agents
 async def test_a_session_goes_on_after_the_host_was_killed(live: Live, tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
     async with ModelServer() as model:
-        prompts = [script({"say": "I shall remember."}), script(once(HANGING, "Here I am again."))]
-        killed = await asyncio.create_subprocess_exec(
-            *[sys.executable, "-m", "tests.live.host", str(tmp_path), live.name, model.url, *prompts],
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert killed.stdout is not None
-        async with asyncio.timeout(SECONDS):
-            ident = (await killed.stdout.readline()).decode().strip()
-        orphans = processes(tmp_path)
-        killed.kill()
-        await killed.wait()
+        ident = await killed_host(live, tmp_path, model.url)
+        check_memory(live, await again(live, tmp_path, ident, model), "Here I am again.")
 
-        async with hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
-            assert [started(pid) for pid in orphans] == [None]
-            session = await host.get(ident)
-            assert session.state.turns[-1].outcome == "interrupted"
-            before = len(model.requests)
-            turn = await play(session, {"say": "Here I am again."})
-            check_memory(live, turn, "Here I am again.")
-            asked = [each.body for each in list(model.requests)[before:]]
-            assert any("I shall remember." in str(body) for body in asked)
+
+async def test_gemini_takes_up_a_conversation_of_an_earlier_minute(tmp_path: Path) -> None:
+    """It answers `session/load` and then goes on telling its history, which was shown as part of the next answer."""
+    (live,) = [live for live in LIVE if live.name == "gemini"]
+    async with ModelServer() as model:
+        ident = await killed_host(live, tmp_path, model.url)
+        age_gemini(tmp_path / "vendor")
+        turn = await again(live, tmp_path, ident, model)
+        assert (said(turn), said(turn, "notice")) == ("Here I am again.", "")
+
+
+async def killed_host(live: Live, folder: Path, model: str) -> str:
+    """A host that was killed in the middle of its second turn; returns its session."""
+    (folder / "work").mkdir()
+    prompts = [script({"say": "I shall remember."}), script(once(HANGING, "Here I am again."))]
+    killed = await asyncio.create_subprocess_exec(
+        *[sys.executable, "-m", "tests.live.host", str(folder), live.name, model, *prompts],
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert killed.stdout is not None
+    async with asyncio.timeout(SECONDS):
+        ident = (await killed.stdout.readline()).decode().strip()
+    killed.kill()
+    await killed.wait()
+    return ident
+
+
+async def again(live: Live, folder: Path, ident: str, model: ModelServer) -> TurnState:
+    """A turn in the next host. The orphan is gone, and the model is asked with what was said before the kill."""
+    orphans = processes(folder)
+    async with hosting(folder, agent_of(folder, live, model.url)) as host:
+        assert [started(pid) for pid in orphans] == [None]
+        session = await host.get(ident)
+        assert session.state.turns[-1].outcome == "interrupted"
+        before = len(model.requests)
+        turn = await play(session, {"say": "Here I am again."})
+        asked = [str(each.body) for each in list(model.requests)[before:]]
+        assert any("I shall remember." in body and "one two three" in body for body in asked)
+        return turn

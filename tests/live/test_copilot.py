@@ -15,7 +15,7 @@ from portico.host.state import QuestionPart
 from portico.testing.model import ModelServer
 from tests.agents.acp_agent import calls, said
 from tests.live.copilot_agent import copilot_agent
-from tests.live.host import SECONDS, begin, hosting, play, processes, script
+from tests.live.host import SECONDS, begin, hosting, play, process_of, processes, script
 from tests.live.test_acp import HANGING, REPORT, once
 
 pytestmark = pytest.mark.live
@@ -70,14 +70,14 @@ async def test_a_day_with_copilot(tmp_path: Path) -> None:
         assert (await session.wait(cancelled)).outcome == "cancelled"
 
         dying = await begin(session, once(HANGING, "I am back."))
-        (pid,) = processes(tmp_path)
+        pid = await process_of(tmp_path)
         os.kill(pid, signal.SIGKILL)
         turn = await session.wait(dying)
         assert turn.error is not None
         assert (turn.outcome, turn.error.code) == ("failed", "agent_died")
         turn = await play(session, {"say": "I am back."})
         assert (turn.outcome, said(turn)) == ("completed", "I am back."), turn.error
-        (pid,) = processes(tmp_path)
+        pid = await process_of(tmp_path)
     assert started(pid) is None
 
 

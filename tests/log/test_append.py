@@ -36,6 +36,20 @@ async def test_everything_is_there_after_opening_again(tmp_path: Path) -> None:
     await log.close()
 
 
+async def test_events_of_several_channels_are_written_together(log: SqliteLog) -> None:
+    batches: list[list[Record]] = []
+    log.tap(lambda records: batches.append(list(records)))
+    await asyncio.gather(log.append_all(("a", fact(1)), ("b", fact(2)), ("a", fact(3))), log.append("b", fact(4)))
+    assert [(r.channel, r.pos, r.event) for r in batches[0][:3]] == [
+        ("a", 1, fact(1)),
+        ("b", 1, fact(2)),
+        ("a", 2, fact(3)),
+    ]
+    with pytest.raises(TooLarge):
+        await log.append_all(("a", fact(5)), ("b", Audited(action="x" * limits.EVENT_BYTES, by="test")))
+    assert (log.head("a"), log.head("b")) == (2, 2)
+
+
 async def test_many_producers_share_commits(log: SqliteLog) -> None:
     await asyncio.gather(*(log.append(f"c{i % 5}", fact(i)) for i in range(500)))
 

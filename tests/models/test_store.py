@@ -114,6 +114,22 @@ def test_a_wrong_sum_throws_the_file_away(store: Store, shop: Shop) -> None:
     assert not store.draft("tiny").exists()
 
 
+def test_the_first_download_is_what_later_ones_must_match(store: Store, shop: Shop) -> None:
+    """Where no sum is part of the product, the first one that came counts from then on."""
+    first = hashlib.sha256(GGUF).hexdigest()
+    for _ in range(2):
+        download.get(store, wanted(shop), ignore, ignore)
+        assert msgspec.json.decode(store.pins_path.read_bytes()) == {"tiny": first}
+        store.remove("tiny")
+    store.keep_pin("tiny", "0" * 64)
+    with pytest.raises(Conflict, match="take the line out of"):
+        download.get(store, wanted(shop), ignore, ignore)
+    assert (store.names(), store.draft("tiny").exists()) == ([], False)
+    store.pins_path.write_text("broken")
+    with pytest.raises(BadRequest, match="Mend or delete it"):
+        download.get(store, wanted(shop), ignore, ignore)
+
+
 def test_a_file_that_is_no_model_gets_no_name(store: Store, shop: Shop) -> None:
     shop.data = b"<html>not found</html>" * 100
     with pytest.raises((Conflict, BadRequest)):

@@ -1,5 +1,6 @@
 /** The pages beyond the seeds' as pictures, light and dark, desktop and phone, in `screenshots/`. */
 
+import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
@@ -12,6 +13,7 @@ const own = new RealHost();
 
 beforeAll(async () => {
   mkdirSync(folder, { recursive: true });
+  execFileSync("git", ["init", "-q", host.folder]);
   await host.start();
 });
 afterAll(() => Promise.all([host.close(), own.close()]));
@@ -39,7 +41,15 @@ describe.each([
       await page.click("#start");
       await page.waitForURL(/session\.html/);
     };
+    const shell = async (line: string) => {
+      await page.locator(".terminal-status", { hasText: "×" }).waitFor();
+      await page.keyboard.type(`${line}; echo done-$((1 + 1))\n`);
+      await page.locator(".xterm-rows div", { hasText: "done-2" }).first().waitFor();
+    };
     await page.goto(host.login);
+    await page.goto(`${host.url}/terminal.html`);
+    await page.waitForSelector(":is(.tab, #empty:not([hidden]))");
+    await take("terminals-first");
     await page.goto(`${host.url}/sessions.html`);
     await page.waitForSelector(":is(.session, #empty:not([hidden]))");
     await take("sessions-first");
@@ -72,6 +82,21 @@ describe.each([
     await start("demo", "write something");
     await page.waitForSelector(".approval");
     await take("approval");
+    await page.click('.approval button:has-text("Allow in this session")');
+    await page.waitForSelector("#status.idle");
+    await page.click("#menu summary");
+    await page.click("#grants");
+    await page.waitForSelector(".grants li");
+    await take("grants");
+    await page.keyboard.press("Escape");
+    await page.click('.end button:has-text("Files changed")');
+    await page.waitForSelector(".files .file");
+    await take("files");
+    await page.keyboard.press("Escape");
+    await page.click("#menu summary");
+    await page.click("#terminal");
+    await shell("ls --color=always");
+    await take("terminal-panel");
     await page.goto(`${host.url}/sessions.html`);
     await page.waitForSelector(".session");
     await page.fill("#search", "plan");
@@ -86,6 +111,9 @@ describe.each([
     await page.goto(`${host.url}/jobHistory.html`);
     await page.waitForSelector(":is(.session, #empty:not([hidden]))");
     await take("jobs");
+    await page.goto(`${host.url}/terminal.html`);
+    await shell("git status; printf '\\033[32mgreen \\033[33myellow \\033[34mblue \\033[35mmagenta \\033[90mgrey\\033[0m\\n'");
+    await take("terminal");
     await person.leave();
   });
 });

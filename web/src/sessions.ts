@@ -6,7 +6,7 @@ import type { Summary } from "./conversation/state";
 import { ago, folder, STATUS, words } from "./conversation/words";
 import { NewSession } from "./newSession";
 import { byId, make } from "./page";
-import { matches } from "./search";
+import { matches, ofJob } from "./search";
 import { shortcuts } from "./shortcuts";
 import { type Hit, sessionAddress, v1 } from "./v1";
 import { watch } from "./watch";
@@ -18,7 +18,13 @@ const archived = byId("archived", HTMLInputElement);
 const closed = byId("closed", HTMLInputElement);
 const trouble = byId("trouble");
 const empty = byId("empty");
+/** Rows that are built at once; a list of thousands is as quick as one of a hundred. */
+const PAGE = 100;
+const more = byId("more", HTMLButtonElement);
 let sessions: Summary[] | undefined;
+/** The host tells of the newest thousand; older ones are found by search. */
+let older = 0;
+let rows = PAGE;
 
 function say(error: unknown): void {
   trouble.textContent = explain(error);
@@ -36,7 +42,11 @@ function show(): void {
   label("archived-text", "Archived", found.filter((session) => session.archived).length);
   // Moving the focus under somebody's fingers is worse than a list that is a second old.
   const focused = (document.activeElement as HTMLElement | null)?.dataset["session"];
-  list.replaceChildren(...shown.map(item));
+  list.replaceChildren(...shown.slice(0, rows).map(item));
+  more.hidden = shown.length <= rows;
+  more.textContent = `Show more (${shown.length - rows})`;
+  byId("older").hidden = older === 0 || !more.hidden;
+  byId("older").textContent = `${older} older sessions are not listed; search finds what was said in them.`;
   if (focused) list.querySelector<HTMLElement>(`[data-session="${CSS.escape(focused)}"]`)?.focus();
   teach(shown.length, text);
   const waiting = sessions.filter(({ status }) => status === "waiting").length;
@@ -54,7 +64,7 @@ function item(session: Summary): HTMLElement {
   anchor.href = sessionAddress(session.id);
   anchor.dataset["session"] = session.id;
   const title = make("span", "session-name");
-  title.append(make("span", "session-title", session.title || "New session"), ...(unread ? [make("span", "unread-mark", "new")] : []));
+  title.append(make("span", "session-title", session.title || "New session"), ...(unread ? [make("span", "unread-mark", "new")] : []), ...(ofJob(session) ? [make("span", "tag", "job")] : []));
   const status = session.closed ? make("span", "status closed", "Closed") : make("span", `status ${session.status}`, STATUS[session.status]);
   const turns = session.turns ?? 0;
   const facts = [
@@ -127,8 +137,15 @@ function step(by: 1 | -1): boolean {
 }
 
 search.addEventListener("input", () => {
+  rows = PAGE;
   show();
   searchTexts();
+});
+more.addEventListener("click", () => {
+  const next = list.children.length;
+  rows += PAGE;
+  show();
+  list.children[next]?.querySelector("a")?.focus();
 });
 archived.addEventListener("change", show);
 closed.addEventListener("change", show);
@@ -144,6 +161,8 @@ shortcuts(
 );
 
 watch(async () => {
-  sessions = await v1.sessions();
+  const found = await v1.sessions();
+  sessions = found.sessions;
+  older = found.total - sessions.length;
   show();
 }).catch(say);

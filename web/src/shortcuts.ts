@@ -56,3 +56,18 @@ export function dialog(title: string): HTMLDialogElement {
   document.body.append(found);
   return found;
 }
+
+/** Asks before something that cannot be undone. */
+export function ask(title: string, text: string, action: string, work: () => Promise<unknown>): void {
+  const box = dialog(title);
+  const row = make("div", "answers");
+  row.append(
+    makeButton("danger", action, () => {
+      box.close();
+      void work();
+    }),
+  );
+  box.append(make("p", "", text), row);
+  box.addEventListener("close", () => box.remove());
+  box.showModal();
+}

@@ -42,16 +42,61 @@ export interface Hit {
   excerpt: string;
 }
 
+export interface ChangedFile {
+  path: string;
+  status: "added" | "modified" | "deleted" | "renamed";
+  from?: string;
+  added: number;
+  removed: number;
+  binary: boolean;
+}
+
+export interface Changes {
+  git: boolean;
+  cut?: boolean;
+  note?: string;
+  files: ChangedFile[];
+}
+
+export interface Grant {
+  id: string;
+  agent: string;
+  tool: string;
+  allow: boolean;
+  expires: number;
+  session?: string | null;
+  project?: string | null;
+  pattern?: string;
+}
+
+export interface Terminal {
+  id: string;
+  title: string;
+  cwd: string;
+  cols: number;
+  rows: number;
+  pos: number;
+  session?: string;
+  /** An editor has it; here it can only be watched and closed. */
+  held?: boolean;
+  exited?: boolean;
+  code?: number | null;
+}
+
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-async function call<T>(method: Method, path: string, body?: object): Promise<T> {
+async function answer(method: Method, path: string, body?: object): Promise<Response> {
   const request: RequestInit = { method, cache: "no-store" };
   if (method !== "GET") Object.assign(request, { body: JSON.stringify(body ?? {}), headers: { "Content-Type": "application/json" } });
   const response = await fetch(`/v1${path}`, request);
-  if (response.status === 204) return undefined as T;
-  if (response.ok) return (await response.json()) as T;
+  if (response.ok) return response;
   if (response.status === 401) goToLogin();
   throw new Refused(response.status, await reason(response));
+}
+
+async function call<T>(method: Method, path: string, body?: object): Promise<T> {
+  const response = await answer(method, path, body);
+  return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
 const part = encodeURIComponent;
@@ -75,7 +120,7 @@ export interface Change {
 export const v1 = {
   about: () => call<About>("GET", ""),
   agents: async () => (await call<{ agents: Agent[] }>("GET", "/agents")).agents,
-  sessions: async () => (await call<{ sessions: Summary[] }>("GET", "/sessions")).sessions,
+  sessions: () => call<{ sessions: Summary[]; total: number }>("GET", "/sessions"),
   search: (text: string) => call<{ hits: Hit[]; complete: boolean }>("GET", `/search?${new URLSearchParams({ q: text })}`),
   start: (body: Start) => call<Summary>("POST", "/sessions", body),
   show: (id: string) => call<SessionState>("GET", session(id)),
@@ -95,6 +140,14 @@ export const v1 = {
   approve: (id: string, answer: { option?: string; reason?: string; input?: string }) => call<object>("POST", `/approvals/${part(id)}`, answer),
   answer: (id: string, answer: { response?: "accept" | "decline"; text?: string; answers?: Record<string, unknown> }) =>
     call<object>("POST", `/questions/${part(id)}`, answer),
+  terminals: async (of?: string) => (await call<{ terminals: Terminal[] }>("GET", of === undefined ? "/terminals" : `/terminals?${new URLSearchParams({ session: of })}`)).terminals,
+  openTerminal: (of?: string) => call<Terminal>("POST", "/terminals", of === undefined ? {} : { session: of }),
+  closeTerminal: (id: string) => call<void>("DELETE", `/terminals/${part(id)}`),
+  changes: (id: string, turn?: string) => call<Changes>("GET", `${session(id)}/changes${turn === undefined ? "" : `?${new URLSearchParams({ turn })}`}`),
+  diff: async (id: string, path: string, turn?: string) =>
+    (await answer("GET", `${session(id)}/changes/diff?${new URLSearchParams({ path, ...(turn === undefined ? {} : { turn }) })}`)).text(),
+  grants: async () => (await call<{ grants: Grant[] }>("GET", "/grants")).grants,
+  revoke: (id: string) => call<void>("DELETE", `/grants/${part(id)}`),
   jobs: async () => (await call<{ jobs: JobSummary[] }>("GET", "/jobs")).jobs,
 };
 
@@ -102,3 +155,10 @@ export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl")
 export const eventsAddress = (id: string, after: number) => `/v1${session(id)}/events?after=${after}`;
 export const blobAddress = (digest: string) => `/v1/blobs/${part(digest)}`;
 export const sessionAddress = (id: string) => `/session.html?${new URLSearchParams({ id })}`;
+export const terminalAddress = (id: string) => `/terminal.html?${new URLSearchParams({ id })}`;
+export function socketAddress(id: string, after: number | undefined): string {
+  const address = new URL(`/v1/terminals/${part(id)}/socket`, window.location.href);
+  address.protocol = address.protocol.replace("http", "ws");
+  if (after !== undefined) address.searchParams.set("after", String(after));
+  return address.href;
+}

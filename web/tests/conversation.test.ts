@@ -6,7 +6,7 @@ import { exact, pretty, relative } from "../src/conversation/pieces";
 import type { CallPart, SessionState } from "../src/conversation/state";
 import { Transcript } from "../src/conversation/transcript";
 import { ago, count, duration, folder, who, words } from "../src/conversation/words";
-import { matches } from "../src/search";
+import { matches, ofJob } from "../src/search";
 
 describe("a diff", () => {
   test("a removed line that begins with dashes is no file name", () => {
@@ -57,7 +57,7 @@ describe("the files changed", () => {
 });
 
 describe("the conversation", () => {
-  const acts = { cwd: () => "/w", fork: vi.fn(), resume: vi.fn(), attempt: vi.fn(async (work: () => Promise<unknown>) => (await work(), true)) };
+  const acts = { cwd: () => "/w", fork: vi.fn(), resume: vi.fn(), files: vi.fn(), attempt: vi.fn(async (work: () => Promise<unknown>) => (await work(), true)) };
   let view: HTMLElement;
   const state = (): SessionState => ({ id: "s", agent: "", model: "", cwd: "", pos: 0, turns: [] });
   beforeEach(() => {
@@ -132,5 +132,6 @@ test("numbers and names as people read them", () => {
 
 test("a search needs all of its words, anywhere", () => {
   const session = { id: "s-1", agent: "demo", model: "m", cwd: "/home/door", title: "Fix the Door", status: "idle" as const, created: 0, modified: 0 };
+  expect([ofJob({ ...session, by: "task:7" }), ofJob({ ...session, by: "token:owner" }), ofJob(session)]).toEqual([true, false, false]);
   expect([matches(session, "door demo"), matches(session, "door wall"), matches(session, "")]).toEqual([true, false, true]);
 });

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from portico.errors import AgentDied, AgentError, AgentUnavailable
+from portico.errors import AgentDied, AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import ErrorInfo, Json, Message, Option, ToolSpec
-from portico.host.agent import Agent, AgentInfo, Capabilities, Conversation, Model, Opening
+from portico.host.agent import Agent, AgentInfo, Capabilities, Conversation, Model, Opening, Resource
 from portico.host.approval import Decision
 from portico.host.call import Call
 from portico.host.question import Answer
@@ -51,6 +51,9 @@ __all__ = [
     "Model",
     "Opening",
     "Option",
+    "Resource",
+    "SignInRequired",
     "ToolSpec",
     "Turn",
+    "Unauthenticated",
 ]

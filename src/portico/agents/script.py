@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 from msgspec import Struct, field
 
 from portico.errors import BadRequest
@@ -64,6 +63,7 @@ class ToolStep(Step, tag="tool"):
     session_tool: bool | None = None
     """True: must be the session's; False: never; absent: the session's if it has one."""
     content: list[Json] = []
+    structured: Json | None = None
     denied: str = "The call was refused."
 
 
@@ -118,6 +118,10 @@ class Hang(Step, tag="hang"):
     """Never becomes idle; a cancel ends it."""
 
 
+class SignOut(Step, tag="sign_out"):
+    """The provider's token has expired: the turn fails, and a client has to sign in again."""
+
+
 class Delay(Step, tag="delay"):
     ms: float
 
@@ -146,6 +150,7 @@ AnyStep = (
     | Crash
     | Die
     | Hang
+    | SignOut
     | Delay
     | Spawn
 )
@@ -166,6 +171,18 @@ class SeedSession(Struct, forbid_unknown_fields=True, omit_defaults=True):
     model: str | None = None
 
 
+class SignIn(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The provider wants a token first, as a vendor's agent does that nobody has signed in."""
+
+    resource: str
+    name: str = ""
+    servers: list[str] = []
+    scopes: list[str] = []
+    required: bool = True
+    token: str = ""
+    """The one that is good; any, when empty."""
+
+
 class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True):
     id: str
     name: str
@@ -176,6 +193,8 @@ class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True):
     completions: dict[str, list[Json]] = {}
     sessions: list[SeedSession] = []
     steer: bool = False
+    sign_in: SignIn | None = None
+    customizations: list[Json] = []
 
 
 class Rule(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -212,9 +231,9 @@ def load(path: Path) -> Script:
 
 def parse(text: str, name: str) -> Script:
     try:
-        script = msgspec.convert(_decode(text) or {}, Script)
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
-        raise BadRequest(f"The script {name!r} is not valid: {error}", field="script") from error
+        script = msgspec.convert(_decode(text, name) or {}, Script)
+    except msgspec.ValidationError as error:
+        raise _invalid(name, error) from error
     for index, rule in enumerate(script.rules):
         try:
             re.compile(rule.match)
@@ -226,12 +245,21 @@ def parse(text: str, name: str) -> Script:
     return script
 
 
-def _decode(text: str) -> Any:
+def _decode(text: str, name: str) -> Any:
     """JSON first: it is not quite a part of YAML, where a tab does not indent."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return yaml.safe_load(text)
+        import yaml  # late: the packaged demo is JSON, and every host reads that one
+
+        try:
+            return yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise _invalid(name, error) from error
+
+
+def _invalid(name: str, error: Exception) -> BadRequest:
+    return BadRequest(f"The script {name!r} is not valid: {error}", field="script")
 
 
 class Directives(Struct):

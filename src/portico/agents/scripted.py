@@ -6,11 +6,14 @@ script that streams, reads and really edits files, asks for approval and fails o
 
 import asyncio
 import difflib
+import math
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -26,9 +29,13 @@ from portico.agents.agent import (
     ErrorInfo,
     Message,
     Opening,
+    Resource,
+    SignInRequired,
     Turn,
+    Unauthenticated,
 )
 from portico.events import Json, PartKind
+from portico.host.context import ABOUT, ATTACHED, MESSAGE
 from portico.host.host import Host
 from portico.host.state import Part, TextPart, TurnState
 
@@ -43,8 +50,8 @@ def scripted(context: AgentContext) -> Iterable[Agent]:
 
 
 def demo(context: AgentContext) -> Iterable[Agent]:
-    text = resources.files("portico.agents").joinpath("demo.yaml").read_text("utf-8")
-    script = s.parse(text, "demo.yaml")
+    text = resources.files("portico.agents").joinpath("demo.json").read_text("utf-8")
+    script = s.parse(text, "demo.json")
     return [ScriptedAgent(provider, script.rules, context.script_delay) for provider in script.providers]
 
 
@@ -78,6 +85,9 @@ class ScriptedAgent:
         self.rules = [rule for rule in rules or [] if rule.provider in (None, provider.id)]
         self.delay = delay
         self.seen = s.Seen()
+        self._token = ""
+        self._token_until = math.inf
+        self._signed_out = False
 
     @property
     def id(self) -> str:
@@ -92,8 +102,41 @@ class ScriptedAgent:
             provider.models or s.DEFAULT_MODELS,
             Capabilities(tools=True, steer=provider.steer, resume=True, fork=True, attachments=True),
             config=provider.config,
+            missing=self._missing(),
+            resources=[self._resource(provider.sign_in)] if provider.sign_in is not None else [],
             label=provider.label,
+            customizations=provider.customizations,
         )
+
+    def _missing(self) -> str | None:
+        wanted = self.provider.sign_in
+        if wanted is None or not wanted.required or self._sign_in_state() == "given":
+            return None
+        return f"{self.provider.name} is not signed in to {wanted.name or wanted.resource}."
+
+    def _resource(self, wanted: s.SignIn) -> Resource:
+        name, state = wanted.name or self.provider.name, self._sign_in_state()
+        return Resource(wanted.resource, name, wanted.servers, wanted.scopes, required=wanted.required, state=state)
+
+    def _sign_in_state(self) -> Literal["required", "expired", "given"]:
+        if not self._token:
+            return "expired" if self._signed_out else "required"
+        return "given" if time.monotonic() < self._token_until else "expired"
+
+    async def authenticate(self, resource: str, token: str, seconds: float | None) -> None:
+        wanted = self.provider.sign_in
+        if wanted is None or (wanted.token and not secrets.compare_digest(wanted.token.encode(), token.encode())):
+            raise Unauthenticated(f"{self.provider.name} does not take this token.")
+        self._token = token
+        self._token_until = time.monotonic() + seconds if seconds is not None else math.inf
+
+    def sign_out(self) -> None:
+        self._token, self._signed_out = "", True
+
+    def check_sign_in(self) -> None:
+        missing = self._missing()
+        if missing is not None:
+            raise SignInRequired(missing)
 
     async def complete(self, property: str, query: str) -> list[Json]:
         return self.provider.completions.get(property, [])
@@ -114,18 +157,22 @@ class ScriptedConversation:
         self._steered: list[str] = []
 
     async def send(self, message: Message, turn: Turn) -> None:
+        self._agent.check_sign_in()
         if self._agent.delay:
             await asyncio.sleep(self._agent.delay)
-        directives = s.directives(message.text, self._agent.seen)
+        context, _, said = message.text.rpartition(MESSAGE)
+        said, _, attached = said.partition(ATTACHED)
+        directives = s.directives(said, self._agent.seen)
         if directives is not None:
             await self._follow(directives, turn)
             return
         for rule in self._agent.rules:
-            match = re.search(rule.match, message.text)
+            match = re.search(rule.match, said)
             if match:
-                values = {"prompt": message.text, "cwd": str(self._cwd), **match.groupdict()}
+                around = {"context": context.removeprefix(ABOUT), "attached": attached, "cwd": str(self._cwd)}
+                values = {"prompt": said, **around, **match.groupdict()}
                 values.update({str(i): group or "" for i, group in enumerate(match.groups(), 1)})
-                await Player(turn, self._cwd, self._tools, values).play(rule.steps)
+                await Player(turn, self._agent, self._cwd, self._tools, values).play(rule.steps)
                 self._answer_steering(turn)
                 return
         await self._follow(s.Directives(), turn)
@@ -194,8 +241,9 @@ def _stamp(wanted: s.Directives) -> str:
 class Player:
     """Plays the steps of a rule into a turn."""
 
-    def __init__(self, turn: Turn, cwd: Path, tools: set[str], values: dict[str, str]) -> None:
+    def __init__(self, turn: Turn, agent: ScriptedAgent, cwd: Path, tools: set[str], values: dict[str, str]) -> None:
         self._turn = turn
+        self._agent = agent
         self._cwd = cwd
         self._tools = tools
         self._values = values
@@ -233,6 +281,9 @@ class Player:
                 raise AgentDied("The agent's process ended in mid-turn (exit code 1).")
             case s.Hang():
                 await asyncio.get_running_loop().create_future()
+            case s.SignOut():
+                self._agent.sign_out()
+                self._agent.check_sign_in()
             case s.Delay():
                 await asyncio.sleep(step.ms / 1000)
             case s.Spawn():
@@ -264,8 +315,11 @@ class Player:
         for piece in step.partial:
             call.output(self._text(piece))
             await asyncio.sleep(0)
-        if step.content:
-            call.content(step.content)
+        content = list(s.expand_all(step.content, self._values))
+        if step.structured is not None:
+            content.append({"type": "structured", "value": s.expand_all(step.structured, self._values)})
+        if content:
+            call.content(content)
         if step.confirm_result and step.output and not step.partial:
             call.output(self._text(step.output))  # whoever is asked about a result has to see it
         if (
@@ -284,7 +338,7 @@ class Player:
             title=self._text(permission.title),
             path=self._text(permission.path) if permission.path else None,
             command=self._text(permission.command) if permission.command else None,
-            diff=permission.diff,
+            diff=self._text(permission.diff) if permission.diff else None,
             editable=permission.editable,
             timeout=permission.timeout,
         )
@@ -344,7 +398,7 @@ class Player:
         call = self._turn.tool("task", arguments, title=step.title or "Sub-agent", kind="think")
         child = await self._turn.spawn(self._text(step.prompt), title=step.title, call=call, agent=step.agent)
         call.content([{"type": "subagent", "session": child.session.id, "title": step.title, "agent": step.agent}])
-        await Player(child, self._cwd, set(), self._values).play(step.steps)
+        await Player(child, self._agent, self._cwd, set(), self._values).play(step.steps)
         error = ErrorInfo("agent_failed", step.fail) if step.fail else None
         await child.finish("failed" if error else "completed", error)
         await call.end(ok=error is None, error=error, output="done" if error is None else "")

@@ -1,5 +1,7 @@
 """MCP servers of the settings, for every agent that takes them: the tables `[agents.mcp.NAME]`."""
 
+from collections.abc import Iterable
+
 import msgspec
 from msgspec import Struct
 
@@ -14,6 +16,14 @@ class McpServer(Struct, forbid_unknown_fields=True, kw_only=True):
     env: dict[str, str] = {}
     url: str = ""
     headers: dict[str, str] = {}
+
+
+def customizations(servers: Iterable[str]) -> list[Json]:
+    """The servers as something that a session can switch off."""
+    return [
+        {"type": "mcpServer", "id": f"mcp:{name}", "uri": f"portico-settings:/agents.mcp.{name}", "name": name}
+        for name in servers
+    ]
 
 
 def mcp_servers(settings: Json) -> dict[str, McpServer]:

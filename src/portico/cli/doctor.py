@@ -13,8 +13,9 @@ from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.client import Client
-from portico.errors import PorticoError
+from portico.errors import LogUnavailable, PorticoError
 from portico.home import Home
+from portico.log.examination import examine
 from portico.settings import load
 
 
@@ -26,7 +27,7 @@ class Finding:
 
 
 def doctor(as_json: JsonFlag = False, home: HomeOption = None) -> None:
-    """Check the home folder, the settings, the running host and the agents. Exit code 1 if something is wrong.
+    """Check the home folder, the settings, the log, the running host and the agents. Exit code 1 if something is wrong.
 
     Example: portico doctor
     """
@@ -55,9 +56,10 @@ async def _look(home: Home) -> list[Finding]:
         findings.append(Finding("settings", True, str(home.settings_path)))
     except PorticoError as error:
         return [*findings, Finding("settings", False, error.message)]
-    findings.append(await _host(home))
+    findings += [await _log(home), await _host(home)]
     for agent in discover(AgentContext(home.path, settings.agents)):
         info = await agent.describe()
+        await agent.close()
         detail = info.missing or f"{len(info.models)} models" + (f" ({info.label})" if info.label else "")
         findings.append(Finding(f"agent {info.id}", info.missing is None, detail))
     return findings
@@ -70,6 +72,13 @@ def _home(home: Home) -> Finding:
         return Finding("home", False, error.message)
     free = shutil.disk_usage(home.path).free
     return Finding("home", free > 100_000_000, f"{home.path} ({free // 1_000_000} MB free)")
+
+
+async def _log(home: Home) -> Finding:
+    try:
+        return Finding("log", True, await asyncio.to_thread(examine, home.log_path, in_use=home.endpoint() is not None))
+    except LogUnavailable as error:
+        return Finding("log", False, error.message)
 
 
 async def _host(home: Home) -> Finding:

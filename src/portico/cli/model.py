@@ -1,5 +1,8 @@
 """`portico model`: models that run on this machine, without an account."""
 
+import asyncio
+import importlib.util
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -9,7 +12,10 @@ import typer
 from msgspec import Struct
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
+from portico.agents.agent import AgentContext
+from portico.agents.loop import LoopAgent
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
+from portico.errors import Unreachable
 from portico.home import Home
 from portico.models import download
 from portico.models.catalogue import KNOWN, Known, known
@@ -19,6 +25,8 @@ from portico.models.store import Store
 
 app = typer.Typer(help="List, get, remove and choose local models.", no_args_is_help=True)
 
+_ASKED = "offered"
+"""The file that remembers a no."""
 _STEP_SECONDS = 2.0
 """Between two lines of progress where there is no terminal."""
 
@@ -66,6 +74,62 @@ def get(
     if store.chosen() is None:
         store.choose(name)
     print_json({"name": name, "path": str(path)}) if as_json else _say(f"{name} is here: {path}")
+
+
+@app.command()
+def offer(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Get it without asking.")] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Offer the toy model where the built-in agent has no model at all.
+
+    Example: portico model offer
+    """
+    store, toy = _store(home), next(each for each in KNOWN if each.toy)
+    asked = store.folder / _ASKED
+    if not yes and (asked.exists() or not asyncio.run(_lacks_a_model(Home.default(home).path))):
+        return
+    _say("The built-in agent has no model yet. There is a toy that needs no account:")
+    _tell(toy)
+    if not yes and not sys.stdin.isatty():
+        _say("To get it: portico model offer --yes")
+        _answer(as_json, offered=toy.name)
+        return
+    if not yes and not typer.confirm("Get it?", default=False):
+        store.make()
+        asked.touch()
+        _say("Not now. You will not be asked again; to get it: portico model offer --yes")
+        _answer(as_json, declined=toy.name)
+        return
+    if importlib.util.find_spec("xllamacpp") is None:
+        _install()
+    path = _with_progress(lambda show: download.get(store, toy, show, _say), toy.name)
+    if store.chosen() is None:
+        store.choose(toy.name)
+    _say(f"{toy.name} is here: {path}")
+    _answer(as_json, name=toy.name, path=str(path))
+
+
+def _answer(as_json: bool, **fields: str) -> None:
+    if as_json:
+        print_json(fields)
+
+
+def _install() -> None:
+    _say("Installing what runs it: portico[local]")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "portico[local]"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Unreachable(f"pip could not install 'portico[local]': {done.stderr.strip()[-400:]}")
+
+
+async def _lacks_a_model(home: Path) -> bool:
+    agent = LoopAgent(AgentContext(home, {}))
+    try:
+        return (await agent.describe()).missing is not None
+    finally:
+        await agent.close()
 
 
 @app.command()

@@ -18,6 +18,7 @@ from portico.client import Client
 from portico.errors import BadRequest, PorticoError
 from portico.home import Home
 from portico.jobs import Entry, find_entry, load_file
+from portico.jobs.jobs import check_job
 
 
 def run(
@@ -40,7 +41,7 @@ def run(
     Example: portico run hello --cwd .
     """
     folder = os.path.abspath(cwd)
-    plan = _entry(entry, Path(folder))
+    plan = _entry(entry, Path(folder), job)
     given = sys.stdin.read() if text == "-" else text
 
     async def work() -> int:
@@ -67,10 +68,14 @@ async def watch(client: Client, job: str, as_json: bool) -> int:
         raise
 
 
-def _entry(given: Path | None, cwd: Path) -> Entry | None:
-    """The entry given, or the one in the working directory; None: the host's own."""
+def _entry(given: Path | None, cwd: Path, job: str) -> Entry | None:
+    """The entry given, or the one in the working directory, which must have the job; None: the host's own."""
     path = find_entry(given, cwd) or find_entry(None, Path.cwd())
-    return None if path is None else load_file(path)
+    if path is None:
+        return None
+    entry = load_file(path)
+    check_job(entry, job, str(path))
+    return entry
 
 
 @asynccontextmanager

@@ -14,15 +14,21 @@ from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.cli.show import Printer
 from portico.client import Client, RemoteSession
 from portico.errors import BadRequest, PorticoError
+from portico.events import Json
 
 
 def send(
     text: Annotated[str, typer.Argument(help="The message; '-' reads standard input.")],
     session: Annotated[str | None, typer.Option("--session", "-s", help="Go on with this session.")] = None,
     last: Annotated[bool, typer.Option("--last", "-l", help="Go on with the newest session.")] = False,
-    agent: Annotated[str | None, typer.Option("--agent", "-a", help="The agent of a new session.")] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option("--agent", "-a", help="The agent of a new session; more of them take over when it cannot answer."),
+    ] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="The model.")] = None,
     cwd: Annotated[str | None, typer.Option(help="The working directory of a new session. [current]")] = None,
+    worktree: Annotated[bool, typer.Option("--worktree", help="A git worktree for the new session.")] = False,
+    base: Annotated[str | None, typer.Option(help="Where the worktree starts. [HEAD]")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Allow every approval of this message.")] = False,
     no: Annotated[bool, typer.Option("--no", help="Deny every approval of this message.")] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Send and leave; prints the session's id.")] = False,
@@ -35,12 +41,17 @@ def send(
     """
     if yes and no:
         raise BadRequest("Say --yes or --no, not both.", field="yes")
+    if worktree and (session is not None or last):
+        raise BadRequest("--worktree is for a new session; leave out --session and --last.", field="worktree")
+    if base is not None and not worktree:
+        raise BadRequest("--base says where a worktree starts; add --worktree.", field="base")
     message = _text(text)
+    isolation: bool | Json = {"base": base} if base is not None else worktree
     folder = os.path.abspath(cwd or os.curdir)
 
     async def work() -> int:
         async with Client.local(home) as client:
-            remote = await _session(client, session, last, agent, model, folder)
+            remote = await _session(client, session, last, agent or [], model, folder, isolation)
             if detach:
                 await remote.post(message, model=model)
                 print_json({"session": remote.id}) if as_json else print(remote.id)
@@ -64,7 +75,13 @@ def _text(given: str) -> str:
 
 
 async def _session(
-    client: Client, ident: str | None, last: bool, agent: str | None, model: str | None, cwd: str
+    client: Client,
+    ident: str | None,
+    last: bool,
+    agents: list[str],
+    model: str | None,
+    cwd: str,
+    worktree: bool | Json,
 ) -> RemoteSession:
     if ident is not None:
         return client.session(ident)
@@ -73,7 +90,12 @@ async def _session(
         if not found:
             raise BadRequest("There is no session yet; leave out --last.", field="last")
         return client.session(found[0].id)
-    return await client.start(agent=agent, model=model, cwd=cwd)
+    first, config = None, None
+    if agents:
+        first, _, named = agents[0].partition("/")
+        model = model or named or None
+        config = {"fallback": agents[1:]} if agents[1:] else None
+    return await client.start(agent=first, model=model, cwd=cwd, config=config, worktree=worktree)
 
 
 async def _watch(

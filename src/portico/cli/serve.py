@@ -1,6 +1,7 @@
 """`portico serve`: run a host."""
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -49,7 +50,11 @@ def serve(
 
     Example: portico serve --port 8888 --workspace ~/code/project
     """
-    from portico.doors.server import Options, Server, run
+    gc.disable()  # what is imported never becomes garbage, and looking for it is a tenth of the start
+    try:
+        from portico.doors.server import Options, Server, run
+    finally:
+        gc.enable()
 
     if port is not None and port_option is not None and port != port_option:
         raise BadRequest("Give the port once.", field="port")
@@ -78,6 +83,7 @@ def serve(
     )
 
     def ready(server: Server) -> None:
+        gc.freeze()  # no collection looks at the modules again
         if print_ready:
             print(f"READY:{server.port}", flush=True)
         if as_json:

@@ -6,13 +6,15 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
+from msgspec import UNSET
 
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, when
 from portico.cli.show import Printer
 from portico.client import Client
 from portico.errors import BadRequest
-from portico.host.state import CallPart, QuestionPart, SessionState
+from portico.host.state import CallPart, ChangeList, FileChange, QuestionPart, SessionState
 
 app = typer.Typer(help="List, show, follow, export and delete sessions.", no_args_is_help=True)
 
@@ -89,6 +91,45 @@ def tail(
 
 
 @app.command()
+def changes(
+    session: str,
+    turn: Annotated[str | None, typer.Option(help="Only what this turn changed.")] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="The lines as well.")] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """The files that a session's turns changed in its folder. Needs git there.
+
+    Example: portico sessions changes session-1 --diff
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            remote = client.session(session)
+            found = await remote.changes(turn)
+            text = await remote.diff(turn=turn) if diff and found.files else ""
+        if as_json:
+            print_json({**msgspec.to_builtins(found), **({"diff": text} if diff else {})})
+            return
+        rows = [[each.status, f"+{each.added} -{each.removed}", _paths(each)] for each in found.files]
+        print_table(["status", "lines", "path"], rows, _nothing(found))
+        if text:
+            print(plain(text), end="")
+
+    run(work())
+
+
+def _paths(of: FileChange) -> str:
+    return plain(of.path if of.old_path is UNSET else f"{of.old_path} -> {of.path}")
+
+
+def _nothing(of: ChangeList) -> str:
+    if not of.git:
+        return "The session's folder is not in a git repository. Run 'git init' there to see what changes."
+    return "Nothing was changed." if of.note is UNSET else str(of.note)
+
+
+@app.command()
 def export(
     session: str,
     form: Annotated[str, typer.Option("--format", help="markdown, html or jsonl.")] = "markdown",
@@ -136,12 +177,14 @@ def delete(
 
     async def work() -> None:
         async with Client.local(home) as client:
+            kept: dict[str, str] = {}
             for each in session:
-                await client.session(each).delete()
+                stays = await client.session(each).delete()
+                kept |= {each: stays} if stays else {}
                 if not as_json:
-                    print(f"Deleted {each}", file=sys.stderr)
+                    print(f"Deleted {each}{f'. {plain(stays)}' if stays else ''}", file=sys.stderr)
         if as_json:
-            print_json({"deleted": session})
+            print_json({"deleted": session, **({"kept": kept} if kept else {})})
 
     run(work())
 

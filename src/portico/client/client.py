@@ -16,7 +16,7 @@ from portico.errors import KINDS, PorticoError, Unreachable
 from portico.events import Json, TurnEnded, TurnStarted
 from portico.home import Endpoint, Home
 from portico.host.agent import AgentInfo
-from portico.host.state import SessionState, Summary
+from portico.host.state import ChangeList, SessionState, Summary
 
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Waits between attempts to come back; the last one repeats."""
@@ -67,7 +67,7 @@ class Client:
 
     # -- calls -------------------------------------------------------------------------------------------------
 
-    async def call(self, method: str, path: str, body: Any = None, **query: Any) -> bytes:
+    async def call(self, method: str, path: str, body: Any = None, /, **query: Any) -> bytes:
         """One call of the REST door; the host's errors come back as `RemoteError`."""
         content = None if body is None else msgspec.json.encode(body)
         params = {name: _text(value) for name, value in query.items() if value is not None}
@@ -103,8 +103,17 @@ class Client:
         cwd: str | None = None,
         title: str = "",
         config: Json | None = None,
+        worktree: bool | Json = False,
     ) -> "RemoteSession":
-        body = {"agent": agent, "model": model, "cwd": cwd, "title": title, "config": config or {}}
+        """`worktree`: a git worktree of its own, or `{"name": ..., "base": ...}` for one of that name or start."""
+        body = {
+            "agent": agent,
+            "model": model,
+            "cwd": cwd,
+            "title": title,
+            "config": config or {},
+            "worktree": worktree,
+        }
         summary = msgspec.json.decode(await self.call("POST", "/v1/sessions", body), type=Summary)
         return RemoteSession(self, summary.id)
 
@@ -212,8 +221,18 @@ class RemoteSession:
     async def rename(self, title: str) -> None:
         await self.client.call("PATCH", self.path, {"title": title})
 
-    async def delete(self) -> None:
-        await self.client.call("DELETE", self.path)
+    async def delete(self) -> str:
+        """Returns what stays of its worktree, and why; usually nothing."""
+        answer = await self.client.call("DELETE", self.path)
+        return str(msgspec.json.decode(answer)["kept"]) if answer else ""
+
+    async def changes(self, turn: str | None = None) -> ChangeList:
+        """What its turns changed in its folder, or what one of them did."""
+        return msgspec.json.decode(await self.client.call("GET", f"{self.path}/changes", turn=turn), type=ChangeList)
+
+    async def diff(self, path: str | None = None, turn: str | None = None) -> str:
+        """The same as a unified diff, of one file or of all."""
+        return (await self.client.call("GET", f"{self.path}/changes/diff", path=path, turn=turn)).decode()
 
     async def export(self, form: str = "markdown") -> bytes:
         return await self.client.call("GET", f"{self.path}/export", format=form)

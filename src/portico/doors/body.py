@@ -18,6 +18,14 @@ class EmptyBody(Struct, forbid_unknown_fields=True):
     """For commands that need nothing: an empty body or `{}`."""
 
 
+class ErrorBody(Struct, omit_defaults=True):
+    """What went wrong, in words, and for programs: the code of errors.py, the field that was wrong."""
+
+    error: str
+    code: str = ""
+    field: str | None = None
+
+
 class JsonResponse(Response):
     media_type = "application/json"
 
@@ -90,11 +98,8 @@ def _path(message: str) -> str | None:
     return prefix or None
 
 
-def error_body(error: PorticoError) -> dict[str, Any]:
-    body: dict[str, Any] = {"error": error.message, "code": error.code}
-    if error.field is not None:
-        body["field"] = error.field
-    return body
+def error_body(error: PorticoError) -> ErrorBody:
+    return ErrorBody(error.message, error.code, error.field)
 
 
 def error_response(error: PorticoError) -> Response:

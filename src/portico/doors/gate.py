@@ -7,14 +7,18 @@ the caller's rate (429). The doors' tables are the only way to a route.
 
 import asyncio
 import logging
+import re
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from http.cookies import CookieError, SimpleCookie
+from typing import Any
 from urllib.parse import parse_qs
 
+from starlette.convertors import Convertor
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -42,14 +46,15 @@ SECURITY_HEADERS = [
 
 
 class _Entry:
-    """A route, compiled."""
-
-    __slots__ = ("_compiled", "app", "route")
+    """A route, compiled when somebody first comes near it: most never are, and all together delay the start."""
 
     def __init__(self, route: Route | Socket) -> None:
         self.route = route
-        self._compiled = compile_path(route.path)
         self.app = _app(route)
+
+    @cached_property
+    def _compiled(self) -> tuple[re.Pattern[str], str, dict[str, Convertor[Any]]]:
+        return compile_path(self.route.path)
 
     def match(self, path: str) -> dict[str, object] | None:
         regex, _, converters = self._compiled
@@ -128,7 +133,8 @@ class Gate:
         if isinstance(route, Route) and route.limited:
             self._charge(caller)
         scope["portico.caller"] = caller
-        send = self._counting(headers, send)
+        if isinstance(route, Route):
+            send = self._counting(headers, send)
         if isinstance(route, Socket) or route.stream:
             await self._hold(caller, entry, scope, receive, send)
         else:
@@ -315,6 +321,8 @@ def _guarded(app: ASGIApp) -> ASGIApp:
                 logger.warning("%s broke off: %s", scope["path"], error.message)
                 raise
             await error_response(error)(scope, receive, send)
+        except ClientDisconnect:
+            return  # it left in the middle of its body, or was cut off: nobody is there to be told
         except Exception:
             logger.exception("%s %s failed", scope.get("method"), scope["path"])
             if started:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from portico.home import Home
 from portico.host.host import Host
+from portico.host.search import Search
 from portico.settings import Loaded, Settings
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ class House:
     test: bool = False
     """`--test`: shorter countdowns and the test-only routes."""
     gate: "Gate | None" = None
+    search: Search | None = None
+    """With an index; None: searching reads the log."""
 
     @property
     def settings(self) -> Settings:

@@ -24,6 +24,7 @@ from portico.home import Home, write_private
 logger = logging.getLogger("portico.identity")
 
 OWNER = "owner"
+_ALL = frozenset(SCOPES)
 COOKIE_SECONDS = 30 * 24 * 3600
 """A login lasts a month; the token it stands for lives as long as its owner wants."""
 
@@ -99,7 +100,7 @@ class Tokens:
 
     def owner(self) -> Caller:
         """A new token of the owner's is a new identity: cookies and sockets of the old one end."""
-        return Caller(f"{OWNER}-{self._owner[:8]}", OWNER, frozenset(SCOPES))
+        return Caller(f"{OWNER}-{self._owner[:8]}", OWNER, _ALL)
 
     @property
     def _owner(self) -> str:

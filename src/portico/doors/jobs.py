@@ -12,8 +12,9 @@ from starlette.responses import Response
 
 from portico.doors.body import EmptyBody, JsonResponse, read_as
 from portico.doors.house import House
-from portico.doors.route import Route, Table, caller
-from portico.jobs import Jobs, load_entry
+from portico.doors.route import Doc, Route, Table, caller
+from portico.events import Json
+from portico.jobs import Entry, Jobs, JobSummary, load_entry
 from portico.jobs.schema import entry_schema
 
 
@@ -25,45 +26,73 @@ class StartJob(Struct, forbid_unknown_fields=True):
     """An entry for this job alone; absent: the host's own."""
 
 
+class History(Struct):
+    jobs: list[JobSummary]
+
+
+class JobNamed(Struct):
+    job: str
+
+
+class JobWithEntry(JobSummary, kw_only=True):
+    entry: Entry
+    """As far as this job needs it."""
+
+
 def job_routes(house: House, jobs: Jobs) -> Table:
     async def listing(request: Request) -> Response:
-        return JsonResponse({"jobs": jobs.history()})
+        return JsonResponse(History(jobs.history()))
 
     async def start(request: Request) -> Response:
         body = await read_as(request, StartJob)
         entry = None if body.entry is None else load_entry(body.entry)
         by = caller(request).by
         job = await jobs.start_job(body.job, cwd=body.cwd, input=body.input, by=by, entry=entry)
-        return JsonResponse({"job": job}, 201)
+        return JsonResponse(JobNamed(job), 201)
 
     async def show(request: Request) -> Response:
         job = request.path_params["id"]
         entry = await jobs.entry_of(job)
-        return JsonResponse({**msgspec.to_builtins(jobs.job(job)), "entry": entry})
+        return JsonResponse(JobWithEntry(**msgspec.structs.asdict(jobs.job(job)), entry=entry))
 
     async def stop(request: Request) -> Response:
         await read_as(request, EmptyBody)
         await jobs.stop_job(request.path_params["id"], by=caller(request).by)
-        return JsonResponse({})
+        return JsonResponse(EmptyBody())
 
     async def resume(request: Request) -> Response:
         await read_as(request, EmptyBody)
-        return JsonResponse({"job": await jobs.resume(request.path_params["id"], by=caller(request).by)}, 202)
+        return JsonResponse(JobNamed(await jobs.resume(request.path_params["id"], by=caller(request).by)), 202)
 
     async def retry(request: Request) -> Response:
         await read_as(request, EmptyBody)
-        return JsonResponse({"job": await jobs.retry(request.path_params["id"], by=caller(request).by)}, 202)
+        return JsonResponse(JobNamed(await jobs.retry(request.path_params["id"], by=caller(request).by)), 202)
 
     async def schema(request: Request) -> Response:
         return JsonResponse(entry_schema())
 
     one = "/v1/jobs/{id}"
+    begun: Doc = {"body": StartJob, "answer": JobNamed, "status": 201, "codes": ["not_found", "conflict"]}
+    again: Doc = {"body": EmptyBody, "answer": JobNamed, "status": 202, "codes": ["conflict"]}
+    stopped: Doc = {"body": EmptyBody, "answer": EmptyBody, "codes": ["conflict"]}
     return [
-        Route("/entry.schema.json", schema, "open", summary="The JSON Schema of entries, for editors."),
-        Route("/v1/jobs", listing, "read", summary="Every job there ever was."),
-        Route("/v1/jobs", start, "jobs", ("POST",), "Start a job.", doc={"body": StartJob}),
-        Route(one, show, "read", summary="A job: what became of its works, and the entry it runs."),
-        Route(f"{one}/stop", stop, "jobs", ("POST",), "Cancel a job."),
-        Route(f"{one}/resume", resume, "jobs", ("POST",), "Go on with a waiting, failed or canceled job."),
-        Route(f"{one}/retry", retry, "jobs", ("POST",), "The same job from the beginning."),
+        Route(
+            "/entry.schema.json",
+            schema,
+            "open",
+            summary="The JSON Schema of entries, for editors.",
+            doc={"answer": Json},
+        ),
+        Route("/v1/jobs", listing, "read", summary="Every job there ever was.", doc={"answer": History}),
+        Route("/v1/jobs", start, "jobs", ("POST",), "Start a job.", doc=begun),
+        Route(
+            one,
+            show,
+            "read",
+            summary="A job: what became of its works, and the entry it runs.",
+            doc={"answer": JobWithEntry},
+        ),
+        Route(f"{one}/stop", stop, "jobs", ("POST",), "Cancel a job.", doc=stopped),
+        Route(f"{one}/resume", resume, "jobs", ("POST",), "Go on with a waiting, failed or canceled job.", doc=again),
+        Route(f"{one}/retry", retry, "jobs", ("POST",), "The same job from the beginning.", doc=again),
     ]

@@ -1,11 +1,11 @@
 """The OpenAPI document of every HTTP route, made from the tables that the gate serves, and a page that shows it.
 
-A route says its own details in `doc`: `body` and `answer` (a msgspec type, or absent: text on the Portal door, any JSON
-elsewhere), `errors` (the codes of the Portal door), `query` (name: meaning).
+A route says its own details in its `doc`. The shapes are the msgspec structs that the doors themselves read and write,
+so the document cannot promise what the code does not do; `tests/doors/test_fuzz.py` holds the answers to it.
 """
 
-import html
 import re
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -13,14 +13,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import __version__
-from portico.doors.body import JsonResponse
+from portico.doors.body import ErrorBody, JsonResponse
 from portico.doors.gate import Gate
-from portico.doors.route import Route, Table
+from portico.doors.openapi_page import CSP, page
+from portico.doors.route import Param, Route, Table
 from portico.errors import KINDS
 
+JSON = "application/json"
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _REFERENCE = "#/components/schemas/{name}"
-_CSP = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+_TEXT = {"schema": {"type": "string"}}
+_EVERYWHERE = (
+    "bad_request",
+    "unauthenticated",
+    "forbidden",
+    "too_large",
+    "misdirected",
+    "rate_limited",
+    "log_unavailable",
+)
+"""What the gate itself may say, before any door."""
+_NAMED = ("not_found", "wrong_method")
+"""With a name in the path: nobody is called that, or the name makes the path of another route."""
 
 
 def openapi(gate: Gate) -> Table:
@@ -30,42 +44,37 @@ def openapi(gate: Gate) -> Table:
         return JsonResponse(document(gate.table))
 
     async def as_page(request: Request) -> Response:
-        return Response(page(gate.table), media_type="text/html", headers={"Content-Security-Policy": _CSP})
+        return Response(page(document(gate.table)), media_type="text/html", headers={"Content-Security-Policy": CSP})
 
     return [
-        Route("/openapi.json", as_json, "read", summary="This API as an OpenAPI 3.1 document."),
-        Route("/openapi", as_page, "read", summary="This API as a page."),
+        Route(
+            "/openapi.json",
+            as_json,
+            "read",
+            summary="This API as an OpenAPI 3.1 document.",
+            doc={"answer": dict[str, Any]},
+        ),
+        Route("/openapi", as_page, "read", summary="This API as a page.", doc={"media": "text/html"}),
     ]
 
 
 def document(table: Table) -> dict[str, Any]:
     routes = [route for route in table if isinstance(route, Route)]
-    types = [kind for route in routes for kind in (route.doc.get("body"), route.doc.get("answer")) if kind is not None]
-    _, schemas = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+    shapes = _Shapes(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         for method in route.methods:
-            paths.setdefault(template(route.path), {})[method.lower()] = _operation(route, method)
+            paths.setdefault(template(route.path), {})[method.lower()] = _operation(route, method, shapes)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Portico", "version": __version__, "description": "One log, many doors."},
         "paths": paths,
         "components": {
-            "schemas": {**schemas, "Error": _ERROR},
+            "schemas": shapes.components,
+            "responses": _refusals(shapes),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-_ERROR = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {"type": "string"},
-        "code": {"enum": sorted(KINDS)},
-        "field": {"type": "string"},
-    },
-}
 
 
 def template(path: str) -> str:
@@ -73,20 +82,45 @@ def template(path: str) -> str:
     return _PARAMETER.sub(r"{\1}", path)
 
 
-def _operation(route: Route, method: str) -> dict[str, Any]:
+class _Shapes:
+    """The schemas of all types that the routes speak of. Two structs of one name get longer names."""
+
+    def __init__(self, routes: list[Route]) -> None:
+        types = [ErrorBody, *(kind for route in routes for kind in _types(route))]
+        found, self.components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+        self.components["ErrorBody"]["properties"]["code"]["enum"] = sorted(KINDS)
+        self._schemas = list(zip(types, found, strict=True))
+
+    def __call__(self, kind: Any) -> dict[str, Any]:
+        return next(schema for known, schema in self._schemas if known == kind)
+
+
+def _types(route: Route) -> list[Any]:
+    body = route.doc.get("body")
+    return [*_several(route.doc.get("answer")), *([] if body is None else [body])]
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    """A `doc` may say one thing or several."""
+    if value is None:
+        return ()
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _operation(route: Route, method: str, shapes: _Shapes) -> dict[str, Any]:
     words = re.findall(r"\w+", _PARAMETER.sub(r"by \1", route.path))
     operation: dict[str, Any] = {
         "operationId": "_".join([method.lower(), *words]) or method.lower(),
+        "tags": [route.path.lstrip("/").partition("/")[0] or "pages"],
         "summary": route.summary,
         "description": _description(route),
         "parameters": [*_path_parameters(route), *_query_parameters(route)],
-        "responses": _responses(route),
+        "responses": _responses(route, shapes),
         "security": [] if route.scope == "open" else [{"token": []}],
         "x-scope": route.scope,
     }
-    if method in ("POST", "PUT", "PATCH"):
-        operation["requestBody"] = {"content": _content(route, "body")}
-    return operation
+    body = _body(route, shapes) if method in ("POST", "PUT", "PATCH") else None
+    return operation if body is None else {**operation, "requestBody": {"content": body}}
 
 
 def _description(route: Route) -> str:
@@ -101,42 +135,59 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _query_parameters(route: Route) -> list[dict[str, Any]]:
-    query: dict[str, str] = route.doc.get("query", {})
-    return [
-        {"name": name, "in": "query", "description": text, "schema": {"type": "string"}} for name, text in query.items()
-    ]
+    found = []
+    for name, said in route.doc.get("query", {}).items():
+        meaning, kind, required = Param(said, str) if isinstance(said, str) else said
+        schema = msgspec.json.schema(kind)
+        found.append({"name": name, "in": "query", "required": required, "description": meaning, "schema": schema})
+    return found
 
 
-def _responses(route: Route) -> dict[str, Any]:
-    refused = {"description": "What went wrong.", "content": {"application/json": {"schema": _reference("Error")}}}
-    return {"200": {"description": route.summary, "content": _content(route, "answer")}, "default": refused}
+def _body(route: Route, shapes: _Shapes) -> dict[str, Any] | None:
+    kind = route.doc.get("body")
+    if kind is None:
+        return None
+    if kind is str:
+        return {"text/plain": _TEXT}
+    return {JSON: {"schema": shapes(kind)}}
 
 
-def _content(route: Route, part: str) -> dict[str, Any]:
-    kind = route.doc.get(part)
-    if kind is not None:
-        return {"application/json": {"schema": _reference(kind.__name__)}}
-    if part == "body" and route.path.startswith("/api/"):
-        return {"text/plain": {"schema": {"type": "string"}}}
-    if route.stream:
-        return {"text/event-stream": {"schema": {"type": "string"}}, "application/json": {"schema": {}}}
-    return {"application/json": {"schema": {}}}
+def _responses(route: Route, shapes: _Shapes) -> dict[str, Any]:
+    codes = [*_EVERYWHERE, *(_NAMED if "{" in route.path else ()), *route.doc.get("codes", ())]
+    found: dict[int, dict[str, Any]] = {
+        KINDS[code].http: {"$ref": f"#/components/responses/{KINDS[code].http}"} for code in codes
+    }
+    for status, media in route.doc.get("others", {}).items():
+        refused = {JSON: {"schema": shapes(ErrorBody)}} if status >= 400 else {}
+        content = {media: _TEXT, **refused} if media is not None else refused
+        found[status] = {"description": HTTPStatus(status).phrase, **({"content": content} if content else {})}
+    content = _content(route, shapes)
+    if content:
+        found[route.doc.get("status", 200)] = {"description": route.summary, "content": content}
+    return {str(status): answer for status, answer in sorted(found.items())}
 
 
-def _reference(name: str) -> dict[str, str]:
-    return {"$ref": _REFERENCE.format(name=name)}
+def _content(route: Route, shapes: _Shapes) -> dict[str, Any]:
+    content: dict[str, Any] = dict.fromkeys(_several(route.doc.get("media")), _TEXT)
+    schemas = [shapes(kind) for kind in _several(route.doc.get("answer"))]
+    errors = route.doc.get("errors", [])
+    if errors:  # the Portal door says what went wrong with the status 200
+        schemas.append({"type": "object", "required": ["error"], "properties": {"error": {"enum": errors}}})
+    if schemas:
+        content[JSON] = {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}
+    return content
 
 
-def page(table: Table) -> str:
-    """Plain HTML, nothing that runs."""
-    rows = []
-    for route in table:
-        if isinstance(route, Route):
-            cells = (" ".join(route.methods), template(route.path), route.scope, route.summary, _description(route))
-            rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-    head = "<tr><th>methods</th><th>path</th><th>scope</th><th>what</th><th></th></tr>"
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Portico API</title></head><body>'
-        f'<h1>Portico API</h1><p><a href="/openapi.json">openapi.json</a></p><table>{head}{"".join(rows)}</table>'
-        "</body></html>"
-    )
+def _refusals(shapes: _Shapes) -> dict[str, Any]:
+    """One answer for each status that an error can have, with the codes it may carry."""
+    by_status: dict[int, list[str]] = {}
+    for code, kind in KINDS.items():
+        by_status.setdefault(kind.http, []).append(code)
+    content = {JSON: {"schema": shapes(ErrorBody)}}
+    return {
+        str(status): {
+            "description": f"What went wrong: {', '.join(f'`{code}`' for code in codes)}.",
+            "content": content,
+        }
+        for status, codes in sorted(by_status.items())
+    }

@@ -4,6 +4,7 @@ import os
 import resource
 import time
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,18 +15,22 @@ from portico.doors.house import House
 from portico.doors.route import Route, Table
 
 
+class Health(Struct):
+    ok: bool
+
+
 def ops(house: House, gate: Gate) -> Table:
     async def health(request: Request) -> Response:
         """200 while the host can do its work; 503 when the log cannot be written. Says nothing to strangers."""
         down = house.host.log.down
-        return JsonResponse({"ok": down is None}, 200 if down is None else 503)
+        return JsonResponse(Health(down is None), 200 if down is None else 503)
 
     async def metrics(request: Request) -> Response:
         return Response(render(measure(house, gate)), media_type="text/plain; version=0.0.4")
 
     return [
-        Route("/healthz", health, "open", summary="Is the host well?"),
-        Route("/metrics", metrics, "read", summary="Prometheus metrics."),
+        Route("/healthz", health, "open", summary="Is the host well?", doc={"answer": Health}),
+        Route("/metrics", metrics, "read", summary="Prometheus metrics.", doc={"media": "text/plain"}),
     ]
 
 

@@ -6,7 +6,7 @@ exist. `open` is for what a stranger may see: the login page, the pages' own fil
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,6 +36,35 @@ class Caller:
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
+class Param(NamedTuple):
+    """A query parameter that is more than some text."""
+
+    meaning: str
+    kind: Any
+    required: bool = False
+
+
+class Doc(TypedDict, total=False):
+    """What the OpenAPI document says of a route beyond its path: the shapes are msgspec types."""
+
+    body: Any
+    """`str`: raw text."""
+    answer: Any
+    """As JSON; several types in a tuple are alternatives."""
+    media: str | tuple[str, ...]
+    """Content types of an answer that is no JSON."""
+    status: int
+    """Of the answer: 200 unless said otherwise."""
+    others: dict[int, str | None]
+    """Further answers by status, with their content type; None: without a body."""
+    errors: list[str]
+    """The codes of the Portal door, which come with the answer's own status."""
+    codes: list[str]
+    """The codes of errors.py that this route has beyond those of every route."""
+    query: dict[str, str | Param]
+    """Query parameters: what they mean."""
+
+
 @dataclass(frozen=True)
 class Route:
     """One HTTP route. `path` is in Starlette's syntax. `endpoint` makes a response, or `app` is plain ASGI."""
@@ -51,8 +80,7 @@ class Route:
     limited: bool = False
     """Counts against the caller's rate."""
     max_body: int | None = None
-    doc: dict[str, Any] = field(default_factory=dict)
-    """OpenAPI details: parameters, bodies, answers."""
+    doc: Doc = field(default_factory=lambda: Doc())
 
 
 @dataclass(frozen=True)

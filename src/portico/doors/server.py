@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import signal
 import socket
 from collections.abc import Callable, Generator, Sequence
@@ -39,14 +40,17 @@ from portico.doors.protocol import BoundedHttp
 from portico.doors.rest import rest
 from portico.doors.route import Table
 from portico.doors.web import web
+from portico.doors.websocket import Line
 from portico.errors import BadRequest
 from portico.events import HOST
 from portico.home import Endpoint, Home
 from portico.host.host import Host
+from portico.host.policy import Rules
+from portico.host.search import Search
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
-from portico.settings import Loaded, load
+from portico.settings import ApprovalSettings, Loaded, load
 
 logger = logging.getLogger("portico.server")
 
@@ -117,6 +121,8 @@ class Server:
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
         self.host = await Host.open(log, discover(context, options.agents))
         stack.push_async_callback(self.host.close)
+        search = Search(self.host, self.home.search_path)
+        stack.push_async_callback(search.close)
         await seed(self.host)
         source = None if options.test else EntrySource(find_entry(options.entry, Path.cwd()))
         self.jobs = await Jobs.open(self.host, source)
@@ -133,7 +139,7 @@ class Server:
             audit=self._audit,
         )
         self.house = House(
-            self.host, self.home, self.loaded, self._stop.set, self._workspaces(), options.test, self.gate
+            self.host, self.home, self.loaded, self._stop.set, self._workspaces(), options.test, self.gate, search
         )
         self._apply_settings()
         self._build()
@@ -162,7 +168,7 @@ class Server:
         config = uvicorn.Config(
             self.gate,
             http=BoundedHttp,
-            ws="websockets-sansio",
+            ws=Line,
             lifespan="off",
             log_config=None,
             log_level="warning",  # below it, uvicorn writes down addresses with the tokens in them
@@ -171,6 +177,7 @@ class Server:
             server_header=False,
             ws_max_size=limits.FRAME_BYTES,
             ws_per_message_deflate=False,
+            timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=2,
             backlog=2048,
         )
@@ -254,7 +261,9 @@ class Server:
         logging.getLogger("portico").setLevel(settings.log.level.upper())
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
+        self.host.capture_changes = settings.agent.capture_changes
         self.host.retention_hours = settings.log.retention_hours
+        self.host.rules.settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
         self.house.workspaces[:] = self._workspaces()
@@ -301,6 +310,17 @@ def check_origins(origins: Sequence[str]) -> None:
             raise BadRequest(f"{origin!r} is not an origin such as 'https://example.org'.", field="allow_origins")
 
 
+def settings_rules(approvals: ApprovalSettings) -> Rules:
+    """The section `[approvals]` in the words of the host."""
+    return Rules(
+        "setting",
+        reads=approvals.reads,
+        edits={pattern.removeprefix("!"): not pattern.startswith("!") for pattern in approvals.edits},
+        commands=dict.fromkeys(approvals.allow_commands, True) | dict.fromkeys(approvals.ask_commands, False),
+        refused=tuple(approvals.deny_commands),
+    )
+
+
 def listen(host: str, port: int) -> list[socket.socket]:
     """127.0.0.1 and ::1 on the same port where the default is meant; else just the address given."""
     first = _bind(host, port)
@@ -337,8 +357,17 @@ def _bind_raw(family: socket.AddressFamily, host: str, port: int) -> socket.sock
     return made
 
 
+def allow_files(wanted: int) -> None:
+    """Every connection is an open file, and shells often allow no more than 1024 of them until a program asks."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 async def run(options: Options, ready: Callable[[Server], None]) -> None:
     """Runs a host until a signal or a stop request; `ready` is called when it accepts connections."""
+    allow_files(limits.CONNECTIONS + limits.OTHER_FILES)
     async with Server(options) as server:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

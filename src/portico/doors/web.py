@@ -35,6 +35,8 @@ _TYPES = {
     ".ico": "image/x-icon",
     ".woff2": "font/woff2",
 }
+_NO_PAGE: dict[int, str | None] = {303: None, 404: "text/plain"}
+"""To the login; or there is nothing of that name."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 _HASHED = "assets/"
 """Vite puts files whose name holds their hash here: they never change."""
@@ -130,9 +132,21 @@ def web(house: House, gate: Gate) -> Table:
         return answer
 
     return [
-        Route("/", page, "open", summary="The website."),
-        Route("/login", login_page, "open", summary="The login page, or the login link printed at start."),
-        Route("/login", login, "open", ("POST",), "Log in with a token."),
-        Route("/logout", logout, "open", ("POST",), "Forget the login."),
-        Route("/{name:path}", page, "open", summary="The pages' files."),
+        Route("/", page, "open", summary="The website.", doc={"media": "text/html", "others": {303: None}}),
+        Route(
+            "/login",
+            login_page,
+            "open",
+            summary="The login page, or the login link printed at start.",
+            doc={"media": "text/html", "others": {303: None}, "query": {"tkn": "a token: log in with it"}},
+        ),
+        Route("/login", login, "open", ("POST",), "Log in with a token.", doc={"others": {303: None}}),
+        Route("/logout", logout, "open", ("POST",), "Forget the login.", doc={"others": {303: None}}),
+        Route(
+            "/{name:path}",
+            page,
+            "open",
+            summary="The pages' files.",
+            doc={"media": tuple(sorted({media.partition(";")[0] for media in _TYPES.values()})), "others": _NO_PAGE},
+        ),
     ]

@@ -6,7 +6,7 @@ Only the host writes the log: an agent never sees it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -37,6 +37,22 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     attachments: bool = False
 
 
+class Resource(Struct, frozen=True, omit_defaults=True):
+    """Something that an agent needs somebody's token for, in the words of RFC 9728."""
+
+    resource: str
+    """Its identifier, an https URL."""
+    name: str = ""
+    servers: list[str] = []
+    """Where tokens come from: OAuth authorization servers."""
+    scopes: list[str] = []
+    documentation: str = ""
+    required: bool = True
+    """Without a token the agent does not answer."""
+    state: Literal["required", "expired", "given"] = "required"
+    """`given`: there is a token, or a sign-in of the agent's own."""
+
+
 class AgentInfo(Struct, frozen=True, omit_defaults=True):
     id: str
     name: str
@@ -49,6 +65,16 @@ class AgentInfo(Struct, frozen=True, omit_defaults=True):
     """JSON Schema of the session settings it understands."""
     label: str = ""
     """A word of honesty shown beside the name: `demo`, `toy`."""
+    resources: list[Resource] = []
+    """What it takes tokens for; see `Authenticates`."""
+    customizations: list[Json] = []
+    """What a session can switch off: MCP servers, plugins, folders of rules, as AHP describes them (`id`, `type`,
+    `uri`, `name`, perhaps `state` and `children`)."""
+
+    @property
+    def lacking(self) -> list[Resource]:
+        """The tokens without which it does not answer."""
+        return [each for each in self.resources if each.required and each.state != "given"]
 
 
 @dataclass
@@ -66,6 +92,8 @@ class Opening:
     """That id, when the conversation goes on after a restart."""
     history: list[TurnState] = field(default_factory=list)
     """The finished turns, for agents that keep none themselves."""
+    off: frozenset[str] = frozenset()
+    """The ids of the customizations that a person switched off here."""
 
 
 class Conversation(Protocol):
@@ -101,3 +129,11 @@ class Completes(Protocol):
 
     async def complete(self, property: str, query: str) -> list[Json]:
         """Items with `value`, `label` and perhaps `description`; the caller filters them by `query`."""
+
+
+@runtime_checkable
+class Authenticates(Protocol):
+    """An agent that takes a token from a client. It keeps it in memory only, and hands it to nobody but its vendor."""
+
+    async def authenticate(self, resource: str, token: str, seconds: float | None) -> None:
+        """Uses the token from now on (for so many seconds). Unauthenticated when it is not good."""

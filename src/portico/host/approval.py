@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from portico import events as e
 from portico.errors import AlreadyAnswered, BadRequest, NotFound
-from portico.events import HOST, Grant, Json, Option
+from portico.events import HOST, Channel, Grant, Json, Option
 from portico.host.fold import find_approval
 
 if TYPE_CHECKING:
@@ -202,10 +202,7 @@ class Approvals:
                 reason=reason,
                 input=input,
             )
-            await session.append(answered)
-            if by != "timeout":
-                detail: Json = {"approval": ident, "allowed": chosen.allow}
-                session.host.log.post(HOST, e.Audited(action="approval", by=by, detail=detail))
+            await session.host.log.append_all((session.channel, answered), *_audited(answered))
         return _decision(answered)
 
     async def _remember(self, tool: str, chosen: Option, by: str) -> None:
@@ -234,6 +231,14 @@ class Approvals:
 
 def _before(request: Request) -> list[e.Event]:
     return [request.ready] if request.ready is not None else []
+
+
+def _audited(answered: e.ApprovalAnswered) -> list[tuple[Channel, e.Event]]:
+    """Written together with the answer: no kill can come between what a person allowed and the record of it."""
+    if answered.by == "timeout":
+        return []
+    detail: Json = {"approval": answered.approval, "allowed": answered.allowed}
+    return [(HOST, e.Audited(action="approval", by=answered.by, detail=detail))]
 
 
 def _decision(answered: e.ApprovalAnswered) -> Decision:

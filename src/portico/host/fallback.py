@@ -3,15 +3,29 @@
 The next one takes over only while the turn has said and done nothing: what was begun is never silently done again.
 """
 
+from portico.errors import BadRequest
+from portico.events import Json
 from portico.host.state import SessionState, TextPart, TurnState
 
 SETTING = "fallback"
 
 
+def check(config: Json) -> list[str]:
+    """The choices of the settings. An agent that is not there is none of the mistakes: its turn passes to the next."""
+    choices = config.get(SETTING)
+    if choices is None:
+        return []
+    if not isinstance(choices, list) or not all(isinstance(each, str) and split(each)[0] for each in choices):
+        raise BadRequest(
+            'config.fallback: Should be a list of agents or "agent/model", such as ["acp:goose/gpt-4.1", "loop"].',
+            field="config.fallback",
+        )
+    return choices
+
+
 def following(state: SessionState) -> str | None:
     """The choice after the one that answers now; None when there is none left."""
-    wanted = state.config.get(SETTING)
-    choices = [each for each in wanted if isinstance(each, str)] if isinstance(wanted, list) else []
+    choices = check(state.config)
     current = (f"{state.agent}/{state.model}", state.agent)
     at = next((index for index, choice in enumerate(choices) if choice in current), -1)
     return choices[at + 1] if at + 1 < len(choices) else None

@@ -5,6 +5,7 @@ the same records give the same state in every process, and `state(n) + records(n
 not fit (an unknown turn, a second answer) changes nothing.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -50,6 +51,7 @@ def _started(state: SessionState, event: e.SessionStarted, record: Record) -> No
     state.title, state.named = event.title, bool(event.title)
     state.uri, state.parent, state.origin = event.uri, event.parent, event.origin
     state.config, state.by, state.created = event.config, event.by, record.time
+    state.worktree = event.worktree
 
 
 def _renamed(state: SessionState, event: e.SessionRenamed, record: Record) -> None:
@@ -270,6 +272,7 @@ def _approval_asked(state: SessionState, event: e.ApprovalAsked, record: Record)
                 event.diff,
                 event.editable,
                 event.result,
+                file=os.path.join(state.cwd, event.path) if event.path and event.diff else "",
             )
         )
         _count(state, event.approval)
@@ -327,6 +330,7 @@ def _queue_reordered(state: SessionState, event: e.QueueReordered, record: Recor
 
 def _queue_removed(state: SessionState, event: e.QueueRemoved, record: Record) -> None:
     state.queue = [pending for pending in state.queue if pending.id != event.pending]
+    state.held = state.held and bool(state.queue)  # nothing waits any more, so nothing waits for a person
 
 
 def _queue_held(state: SessionState, event: e.QueueHeld, record: Record) -> None:

@@ -25,8 +25,11 @@ from portico.events import HOST, ErrorInfo, Json, Message, Origin, Record
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
 from portico.host.clock import Clock
+from portico.host.fallback import check as check_fallback
 from portico.host.fold import closing
 from portico.host.grants import Grants
+from portico.host.isolation import Isolation, isolate, release
+from portico.host.policy import WorkspacePolicy
 from portico.host.session import SUMMARY, Session
 from portico.host.state import SessionState, Summary, TurnState
 from portico.host.terminals import Terminals
@@ -55,11 +58,14 @@ class Host:
         self.logger = logging.getLogger("portico.host")
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
         self.tools: dict[str, Tool] = {}
-        self.policies: list[Policy] = [session_policy]
+        self.rules = WorkspacePolicy()
+        self.policies: list[Policy] = [self.rules.refuse, session_policy, self.rules.allow]
         self.grants = Grants(self)
         self.approval_timeout = limits.APPROVAL_SECONDS
         self.turn_idle_timeout = limits.TURN_IDLE_SECONDS
         self.retention_hours = limits.RETENTION_HOURS
+        self.capture_changes = True
+        self.capturing = asyncio.Semaphore(limits.CAPTURES)
         self.stopping = False
         self.started_at = time.monotonic()
         self._sessions: dict[str, Session] = {}
@@ -169,6 +175,7 @@ class Host:
         session.refresh_summary()
         events: list[e.Event] = []
         if state.active is not None:
+            session.captures.recover(state.active.id)
             error = ErrorInfo("interrupted", "The host ended in the middle of this turn.")
             end = e.TurnEnded(turn=state.active.id, outcome="interrupted", error=error, by="host")
             events = [*closing(state, "interrupted", "host"), end]
@@ -211,8 +218,10 @@ class Host:
         for session in self._sessions.values():
             if session.loaded and session.used_at < old:
                 session.unload()
-        running = {s.channel: s.state.active.pos for s in self._sessions.values() if s.loaded and s.state.active}
-        return await self.log.compact(self.now() - int(self.retention_hours * 3_600_000), running)
+        before = self.now() - int(self.retention_hours * 3_600_000)
+        keep = await self.terminals.compactable(before)
+        keep |= {s.channel: s.state.active.pos for s in self._sessions.values() if s.loaded and s.state.active}
+        return await self.log.compact(before, keep)
 
     def now(self) -> int:
         return int(self.clock.time() * 1000)
@@ -259,30 +268,31 @@ class Host:
         origin: Origin | None = None,
         config: Json | None = None,
         history: list[TurnState] | None = None,
+        worktree: Isolation | Json | None = None,
     ) -> Session:
         """A new session. Without an agent the first one that is ready; without a model its first; without a folder
-        the current one."""
-        info = await self.agent(agent).describe() if agent else await self.first_ready()
-        agent = info.id
-        if model is None:
-            model = info.models[0].id if info.models else ""
+        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON). An agent
+        that is not there is no mistake where the settings name a fallback for it."""
+        if check_fallback(config or {}) and agent is not None and agent not in self.agents:
+            model = model or ""
         else:
-            await self.check_model(agent, model)
+            info = await self.agent(agent).describe() if agent else await self.first_ready()
+            agent = info.id
+            if model is None:
+                model = info.models[0].id if info.models else ""
+            else:
+                await self.check_model(agent, model)
         folder = check_folder(cwd if cwd is not None else os.getcwd())
         if parent is not None and parent not in self._sessions:
             raise NotFound("session", parent)
-        async with self._creating:
-            if uri is not None and uri in self._by_uri:
-                raise AlreadyExists(f"There is a session {uri!r} already.")
-            if len(self._sessions) >= limits.SESSIONS:
-                raise RateLimited(f"There are {limits.SESSIONS} sessions; delete some.")
-            ident = f"session-{self._next}"
-            self._next += 1
-            session = Session(self, ident, SessionState(ident))
-            session.used_at = time.monotonic()
-            self._add(session)
-            if uri is not None:
-                self._by_uri[uri] = ident
+        ident = f"session-{self._next}"
+        self._next += 1
+        tree: Json = {}
+        if isinstance(worktree, Isolation):
+            made = await isolate(folder, ident, worktree)
+            folder, tree = made.folder, msgspec.to_builtins(made)
+        elif worktree:
+            tree = worktree
         started = e.SessionStarted(
             session=ident,
             agent=agent,
@@ -294,15 +304,35 @@ class Host:
             parent=parent,
             origin=origin,
             config=config or {},
+            worktree=tree,
         )
-        await asyncio.shield(self.own(self._begin(session, started, *_copied(history or [])), f"start {ident}"))
+        try:
+            session = await self._reserve(ident, uri)
+            await asyncio.shield(self.own(self._begin(session, started, *_copied(history or [])), f"start {ident}"))
+        except PorticoError:
+            if isinstance(worktree, Isolation):
+                await release(tree)
+            raise
         return session
+
+    async def _reserve(self, ident: str, uri: str | None) -> Session:
+        async with self._creating:
+            if uri is not None and uri in self._by_uri:
+                raise AlreadyExists(f"There is a session {uri!r} already.")
+            if len(self._sessions) >= limits.SESSIONS:
+                raise RateLimited(f"There are {limits.SESSIONS} sessions; delete some.")
+            session = Session(self, ident, SessionState(ident))
+            session.used_at = time.monotonic()
+            self._add(session)
+            if uri is not None:
+                self._by_uri[uri] = ident
+            return session
 
     async def _begin(self, session: Session, started: e.SessionStarted, *copied: e.Event) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
         try:
-            await session.append(started, *copied)
-            await self.log.append(HOST, listed)
+            own = [(session.channel, event) for event in (started, *copied)]
+            await self.log.append_all(*own, (HOST, listed))  # together: a session that is there is also listed
         except PorticoError:  # the disk says no, or the settings or the history are too large
             self._forget(session)
             raise
@@ -354,6 +384,7 @@ class Host:
             origin=Origin("fork", source.id, turns[-1].id if turns else None),
             config=state.config,
             history=turns,
+            worktree=state.worktree,
         )
         await source.append(e.ChildStarted(session=session.id, kind="fork", turn=turns[-1].id if turns else None))
         return session
@@ -382,12 +413,14 @@ class Host:
         await child.append(e.TurnStarted(turn=ident, message=message, by="agent"))
         return child.adopt(ident, message)
 
-    async def delete(self, ident: str, *, by: str) -> None:
-        """Ends it and forgets its history, and that of its children."""
+    async def delete(self, ident: str, *, by: str) -> str:
+        """Ends it and forgets its history, and that of its children. Returns what stays of its worktree, and why."""
         session = await self.get(ident)
         for child in [s.id for s in self._sessions.values() if s.summary.parent == session.id]:
             await self.delete(child, by=by)
         await session.close(by=by)
+        await session.captures.forget()
+        stays = await self._release(session, by)
         async with session.lock:
             if session.id not in self._sessions:
                 raise NotFound("session", ident)  # somebody else was faster
@@ -401,6 +434,19 @@ class Host:
         await self._erase(session.channel)
         for watcher in self._watchers:
             watcher(session.id, None)
+        return stays
+
+    async def _release(self, session: Session, by: str) -> str:
+        """The worktree goes with the last session in it."""
+        tree = session.state.worktree
+        if not tree or any(
+            other.summary.cwd == session.summary.cwd for other in self._sessions.values() if other is not session
+        ):
+            return ""
+        stays = await release(tree)
+        if stays:
+            await self.audit("worktree.kept", by, session=session.id, reason=stays)
+        return stays
 
     def session_of(self, ident: str) -> str:
         """The session an approval or a question belongs to: their ids begin with it."""

@@ -1,20 +1,22 @@
 """Which calls pass without asking a person: reads and edits inside the working directory, and harmless commands.
 
 The attack: a call that looks harmless and is not. A path that leads out through a link; an edit of `.git/hooks` or of
-`.env`; `ls; rm -rf ~`, `ls $(curl evil)`, `git -c core.pager=evil log`, `find -exec`, `cat /etc/shadow`. So paths are
-compared after links are followed, some files always ask, and a command line passes only if every one of its
-sub-commands is on the list and nothing in it can start another program or write a file. Whatever is not understood
-asks. A policy never refuses: it allows, or leaves the answer to a person.
+`.env`; a command line that runs more than it shows (`commandline`). So paths are compared after links are followed,
+some files always ask, and a command line passes only if every one of its sub-commands is on a list. Whatever is not
+understood asks.
+
+Rules come from three places: the settings, the clients (`root/configChanged`) and the session's own config. A call
+passes if a rule of one of them lets it and no rule of any says otherwise. Only the settings can refuse outright, and
+their no stands above everything.
 """
 
 import os
-import re
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from portico.host import commandline
 from portico.host.approval import Request, Ruling
 from portico.workspace.glob import Glob
 
@@ -50,26 +52,34 @@ COMMANDS = {
 """What is not here asks; a false one asks also where another rule would let it pass."""
 
 _PROTECTED = tuple(Glob(each) for each in PROTECTED)
-_UNSAFE = re.compile(r"[`$\\\n\r<>{}~*?!#]|\.\.")
-"""Substitution, redirection, expansion and steps upwards. Inside quotes they may be harmless: then a person says so."""
-_SEPARATORS = frozenset({";", "&&", "||", "|", "&"})
 _PATTERN_CHARS = 500
 
 
 class Rules(Struct, frozen=True):
+    """What one place says."""
+
+    origin: str = "client rule"
+    """How the log names it."""
     everything: bool = False
+    reads: bool = True
     edits: Mapping[str, bool] = {}
     """Globs below the working directory; the last one that matches counts. None: every edit asks."""
     commands: Mapping[str, bool] = {}
-    """Added to `COMMANDS`: the first words of a command, or `/a regular expression/` over the whole sub-command."""
+    """The first words of a command, or `/a regular expression/` over the whole sub-command. False: it asks."""
+    refused: tuple[str, ...] = ()
+    """Commands that are refused without asking."""
+    tools: Mapping[str, bool] = {}
+    """By the tool's name."""
 
 
-def rules_of(values: Mapping[str, Any]) -> Rules:
+def rules_of(values: Mapping[str, Any], origin: str = "client rule") -> Rules:
     """From what editors push: `globalAutoApproveEnabled`, `editAutoApprovePatterns`, `terminalAutoApproveRules`."""
     return Rules(
+        origin,
         values.get("globalAutoApproveEnabled") is True,
-        _switches(values.get("editAutoApprovePatterns")),
-        _switches(values.get("terminalAutoApproveRules")),
+        edits=_switches(values.get("editAutoApprovePatterns")),
+        commands=_switches(values.get("terminalAutoApproveRules")),
+        tools=_permissions(values.get("permissions")),
     )
 
 
@@ -84,28 +94,64 @@ def _switches(said: object) -> dict[str, bool]:
     }
 
 
+def _permissions(said: object) -> dict[str, bool]:
+    """`{"allow": [tool, ...], "deny": [tool, ...]}`; what stands in both asks."""
+    if not isinstance(said, dict):
+        return {}
+    switched = {"allow": True, "deny": False}
+    return {
+        name: passes
+        for key, passes in switched.items()
+        if isinstance(said.get(key), list)
+        for name in said[key]
+        if isinstance(name, str)
+    }
+
+
+def session_rules(config: Mapping[str, Any]) -> Rules:
+    rules = rules_of({key: value for key, value in config.items() if key != "globalAutoApproveEnabled"}, "session rule")
+    if config.get("autoApprove") == "autoApprove":
+        return Rules(rules.origin, True, edits=rules.edits, commands=rules.commands, tools=rules.tools)
+    return rules
+
+
 class WorkspacePolicy:
-    """A `Policy` of the host. `rules` is asked each time, so a change counts at once."""
+    """Two `Policy`s of the host: `refuse` comes before all others, `allow` after them. The rules may change at any
+    time, and count at once."""
 
-    def __init__(self, rules: Callable[[], Rules]) -> None:
-        self._rules = rules
+    def __init__(self) -> None:
+        self.settings = Rules("setting")
+        self.clients = Rules()
 
-    def __call__(self, session: "Session", request: Request) -> Ruling | None:
-        rules = self._rules()
-        if rules.everything:
-            return Ruling(True, "host setting: everything passes")
-        if session.state.config.get("autoApprove") == "autoApprove":
-            return Ruling(True, "session setting: everything passes")
+    def refuse(self, session: "Session", request: Request) -> Ruling | None:
+        if request.kind != "shell" or request.command is None or not self.settings.refused:
+            return None
+        for words in commandline.split(request.command) or []:
+            for rule in self.settings.refused:
+                if commandline.forbids(rule, words):
+                    return Ruling(False, f"setting {rule!r} refuses the command")
+        return None
+
+    def allow(self, session: "Session", request: Request) -> Ruling | None:
+        sources = [self.settings, self.clients, session_rules(session.state.config)]
+        for rules in sources:
+            if rules.everything:
+                return Ruling(True, f"{rules.origin}: everything passes")
         if request.result:
             return None
-        folder = session.state.cwd
-        if request.kind == "read" and request.path is not None:
+        switched = {rules.origin: rules.tools[request.tool] for rules in sources if request.tool in rules.tools}
+        if switched:
+            return Ruling(True, f"{next(iter(switched))}: tool {request.tool!r}") if all(switched.values()) else None
+        return self._judge(sources, session.state.cwd, request)
+
+    def _judge(self, sources: list[Rules], folder: str, request: Request) -> Ruling | None:
+        if request.kind == "read" and request.path is not None and self.settings.reads:
             inside = below(folder, request.path)
             return Ruling(True, "read in the working directory") if inside is not None else None
         if request.kind == "write" and request.path is not None:
-            return _edit(rules, below(folder, request.path))
+            return _edit(sources, below(folder, request.path))
         if request.kind == "shell" and request.command is not None:
-            return _command(rules, request.command)
+            return _command(sources, folder, request.command)
         return None
 
 
@@ -120,59 +166,50 @@ def below(folder: str, path: str) -> str | None:
     return os.path.relpath(whole, root)
 
 
-def _edit(rules: Rules, path: str | None) -> Ruling | None:
+def _edit(sources: list[Rules], path: str | None) -> Ruling | None:
     if path is None or any(glob.matches(path.lower()) for glob in _PROTECTED):
         return None
-    matching = [(pattern, passes) for pattern, passes in rules.edits.items() if Glob(pattern).matches(path)]
-    if not matching or not matching[-1][1]:
+    said = [found for rules in sources if (found := _last(rules, path)) is not None]
+    if not said or not all(passes for _, passes in said):
         return None
-    return Ruling(True, f"edit rule {matching[-1][0]!r}")
+    return Ruling(True, said[0][0])
 
 
-def _command(rules: Rules, line: str) -> Ruling | None:
-    parts = split(line)
+def _last(rules: Rules, path: str) -> tuple[str, bool] | None:
+    """What one place says of a path: its last pattern that matches."""
+    matching = [(pattern, passes) for pattern, passes in rules.edits.items() if Glob(pattern).matches(path)]
+    return (f"{rules.origin} {matching[-1][0]!r} for edits", matching[-1][1]) if matching else None
+
+
+def _command(sources: list[Rules], folder: str, line: str) -> Ruling | None:
+    parts = commandline.split(line)
     if not parts:
         return None
-    switches = {**COMMANDS, **rules.commands}
     used: list[str] = []
     for words in parts:
-        matching = {rule: passes for rule, passes in switches.items() if _matches(rule, words)}
-        if not matching or not all(matching.values()):
+        if any(_leads_out(folder, word) for word in words):
             return None
-        used.append(next(iter(matching)))
-    return Ruling(True, f"command rules {', '.join(map(repr, dict.fromkeys(used)))}")
-
-
-def split(line: str) -> list[list[str]] | None:
-    """The sub-commands of a command line, as words; None when it does more than run them one after another."""
-    if _UNSAFE.search(line):
-        return None
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    try:
-        words = list(lexer)
-    except ValueError:  # an open quote
-        return None
-    parts: list[list[str]] = [[]]
-    for word in words:
-        if word in _SEPARATORS:
-            parts.append([])
-        elif set(word) & set("();<>|&"):
+        said = list(_said(sources, words))
+        if not said or not all(passes for _, passes in said):
             return None
-        else:
-            parts[-1].append(word)
-    parts = [part for part in parts if part]
-    # `NAME=value program` changes what the program does, and an absolute path leads out of the folder.
-    if any("=" in part[0] or any(word.startswith("/") for word in part) for part in parts):
-        return None
-    return parts
+        used.append(said[0][0])
+    return Ruling(True, f"{', '.join(dict.fromkeys(used))} for commands")
 
 
-def _matches(rule: str, words: list[str]) -> bool:
-    if len(rule) > 2 and rule.startswith("/") and rule.endswith("/"):
-        try:
-            return re.search(rule[1:-1], " ".join(words)) is not None
-        except re.error:
-            return False  # a rule that is none lets nothing pass
-    wanted = rule.split()
-    return bool(wanted) and words[: len(wanted)] == wanted
+def _leads_out(folder: str, word: str) -> bool:
+    """A link inside the folder may lead out of it, and then so does a command that follows it."""
+    return os.path.lexists(os.path.join(folder, word)) and below(folder, word) is None
+
+
+def _said(sources: list[Rules], words: list[str]) -> Iterator[tuple[str, bool]]:
+    """What all rules say of one sub-command. The built-in ones give way only to a no."""
+    for rules in sources:
+        for rule in rules.refused:
+            if commandline.mentions(rule, words):
+                yield f"{rules.origin} {rule!r}", False
+        for rule, passes in rules.commands.items():
+            if commandline.allows(rule, words) if passes else commandline.mentions(rule, words):
+                yield f"{rules.origin} {rule!r}", passes
+    for rule, passes in COMMANDS.items():
+        if commandline.allows(rule, words, options=rule == "ls") if passes else commandline.mentions(rule, words):
+            yield f"built-in rule {rule!r}", passes

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from portico import limits
 from portico.errors import AgentDied, AgentError, NotFound, PorticoError
 from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVendor
+from portico.host import context
 from portico.host.agent import Conversation, Opening
+from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
 from portico.host.turn import Turn
 
@@ -35,6 +37,7 @@ class Runner:
 
     def start(self, turn: Turn, resumed: bool) -> None:
         self._failure = None
+        self._session.captures.begin(turn.id, resumed=resumed)
         own, name = self._session.host.own, f"{self._session.id}/{turn.id}"
         self._playing = own(self._play(turn, resumed), f"agent {name}")
         self._task = own(self._run(turn, self._playing), f"turn {name}")
@@ -45,12 +48,14 @@ class Runner:
         outcome, error, by = self._verdict(turn, playing)
         if error is not None and error.code in ("agent_died", "agent_unavailable"):
             await self.release()
+        await self._session.captures.finish(turn.id, effects=turn.called)
         await self._session.end_turn(turn, outcome, error, by)
         if not self._session.host.stopping:
             await self._session.go_on()
 
     async def _play(self, turn: Turn, resumed: bool) -> None:
-        message = turn.message
+        state = self._session.state
+        message = context.told(turn.message, state.config, first=state.turns[0].id == turn.id)
         if resumed:
             message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
         while True:
@@ -129,7 +134,8 @@ class Runner:
             tools=session.tools.specs(),
             known_as=lambda ident: session.post(SessionVendor(id=ident)) if ident != session.state.vendor else None,
             vendor=state.vendor or None,
-            history=[each for each in state.turns if each.id != turn.id],
+            off=switched_off(state.kept),
+            history=context.history([each for each in state.turns if each.id != turn.id], state.config),
         )
         self._conversation = await agent.open(opening)
         self._opened_with = wanted

@@ -16,11 +16,13 @@ from portico import limits
 from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, SessionClosed, TooLarge, TurnInProgress
 from portico.events import ErrorInfo, Json, Message, Outcome, Record, ToolSpec
 from portico.host.approval import Approvals
+from portico.host.changes import Captures
+from portico.host.fallback import check as check_fallback
 from portico.host.fold import closing, fold
 from portico.host.question import Questions
 from portico.host.queue import Queue
 from portico.host.runner import Runner
-from portico.host.state import SessionState, Summary, TurnState, summarise
+from portico.host.state import ChangeList, SessionState, Summary, TurnState, summarise
 from portico.host.tools import SessionTools
 from portico.host.turn import Turn
 
@@ -41,6 +43,7 @@ class Session:
         self.questions = Questions(self)
         self.queue = Queue(self)
         self.tools = SessionTools(self)
+        self.captures = Captures(self)
         self.runner = Runner(self)
         self.running: Turn | None = None
         self._state = state
@@ -149,10 +152,7 @@ class Session:
     # -- plain facts -------------------------------------------------------------------------------------------
 
     async def rename(self, title: str, *, by: str) -> None:
-        title = title.strip()
-        if not title or len(title) > limits.TITLE_CHARS:
-            raise BadRequest(f"A title has 1 to {limits.TITLE_CHARS} characters.", field="title")
-        await self._record(e.SessionRenamed(title=title, by=by))
+        await self._record(e.SessionRenamed(title=checked_title(title), by=by))
 
     async def set_model(self, model: str, *, by: str) -> None:
         """Takes effect with the next turn."""
@@ -160,6 +160,7 @@ class Session:
         await self._record(e.SessionModel(model=model, by=by))
 
     async def configure(self, values: Json, *, by: str, replace: bool = False) -> None:
+        check_fallback(values)
         await self._record(e.SessionConfigured(values=values, by=by, replace=replace))
 
     async def archive(self, archived: bool, *, by: str) -> None:
@@ -288,6 +289,18 @@ class Session:
             self._waiters.append(waiter)
             await waiter
 
+    # -- what it changed ---------------------------------------------------------------------------------------
+
+    async def changes(self, turn: str | None = None) -> ChangeList:
+        """Files that differ between a turn's start and its end, or over all turns; up to now while it runs."""
+        await self.load()
+        return await self.captures.list(turn)
+
+    async def diff(self, path: str | None = None, turn: str | None = None) -> str:
+        """The same as a unified diff, of one file or of all."""
+        await self.load()
+        return await self.captures.diff(path, turn)
+
     # -- how turns begin and end (the lock is held) ------------------------------------------------------------
 
     async def _start(self, message: Message, by: str, turn: str | None = None, pending: str | None = None) -> str:
@@ -385,6 +398,13 @@ def check_message(message: Message) -> None:
         raise BadRequest(f"The message is not valid: {error}.", field="text") from error
     if size > limits.MESSAGE_BYTES:
         raise TooLarge(f"The message has {size} bytes; the limit is {limits.MESSAGE_BYTES}.", field="text")
+
+
+def checked_title(title: str) -> str:
+    title = title.strip()
+    if not title or len(title) > limits.TITLE_CHARS:
+        raise BadRequest(f"A title has 1 to {limits.TITLE_CHARS} characters.", field="title")
+    return title
 
 
 def title_of(text: str) -> str:

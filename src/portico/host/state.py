@@ -3,7 +3,7 @@
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from portico import events as e
 from portico.events import ErrorInfo, Json, Message, Option, Origin, Outcome, ToolSpec
@@ -44,6 +44,8 @@ class Approval(Struct, omit_defaults=True):
     by: str = ""
     option: str | None = None
     reason: str = ""
+    file: str = ""
+    """The absolute path, where the approval is about one file and shows its diff."""
 
 
 class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
@@ -151,6 +153,8 @@ class SessionState(Struct, omit_defaults=True):
     parent: str | None = None
     origin: Origin | None = None
     config: Json = {}
+    worktree: Json = {}
+    """A git worktree of its own; see `session.started`."""
     vendor: str | None = None
     by: str = ""
     created: int = 0
@@ -190,6 +194,10 @@ class SessionState(Struct, omit_defaults=True):
         return next((pending for pending in self.queue if pending.id == ident), None)
 
 
+CHANGES = "changes"
+"""Among what is kept: how much the session has changed in its folder, for lists."""
+
+
 class Summary(Struct, omit_defaults=True):
     """What a list shows; kept for every session, stored beside its channel."""
 
@@ -202,6 +210,8 @@ class Summary(Struct, omit_defaults=True):
     created: int
     modified: int
     pos: int
+    by: str = ""
+    """Who began it: `token:NAME`, `client:ID`, or `task:ID` for a session of a job."""
     turns: int = 0
     queued: int = 0
     uri: str | None = None
@@ -211,6 +221,29 @@ class Summary(Struct, omit_defaults=True):
     read: bool = True
     closed: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
+    changes: Json = {}
+    """`additions`, `deletions` and `files`, once they were counted."""
+
+
+class FileChange(Struct, frozen=True):
+    """A file that a turn changed, as git sees it."""
+
+    path: str
+    status: Literal["added", "modified", "deleted", "renamed"]
+    added: int
+    removed: int
+    binary: bool
+    old_path: str | UnsetType = msgspec.field(default=UNSET, name="from")
+
+
+class ChangeList(Struct, frozen=True):
+    git: bool
+    """Whether the folder is a git work tree; without one nothing is known."""
+    files: list[FileChange] = []
+    cut: bool = False
+    """There are more files than one answer holds."""
+    note: str | UnsetType = UNSET
+    """Why nothing is known, where that is so."""
 
 
 def summarise(state: SessionState) -> Summary:
@@ -224,6 +257,7 @@ def summarise(state: SessionState) -> Summary:
         created=state.created,
         modified=state.modified,
         pos=state.pos,
+        by=state.by,
         turns=len(state.turns),
         queued=len(state.queue),
         uri=state.uri,
@@ -233,6 +267,7 @@ def summarise(state: SessionState) -> Summary:
         read=state.read,
         closed=state.closed,
         usage=state.usage,
+        changes={key: value for key, value in state.kept.get(CHANGES, {}).items() if key != "edits"},
     )
 
 

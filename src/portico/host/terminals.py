@@ -5,6 +5,7 @@ that a crash left open get their end. What a terminal shows is kept in memory, b
 """
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, Conflict, LogUnavailable, NotFound, RateLimited
-from portico.events import Json, Record
+from portico.events import HOST, Channel, Json, Record
 from portico.workspace import terminal as pty
 from portico.workspace.process import environment
 from portico.workspace.scrollback import Command, Scrollback
@@ -43,10 +44,17 @@ class OpenTerminal:
         self.cwd = started.cwd
         self.cols, self.rows = started.cols, started.rows
         self.claim = started.claim
+        self.session = started.session
+        self.pos = 0
+        """Of the last record that is part of what is known here: whoever shows it goes on from there."""
         self.shown = Scrollback()
         self.detects = False
         self.exit_code: int | None = None
         self.exited = False
+        self.kept = 0
+        """The position up to which a whole event holds what was shown: the pieces before it may go."""
+        self.since: int | None = None
+        """When the first piece behind that came."""
         self._terminals = terminals
         self._ahead = 0
         self._holding = False
@@ -62,9 +70,13 @@ class OpenTerminal:
 
     def apply(self, record: Record) -> None:
         """What is known of a terminal follows from the log, as with sessions: nobody sees what a crash forgets."""
+        self.pos = record.pos
         match record.event:
             case e.TerminalData() as event:
                 self.shown.add(event.text)
+                self.since = self.since or record.time
+            case e.TerminalShown(upto=upto):
+                self.kept, self.since = upto, record.time if record.pos > upto + 1 else None
             case e.TerminalCommand(command=command, line=line):
                 self.shown.start(Command(command, line, record.time / 1000))
             case e.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
@@ -152,8 +164,13 @@ class OpenTerminal:
     async def clear(self, *, by: str) -> None:
         await self._append(e.TerminalCleared(by=by))
 
-    async def _append(self, event: e.Event) -> None:
-        await self._terminals.host.log.append(self.channel, event)
+    async def keep(self, *events: e.Event) -> None:
+        """Writes down in one event what is shown now, and `events` behind it."""
+        shown = e.TerminalShown(upto=self.pos, text=self.shown.text())
+        await self._append(*([shown] if shown.text else []), *events)
+
+    async def _append(self, *events: e.Event) -> None:
+        await self._terminals.host.log.append(self.channel, *events)
 
 
 class Terminals:
@@ -170,8 +187,35 @@ class Terminals:
         self._next = max([0, *(_number(name) for name in names)]) + 1
         for channel in await self.host.log.notes(OPEN):
             if channel.startswith("terminal/"):
-                await self.host.log.append(channel, e.TerminalExited(), e.TerminalRemoved(by="host"))
-                self.host.log.note(channel, OPEN, None)
+                await self._close_story(channel)
+
+    async def _close_story(self, channel: Channel) -> None:
+        """The end of a terminal whose program does not run (any more). With a full disk the next start writes it."""
+        log = self.host.log
+        log.note(channel, OPEN, None)
+        if head := log.head(channel):
+            text = await self._shown(channel)
+            shown = [e.TerminalShown(upto=head, text=text)] if text else []
+            with contextlib.suppress(LogUnavailable):
+                await log.append(channel, *shown, e.TerminalExited(), e.TerminalRemoved(by="host"))
+
+    async def _shown(self, channel: Channel) -> str:
+        """The last of what a terminal showed, from the log: as many events as one read has, however long it ran."""
+        shown = Scrollback()
+        after = max(0, self.host.log.head(channel) - limits.READ_EVENTS)
+        while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
+            for record in records:
+                _show(shown, record.event)
+            after = records[-1].pos
+        return shown.text()
+
+    async def compactable(self, before: int) -> dict[Channel, int]:
+        """Keeps what the open terminals show whose output from before that time is about to go. Returns, by channel,
+        the first position that has to stay."""
+        for terminal in self.list():
+            if terminal.since is not None and terminal.since < before and terminal.shown.size:
+                await terminal.keep()
+        return {terminal.channel: terminal.kept + 1 for terminal in self.list()}
 
     async def start(
         self,
@@ -183,6 +227,7 @@ class Terminals:
         cols: int = 80,
         rows: int = 24,
         uri: str | None = None,
+        session: str | None = None,
     ) -> OpenTerminal:
         if uri is not None and self.find(uri) is not None:
             raise AlreadyExists(f"There is a terminal {uri!r} already.")
@@ -192,20 +237,28 @@ class Terminals:
         self._next += 1
         shell = os.path.basename(os.environ.get("SHELL") or "sh")
         started = e.TerminalStarted(
-            terminal=ident, title=title or shell, cwd=cwd, claim=claim, by=by, cols=cols, rows=rows, uri=uri
+            terminal=ident,
+            title=title or shell,
+            cwd=cwd,
+            claim=claim,
+            by=by,
+            cols=cols,
+            rows=rows,
+            uri=uri,
+            session=session,
         )
         terminal = OpenTerminal(self, ident, started)
         self._open[ident] = terminal
         try:
             self.host.log.note(terminal.channel, OPEN, b"open")
-            await self.host.log.append(terminal.channel, started)
+            audited = e.Audited(action="terminal.started", by=by, detail={"terminal": ident, "cwd": cwd})
+            await self.host.log.append_all((terminal.channel, started), (HOST, audited))
             await terminal.pty.start()
         except BaseException:
             del self._open[ident]
-            self.host.log.note(terminal.channel, OPEN, None)
+            await self._close_story(terminal.channel)
             raise
         self._running[ident] = self.host.own(terminal.pty.run(), terminal.channel)
-        await self.host.audit("terminal.started", by, terminal=ident, cwd=cwd)
         return terminal
 
     def get(self, ident: str) -> OpenTerminal:
@@ -233,8 +286,9 @@ class Terminals:
         if running is None:
             raise Conflict(f"The terminal {ident!r} is being closed.")
         await self._end(terminal, running)
-        await self.host.log.append(terminal.channel, e.TerminalRemoved(by=by))
+        await self.host.log.settled()
         self.host.log.note(terminal.channel, OPEN, None)
+        await terminal.keep(e.TerminalRemoved(by=by))
         self._open.pop(terminal.id, None)
         self.changed()
 
@@ -255,6 +309,17 @@ class Terminals:
     def changed(self) -> None:
         for watcher in self._watchers:
             watcher()
+
+
+def _show(shown: Scrollback, event: e.Event) -> None:
+    match event:
+        case e.TerminalData(text=text):
+            shown.add(text)
+        case e.TerminalShown(text=text):
+            shown.clear()
+            shown.add(text)
+        case e.TerminalCleared():
+            shown.clear()
 
 
 def _number(name: str) -> int:

@@ -43,6 +43,8 @@ class Turn:
         self.cancelled_by: str | None = None
         self.calls: dict[str, Call] = {}
         self.children: list[Turn] = []
+        self.called = False
+        """Whether a tool was used."""
         self.waiting = 0
         """How many approvals and questions wait for a person: the idle watch stands still meanwhile."""
         self.active_at = session.host.clock.time()
@@ -114,6 +116,7 @@ class Turn:
         self._used.add(ident)
         call = Call(self, ident, name, owner)
         self.calls[ident] = call
+        self.called = True
         self.report(
             e.ToolStarted(
                 turn=self.id, call=ident, tool=name, title=title, kind=kind, owner=owner, parent=parent, meta=meta or {}
@@ -141,7 +144,9 @@ class Turn:
             return Decision(False, "turn", reason="the turn ended")
         self.waiting += 1
         try:
-            return await self.session.approvals.request(self.id, request)
+            decision = await self.session.approvals.request(self.id, request)
+            await self.session.captures.ready(self.id)
+            return decision
         finally:
             self.waiting -= 1
             self._touch()
@@ -207,13 +212,14 @@ class Turn:
 
     async def settled(self) -> None:
         """Returns when everything reported so far is durable. To be awaited before an effect, so that a crash in the
-        middle of it finds the intent in the log."""
+        middle of it finds the intent in the log, and the folder is known as it was before."""
         for call in self.calls.values():
             call.say_ready()
         log = self.session.host.log
         await log.settled()
         if log.down is not None:
             raise log.down
+        await self.session.captures.ready(self.id)
 
     async def keep(self, data: bytes) -> str:
         """Stores a large output and returns its name."""

@@ -95,6 +95,8 @@ class Task(Part, frozen=True, kw_only=True):
     """One prompt for one model, with what must hold before and after."""
 
     model: Model | None = None
+    fallback: list[Model] = []
+    """Who does the work when the model cannot be had or crashes, in order."""
     prompt: Prompt
     require_user_input: bool = False
     availability: Availability | None = None

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
-from portico import faults
+from portico import faults, limits
 from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import Event
 from portico.host.host import Host, check_folder
@@ -43,6 +43,12 @@ class TaskInfo(Struct):
     job: str | None = None
     ended: int | None = None
     """Milliseconds since the epoch."""
+
+
+def check_job(entry: Entry, name: str, where: str) -> None:
+    if name not in entry.jobs:
+        known = ", ".join(map(repr, entry.jobs)) or "none"
+        raise NotFound("job", name, f"The jobs of {where}: {known}.")
 
 
 class Jobs:
@@ -87,6 +93,11 @@ class Jobs:
         return self._source.current(reload=not self._busy)
 
     @property
+    def entry_name(self) -> str:
+        """Where the current entry comes from."""
+        return "the installed entry" if self._installed is not None or self._source is None else self._source.name
+
+    @property
     def _busy(self) -> bool:
         """By the log: a job whose end clients can see does not count, whatever its run still tidies up."""
         return any(not self.job(job).done for job in self._runs)
@@ -101,18 +112,23 @@ class Jobs:
 
     async def _check_models(self, uses: list[ModelUse]) -> None:
         for use in uses:
-            try:
-                await choose(self.host, use.model_id)
-            except NotFound:
+            if not any([await self._has(model) for model in (use.model_id, *use.instead)]):
                 check_models([use], await offered(self.host))
+
+    async def _has(self, model: str) -> bool:
+        try:
+            await choose(self.host, model)
+        except NotFound:
+            return False
+        return True
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
     async def start_job(self, name: str, *, cwd: str, input: str = "", by: str, entry: Entry | None = None) -> str:
         """Returns the id of the new job, which runs by itself. `entry` is for this job alone."""
+        where = "its entry" if entry is not None else self.entry_name
         entry = entry or self.entry
-        if name not in entry.jobs:
-            raise NotFound("job", name, f"There are: {', '.join(map(repr, entry.jobs)) or 'none'}.")
+        check_job(entry, name, where)
         folder = check_folder(cwd)
         await self._check_models(models_of_job(entry, name))
         return await self._create(name, plan_of(entry, name), folder, input, by)
@@ -351,10 +367,12 @@ class Jobs:
             if ended.outcome == "interrupted" and choice == "fail":
                 ended = msgspec.structs.replace(ended, outcome="failed")
             elif ended.outcome == "interrupted" and choice == "ask":
-                asking.append(name)
+                asking.append(repr(name))
+            elif ended.outcome == "interrupted" and run.attempt >= limits.INTERRUPTIONS:
+                asking.append(f"{name!r} ({run.attempt} times)")
             ends.append(ended)
         if asking:
-            names = ", ".join(map(repr, asking))
+            names = ", ".join(asking)
             ends.append(e.JobWaiting(reason=f"The host ended in the middle of {names}; resume or stop the job."))
         if ends:
             await self._engine.put(state.summary.id, *ends)

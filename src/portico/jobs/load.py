@@ -11,7 +11,6 @@ from typing import Literal, TypeVar
 
 import msgspec
 import msgspec.inspect as shape
-import yaml
 
 from portico.jobs.entry import DrivingRetry, Entry, EntryError, Model
 from portico.jobs.validate import check_driving, validate_entry
@@ -51,12 +50,21 @@ def parse(text: bytes | str, syntax: Syntax = "json", *, name: str = "entry") ->
     try:
         decoded = text if isinstance(text, str) else text.decode()
         decoded = decoded.removeprefix("\ufeff")
-        return msgspec.json.decode(decoded) if syntax == "json" else yaml.safe_load(decoded)
+        return msgspec.json.decode(decoded) if syntax == "json" else _yaml(decoded)
     except RecursionError:
         raise EntrySyntaxError(name, f"Is nested more than {MAX_DEPTH} levels deep.") from None
     # ValueError: not UTF-8, or a YAML date or number that Python cannot hold.
-    except (msgspec.DecodeError, yaml.YAMLError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError) as error:
         raise EntrySyntaxError(name, f"Is not valid {syntax.upper()}: {error}") from error
+
+
+def _yaml(text: str) -> object:
+    import yaml  # late: most entries are JSON
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
 
 
 def load_entry(data: object, code_path: str = "") -> Entry:

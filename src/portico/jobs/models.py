@@ -18,6 +18,8 @@ class AvailableModel(Protocol):
 class ModelUse(NamedTuple):
     place: str
     model_id: str
+    instead: tuple[str, ...] = ()
+    """Models that do as well: the task's fallback."""
 
 
 def models_used(entry: Entry, code_path: str = "") -> list[ModelUse]:
@@ -41,6 +43,11 @@ def model_id(entry: Entry, model: Model) -> str:
     return model.id if model.id is not None else entry.models[model.category or ""]
 
 
+def fallback_of(entry: Entry, task: str) -> list[str]:
+    """The ids of the models that take over from the task's own, in order."""
+    return [model_id(entry, each) for each in entry.tasks[task].fallback]
+
+
 def check_models(uses: Iterable[ModelUse], available: Iterable[AvailableModel]) -> None:
     """Raise for the first model that nobody offers, naming what there is."""
     models = list(available)
@@ -59,12 +66,11 @@ def _driving_retries(entry: Entry, root: str) -> list[ModelUse]:
 
 def _of_work(entry: Entry, work: Work, root: str, path: str) -> Iterator[ModelUse]:
     match work:
-        case Ref(model_override=Model() as model):
-            yield _use(entry, model, root, f"{path}.modelOverride")
-        case Ref():
-            task_model = entry.tasks[work.task_id].model
-            if task_model is not None:
-                yield _use(entry, task_model, root, f'.tasks["{work.task_id}"].model')
+        case Ref(task_id=task_id, model_override=override):
+            model = override or entry.tasks[task_id].model
+            place = f'.tasks["{task_id}"].model' if override is None else f"{path}.modelOverride"
+            if model is not None:
+                yield _use(entry, model, root, place)._replace(instead=tuple(fallback_of(entry, task_id)))
         case _:
             for key, child in parts_of(work):
                 yield from _of_work(entry, child, root, path + key)

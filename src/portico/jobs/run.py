@@ -10,7 +10,7 @@ from portico.events import JobOutcome, WorkOutcome
 from portico.host.host import Host
 from portico.jobs.engine import Engine
 from portico.jobs.entry import Ref
-from portico.jobs.models import model_id
+from portico.jobs.models import fallback_of, model_id
 from portico.jobs.stage import TaskCrash, detailed
 from portico.jobs.state import JobState, Run
 from portico.jobs.task import TaskPlan, TaskRun
@@ -114,6 +114,7 @@ class JobRun:
             name=ref.task_id,
             task=task,
             model=model_id(entry, model) if model is not None else entry.models["driving"],
+            fallback=fallback_of(entry, ref.task_id),
             driving_model=entry.models["driving"],
             retries=entry.driving_session_retries,
             cwd=summary.cwd,

@@ -1,12 +1,13 @@
 """The sessions of one task: which one the next prompt goes to, and what becomes of one that crashes.
 
 Borrowing: the one session that was given, and a crash ends the task. Single: one session for everything, replaced only
-after a crash. Multi: a new session for every mission. Task work is tried again on the task's own model; driving work
-(conditions) follows the entry's `drivingSessionRetries`.
+after a crash. Multi: a new session for every mission. Task work is tried again on the task's own model, or on the next
+of its `fallback`, where it has one; driving work (conditions) follows the entry's `drivingSessionRetries`.
 """
 
 import asyncio
 from collections.abc import Iterator
+from itertools import cycle, islice
 from typing import Literal
 
 import msgspec
@@ -41,6 +42,10 @@ class SessionCrash(TaskCrash):
     """The agent failed in the middle of a prompt."""
 
 
+class NotOpened(TaskCrash):
+    """There is no session with that model: nobody has it, or its agent is not there."""
+
+
 class TurnCancelled(TaskCrash):
     """Somebody cancelled the turn or closed the session under the task."""
 
@@ -70,6 +75,7 @@ class Stage:
         model: str,
         driving_model: str,
         retries: list[DrivingRetry],
+        fallback: list[str],
         cwd: str,
         borrowed: Session | None = None,
     ) -> None:
@@ -77,7 +83,7 @@ class Stage:
         self._task = task
         self._title = title
         self.mode = mode
-        self._model = model
+        self._line = [model, *fallback]
         self._driving_model = driving_model
         self._retries = retries
         self._cwd = cwd
@@ -90,7 +96,12 @@ class Stage:
         """Task work. In multi mode its session ends with it."""
         if self._borrowed is not None:
             return await self._send(await self._lent(self._borrowed), prompt)
-        report = await self._attempts(prompt, [self._model] * TASK_ATTEMPTS)
+        line = self._line
+        turns = list(islice(cycle(line), max(TASK_ATTEMPTS, len(line))))
+        report = await self._attempts(prompt, turns, falling=len(line) > 1)
+        if self._current is not None and self._current.model in line:
+            first = line.index(self._current.model)
+            self._line = line[first:] + line[:first]  # who took over stays
         if self.mode == "multi":
             await self.end(True)
         return report
@@ -101,23 +112,37 @@ class Stage:
             return await self._send(await self._lent(self._borrowed), prompt, availability)
         first = self._driving_model
         if self.mode == "single":
-            first = self._current.model if self._current is not None else self._model
+            first = self._current.model if self._current is not None else self._line[0]
         models = [first, *rounds(self._retries)]
         return await self._attempts(prompt, models, driving=self.mode == "multi", availability=availability)
 
     async def _attempts(
-        self, prompt: str, models: list[str], *, driving: bool = False, availability: bool = False
+        self,
+        prompt: str,
+        models: list[str],
+        *,
+        driving: bool = False,
+        availability: bool = False,
+        falling: bool = False,
     ) -> Report:
-        crash: SessionCrash | None = None
-        for model in models:
-            stage = await self._enter(model, driving, replacing=crash is not None)
+        """`falling`: the models stand in for each other, also where one cannot be had at all."""
+        crash: TaskCrash | None = None
+        text = prompt
+        for number, model in enumerate(models):
+            if falling and number:
+                self.decide(f"[FALLBACK] {model} takes over from {models[number - 1]}")
             try:
-                text = prompt if crash is None or prompt.startswith(CRASH_PREFIX) else CRASH_PREFIX + prompt
+                stage = await self._enter(model, driving, replacing=crash is not None)
                 return await self._send(stage, text, availability)
             except SessionCrash as error:
                 crash = error
+                text = prompt if prompt.startswith(CRASH_PREFIX) else CRASH_PREFIX + prompt
                 self.decide(f"[SESSION CRASHED] {error.detail}")
                 await self.end(False)
+            except NotOpened as error:
+                if not falling:
+                    raise
+                crash = error
         assert crash is not None
         raise crash
 
@@ -187,9 +212,10 @@ class Stage:
             raise
         except PorticoError as error:
             detail = detailed(type(error).__name__, error.message)
-            if replacing:
-                self.decide(f"[SESSION CRASHED] Failed to create replacement session: {detail}")
-            raise TaskCrash(detail) from error
+            if replacing or len(self._line) > 1:
+                which = "replacement session" if replacing else "session"
+                self.decide(f"[SESSION CRASHED] Failed to create {which}: {detail}")
+            raise NotOpened(detail) from error
         return self._current
 
     async def _open(self, model: str, driving: bool) -> _Open:

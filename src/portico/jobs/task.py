@@ -33,6 +33,8 @@ class TaskPlan(Struct, kw_only=True):
     """The task model's id; empty when a borrowing task names none."""
     driving_model: str
     retries: list[DrivingRetry]
+    fallback: list[str] = []
+    """Models that take over from the task's own, in order."""
     cwd: str
     input: str
     by: str
@@ -69,6 +71,7 @@ class TaskRun:
             model=plan.model,
             driving_model=plan.driving_model,
             retries=plan.retries,
+            fallback=plan.fallback,
             cwd=plan.cwd,
             borrowed=borrowed,
         )

@@ -82,6 +82,8 @@ def _task(entry: Entry, task: Task, base: str) -> Task:
         condition = _condition(entry, f"{base}.availability.condition", availability.condition)
         availability = replace(availability, condition=condition)
     criteria = task.criteria and _criteria(entry, task.criteria, f"{base}.criteria")
+    for i, model in enumerate(task.fallback):
+        _check_category(entry, model, f"{base}.fallback[{i}]")
     return replace(task, prompt=prompt, availability=availability, criteria=criteria)
 
 

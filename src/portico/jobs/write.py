@@ -72,6 +72,7 @@ def task(
     name: str,
     *prompt: str,
     model: str | Model | None = None,
+    fallback: Sequence[str | Model] = (),
     require_user_input: bool = False,
     available: Lines | None = None,
     tools: Sequence[str] = (),
@@ -83,7 +84,8 @@ def task(
     on_interrupt: OnInterrupt = "retry",
     timeout: float | None = None,
 ) -> TaskDraft:
-    """A task. `model` is a category of the entry or a Model; `tools`, `condition` and `command` are its criteria."""
+    """A task. `model` is a category of the entry or a Model, and so is each of `fallback`; `tools`, `condition` and
+    `command` are its criteria."""
     criteria = None
     if tools or condition is not None or command is not None:
         criteria = Criteria(
@@ -95,6 +97,7 @@ def task(
         )
     definition = Task(
         model=Model(category=model) if isinstance(model, str) else model,
+        fallback=[Model(category=each) if isinstance(each, str) else each for each in fallback],
         prompt=list(prompt),
         require_user_input=require_user_input,
         availability=None if available is None else Availability(condition=_prompt(available)),

@@ -6,6 +6,8 @@ import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from portico import faults, limits
 from portico.errors import LogDamaged, LogUnavailable
 from portico.events import Channel, Record
@@ -13,6 +15,20 @@ from portico.log import schema
 
 _DROP_ROWS = 2_000
 """Deltas dropped in one transaction: a few milliseconds, so that a commit never waits long."""
+_TEXT = "part.delta"
+
+
+class _Piece(msgspec.Struct):
+    type: str
+    text: str
+
+
+_piece = msgspec.json.Decoder(_Piece)
+
+
+def trail_key(part: str) -> str:
+    """The note that remembers which pieces of a part were compacted away: seq and length, in turns."""
+    return f"trail/{part}"
 
 
 class Row(NamedTuple):
@@ -60,11 +76,7 @@ class Database:
         except sqlite3.Error as error:
             if db is not None:
                 db.close()
-            if "locked" in str(error):
-                raise LogUnavailable(
-                    f"Another program holds the log {str(path)!r} locked. Close it and start again."
-                ) from error
-            raise translate(error, path) from error
+            raise translate(error, path, "then start again") from error
         except BaseException:
             if db is not None:
                 db.close()
@@ -130,23 +142,39 @@ class Database:
         try:
             floors = {self._id(channel): pos for channel, pos in keep.items()}
             rows = self._db.execute(
-                "SELECT seq, channel, pos FROM events WHERE delta IS NOT NULL AND time < ? ORDER BY time", (before,)
+                "SELECT seq, channel, pos, delta, data FROM events WHERE delta IS NOT NULL AND time < ?"
+                " ORDER BY time, seq",
+                (before,),
             )
             doomed = []
-            for seq, channel, pos in rows:
+            trails: dict[tuple[int, str], list[int]] = {}
+            for seq, channel, pos, part, data in rows:
                 if channel not in floors or pos < floors[channel]:
                     doomed.append((seq,))
+                    piece = _piece.decode(data)
+                    if piece.type == _TEXT:
+                        trails.setdefault((channel, part), []).extend((seq, len(piece.text)))
                 if len(doomed) == _DROP_ROWS:
                     break
             rows.close()
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("DELETE FROM events WHERE seq = ?", doomed)
+            for (channel, part), trail in trails.items():
+                self._lengthen(channel, trail_key(part), trail)
             faults.reach("compaction-write")
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             self._rollback()
             raise translate(error, self.path) from error
         return len(doomed)
+
+    def _lengthen(self, channel: int, key: str, trail: list[int]) -> None:
+        found = self._db.execute("SELECT data FROM notes WHERE channel = ? AND key = ?", (channel, key)).fetchone()
+        before = msgspec.msgpack.decode(found[0], type=list[int]) if found else []
+        self._db.execute(
+            "INSERT OR REPLACE INTO notes (channel, key, data) VALUES (?, ?, ?)",
+            (channel, key, msgspec.msgpack.encode(before + trail)),
+        )
 
     def delete(self, channel: Channel) -> None:
         try:
@@ -195,8 +223,9 @@ class Database:
             (channel, after, upto, limit),
         )
 
-    def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int) -> list[Record]:
+    def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool) -> list[Record]:
         chosen = f" AND c.name IN ({', '.join('?' * len(channels))})" if channels else ""
+        chosen += " AND e.delta IS NULL" if whole else ""
         return self._records(
             "SELECT e.seq, c.name, e.pos, e.time, e.data FROM events e JOIN channels c ON c.id = e.channel"
             f" WHERE e.seq > ? AND e.seq <= ?{chosen} ORDER BY e.seq LIMIT ?",
@@ -255,8 +284,8 @@ class Database:
             db.close()
 
 
-def translate(error: sqlite3.Error, path: Path) -> LogUnavailable:
-    """SQLite's words, and what the user can do about it."""
+def translate(error: sqlite3.Error, path: Path, then: str = "the host goes on by itself") -> LogUnavailable:
+    """SQLite's words, what the user can do about it, and what happens `then`."""
     text = str(error)
     name = str(path)
     if any(sign in text for sign in ("malformed", "not a database", "no such table", "no such column")):
@@ -265,9 +294,9 @@ def translate(error: sqlite3.Error, path: Path) -> LogUnavailable:
             f"sqlite3 {name} .recover"
         )
     if "locked" in text or "busy" in text:
-        return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; the host goes on by itself.")
+        return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; {then}.")
     if "full" in text:
-        return LogUnavailable(f"The disk of {name!r} is full. Free some space; the host goes on by itself.")
+        return LogUnavailable(f"The disk of {name!r} is full. Free some space; {then}.")
     if "readonly" in text or "read-only" in text:
-        return LogUnavailable(f"The log {name!r} cannot be written (read-only). Make it writable; the host goes on.")
+        return LogUnavailable(f"The log {name!r} cannot be written (read-only). Make it writable; {then}.")
     return LogUnavailable(f"The log {name!r} cannot be written: {text}.")

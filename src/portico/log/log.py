@@ -33,6 +33,9 @@ class Log(Protocol):
     async def append(self, channel: Channel, *events: Event) -> int:
         """Writes the events in order, in one transaction; returns the last seq once they are durable."""
 
+    async def append_all(self, *events: tuple[Channel, Event]) -> int:
+        """The same for events of several channels: a crash leaves all of them or none."""
+
     def post(self, channel: Channel, event: Event) -> None:
         """The same order as `append`, not awaited. Deltas of one part that wait for the same commit become one."""
 
@@ -44,8 +47,11 @@ class Log(Protocol):
 
     async def read(self, channel: Channel, after: int = 0, limit: int = 1000) -> list[Record]: ...
 
-    async def read_all(self, *channels: Channel, after: int = 0, limit: int = 1000) -> list[Record]:
-        """Records of these channels (of all, when none is named) in the order of `seq`, behind `after`."""
+    async def read_all(
+        self, *channels: Channel, after: int = 0, limit: int = 1000, whole: bool = False
+    ) -> list[Record]:
+        """Records of these channels (of all, when none is named) in the order of `seq`, behind `after`. `whole`: no
+        deltas."""
 
     def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[list[Record]]:
         """Replay, then live. With one channel `after` is a position; with several or none it is a seq."""
@@ -75,6 +81,10 @@ class Log(Protocol):
     async def compact(self, before: int, keep: Mapping[Channel, int] = {}) -> int:
         """Drops deltas older than `before` (milliseconds) and returns how many. `keep` names the first position of
         turns that still run: their deltas stay, since no event carries their whole content yet."""
+
+    async def trail(self, channel: Channel, part: str) -> list[tuple[int, int]]:
+        """The pieces of a text part that were compacted away, in order: seq and characters. With the part's whole
+        text they say what a reader whose cursor points into the middle of it has not seen."""
 
     async def delete(self, channel: Channel) -> None:
         """Forgets a channel's events and notes. Its positions are never used again."""

@@ -14,10 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, TypeVar
 
+import msgspec
+
 from portico import faults, limits
 from portico.errors import BadRequest, LogUnavailable, NotFound, TooLarge
 from portico.events import Channel, Delta, Event, Record
-from portico.log.database import Batch, Database, Note, Row
+from portico.log.database import Batch, Database, Note, Row, trail_key
 from portico.log.hub import Follower, Hub
 from portico.log.log import FailureListener, Tap
 from portico.log.pending import Pending
@@ -87,10 +89,13 @@ class SqliteLog:
         return [name for name, pos in self._heads.items() if pos and name.startswith(prefix)]
 
     async def append(self, channel: Channel, *events: Event) -> int:
+        return await self.append_all(*[(channel, event) for event in events])
+
+    async def append_all(self, *events: tuple[Channel, Event]) -> int:
         if not events:
             raise BadRequest("append needs at least one event.")
         self._check_open()
-        group = [Pending(channel, event) for event in events]  # refuses before anything is taken in
+        group = [Pending(channel, event) for channel, event in events]  # refuses before anything is taken in
         waiter: asyncio.Future[int] = self._loop.create_future()
         group[-1].waiter = waiter
         for pending in group:
@@ -301,11 +306,14 @@ class SqliteLog:
             return []
         return await self._read(self._database.read, channel, after, upto, max(0, min(limit, limits.READ_EVENTS)))
 
-    async def read_all(self, *channels: Channel, after: int = 0, limit: int = 1000) -> list[Record]:
+    async def read_all(
+        self, *channels: Channel, after: int = 0, limit: int = 1000, whole: bool = False
+    ) -> list[Record]:
         upto = self._seq
         if after >= upto:
             return []
-        return await self._read(self._database.read_all, channels, after, upto, max(0, min(limit, limits.READ_EVENTS)))
+        count = max(0, min(limit, limits.READ_EVENTS))
+        return await self._read(self._database.read_all, channels, after, upto, count, whole)
 
     async def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[list[Record]]:
         single = channels[0] if len(channels) == 1 else None
@@ -366,6 +374,11 @@ class SqliteLog:
             faults.reach("compaction")
             if dropped == 0:
                 return total
+
+    async def trail(self, channel: Channel, part: str) -> list[tuple[int, int]]:
+        data = await self.get_note(channel, trail_key(part))
+        flat = msgspec.msgpack.decode(data, type=list[int]) if data else []
+        return list(zip(flat[::2], flat[1::2], strict=True))
 
     async def delete(self, channel: Channel) -> None:
         await self.settled()

@@ -13,7 +13,7 @@ import httpx
 
 from portico.errors import BadRequest, Conflict, NotFound, TooLarge, Unreachable
 from portico.models.catalogue import KNOWN, Known, known
-from portico.models.store import CHUNK, Progress, Store, checksum
+from portico.models.store import CHUNK, Progress, Store, check_gguf, checksum
 
 TIMEOUT = httpx.Timeout(60, connect=15)
 REDIRECTS = 5
@@ -54,7 +54,23 @@ def _check(store: Store, model: Known, wanted: str) -> Path:
     if wanted and found != wanted:
         draft.unlink()
         raise Conflict(f"{model.name!r}: the file's SHA-256 is {found}, not {wanted}. It was thrown away; try again.")
+    if not model.sha256:
+        _hold_to_the_first(store, model, found)
     return store.finish(model.name)
+
+
+def _hold_to_the_first(store: Store, model: Known, found: str) -> None:
+    """No sum of ours is known: the first download's counts from then on, whatever a server says later."""
+    pinned = store.pin(model.name)
+    if pinned and pinned != found:
+        store.draft(model.name).unlink()
+        raise Conflict(
+            f"{model.name!r}: the file's SHA-256 is {found}, the first download's was {pinned}. It was thrown away. "
+            f"If its makers published a new one, take the line out of {str(store.pins_path)!r} and try again."
+        )
+    if not pinned:
+        check_gguf(store.draft(model.name))
+        store.keep_pin(model.name, found)
 
 
 # -- from the Python registry ----------------------------------------------------------------------------------

@@ -1,10 +1,13 @@
-"""Supervises the child processes that run models: started on demand, restarted after a death, ended as a group."""
+"""Supervises the child processes that run models: started on demand, restarted after a death, ended as a group, and
+ended as well when nobody has asked them anything for a while: a model holds gigabytes."""
 
 import asyncio
 import importlib.util
 import os
 import secrets
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,9 +37,8 @@ class LocalServers:
     def __init__(self) -> None:
         self._servers: dict[Path, LocalServer] = {}
 
-    async def address(self, name: str, path: Path) -> Address:
-        server = self._servers.setdefault(path, LocalServer(name, path))
-        return await server.address()
+    def server(self, name: str, path: Path) -> "LocalServer":
+        return self._servers.setdefault(path, LocalServer(name, path))
 
     async def close(self) -> None:
         await asyncio.gather(*(server.close() for server in self._servers.values()))
@@ -56,17 +58,60 @@ class LocalServer:
         self._said = bytearray()
         self._spoke = asyncio.Event()
         self._lock = asyncio.Lock()
+        self._users = 0
+        self._idle = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._unloading: asyncio.Task[None] | None = None
 
-    async def address(self) -> Address:
-        """Where it answers; starts it when it does not run (any more)."""
+    async def address(self, idle: float = 0.0) -> Address:
+        """Where it answers; starts it when it does not run (any more). After `idle` seconds without a use it is
+        unloaded; 0 is never."""
+        self._idle = idle
         async with self._lock:
+            self._rest()
             if self._address is None or self._child is None or self._child.process.poll() is not None:
                 await self._end()
                 self._address = await self._start()
             return self._address
 
-    async def close(self) -> None:
+    @contextmanager
+    def using(self) -> Iterator[None]:
+        """Somebody waits for an answer: meanwhile it stays."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._rest()
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None
+
+    def _rest(self) -> None:
+        """The time without a use begins anew."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._idle > 0:
+            self._timer = asyncio.get_running_loop().call_later(self._idle, self._tire)
+
+    def _tire(self) -> None:
+        self._timer = None
+        if self._users == 0:
+            self._unloading = asyncio.get_running_loop().create_task(self._unload(), name=f"unload {self._name}")
+
+    async def _unload(self) -> None:
         async with self._lock:
+            if self._users == 0 and self._timer is None:  # else somebody came while we waited for the lock
+                await self._end()
+
+    async def close(self) -> None:
+        if self._unloading is not None:
+            await asyncio.wait({self._unloading})
+        async with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
             await self._end()
 
     async def _start(self) -> Address:

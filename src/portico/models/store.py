@@ -7,11 +7,14 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from portico.errors import AlreadyExists, BadRequest, NotFound
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _SUFFIX = ".gguf"
 _CHOSEN = "chosen"
+_PINS = "pins.json"
 _MAGIC = b"GGUF"
 CHUNK = 1024 * 1024
 
@@ -85,6 +88,28 @@ class Store:
             raise NotFound("model", name, f"Here are: {', '.join(self.names()) or 'none'}.")
         path.unlink()
         self.draft(name).unlink(missing_ok=True)
+
+    def pin(self, name: str) -> str:
+        """The SHA-256 of the first download of that name; empty before it."""
+        return self._pins().get(check_name(name), "")
+
+    def keep_pin(self, name: str, digest: str) -> None:
+        pins = {**self._pins(), check_name(name): digest}
+        draft = self.pins_path.with_suffix(".part")
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(pins)) + b"\n")
+        os.replace(draft, self.pins_path)
+
+    @property
+    def pins_path(self) -> Path:
+        return self.folder / _PINS
+
+    def _pins(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode(self.pins_path.read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError) as error:
+            raise BadRequest(f"{str(self.pins_path)!r} cannot be read: {error}. Mend or delete it.") from error
 
     def room(self) -> int:
         """Free bytes on the disk."""

@@ -5,18 +5,19 @@ A capture writes the work tree, untracked files included, as a git tree object a
 are; refs to trees (not commits) show up in no log. Differences are then between any two captures or commits.
 """
 
-import asyncio
 import os
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
 from portico.errors import BadRequest
-from portico.workspace.git import git, git_bytes, repository, without_filters
+from portico.workspace.git import plumbing, plumbing_text, repository, without_filters
+from portico.workspace.thread import threaded
 
 FILE_MAX = 20 * 1024 * 1024  # an untracked file above this is data; a copy of it in .git would never leave again
 FILES_MAX = 5000  # changed files in one answer
@@ -63,69 +64,84 @@ class Changes:
         """NotFound, with what to do, when `folder` is in no repository (or git is not installed)."""
         return cls(folder, (await repository(folder)).git_folder)
 
-    async def capture(self, name: str = "") -> Capture:
+    @threaded
+    def capture(self, name: str = "") -> Capture:
         """Writes down the folder as it is now; with a `name` (`SESSION/TURN`) it is kept until `forget`."""
         ref = _ref(name) if name else ""
-        private = await asyncio.to_thread(tempfile.mkdtemp, prefix="portico-index-")
-        try:
+        with tempfile.TemporaryDirectory(prefix="portico-index-") as private:
             index = Path(private, "index")
-            await asyncio.to_thread(_copy_index, self._git_folder / "index", index)
-            env = {"GIT_INDEX_FILE": str(index), **await without_filters(self.folder)}
+            _copy_index(self._git_folder / "index", index)
+            env = {"GIT_INDEX_FILE": str(index), **without_filters(self.folder)}
             # Code 1: some files could not be read. They stay as they were, and the others count.
-            await git(self.folder, "add", "--update", "--ignore-errors", "--", ".", env=env, fine=(0, 1))
-            left_out = await self._add_untracked(env)
-            tree = (await git(self.folder, "write-tree", env=env)).strip()
-        finally:
-            await asyncio.to_thread(shutil.rmtree, private)
+            plumbing(self.folder, "add", "--update", "--ignore-errors", "--", ".", env=env, fine=(0, 1))
+            left_out = self._add_untracked(env)
+            tree = plumbing_text(self.folder, "write-tree", env=env).strip()
         if ref:
-            await git(self.folder, "update-ref", ref, tree)
+            plumbing(self.folder, "update-ref", ref, tree)
         return Capture(tree, [_shown(name) for name in left_out])
 
-    async def _add_untracked(self, env: dict[str, str]) -> list[str]:
-        listed = await git(self.folder, "ls-files", "--others", "--exclude-standard", "-z", "--", ".", env=env)
+    def _add_untracked(self, env: dict[str, str]) -> list[str]:
+        listed = plumbing_text(self.folder, "ls-files", "--others", "--exclude-standard", "-z", "--", ".", env=env)
         # A name that ends in a slash is another repository inside this one; it has its own changes.
         names = [name for name in listed.split("\0") if name and not name.endswith("/")]
-        small, left_out = await asyncio.to_thread(_by_size, self.folder, names)
+        small, left_out = _by_size(self.folder, names)
         if small:
             wanted = os.fsencode("".join(f"{name}\0" for name in small))
             # --remove: a file that has vanished since it was listed is no error.
-            await git(self.folder, "update-index", "--add", "--remove", "-z", "--stdin", stdin=wanted, env=env)
+            plumbing(self.folder, "update-index", "--add", "--remove", "-z", "--stdin", stdin=wanted, env=env)
         return left_out
 
-    async def find(self, name: str) -> str | None:
+    @threaded
+    def keep(self, tree: str, *names: str, once: Sequence[str] = ()) -> None:
+        """Names a capture that was taken before; of `once` those that are free."""
+        refs = [_ref(name) for name in names]
+        if once:
+            listed = plumbing_text(self.folder, "for-each-ref", "--format=%(refname)", *map(_ref, once))
+            refs += [ref for ref in map(_ref, once) if ref not in listed.split()]
+        lines = "".join(f"update {ref} {_revision(tree)}\n" for ref in refs)
+        plumbing(self.folder, "update-ref", "--stdin", stdin=lines.encode())
+
+    @threaded
+    def find(self, name: str) -> str | None:
         """The tree of a named capture."""
-        found = await git(self.folder, "rev-parse", "--verify", "--quiet", _ref(name), fine=(0, 1))
+        found = plumbing_text(self.folder, "rev-parse", "--verify", "--quiet", _ref(name), fine=(0, 1))
         return found.strip() or None
 
-    async def forget(self, prefix: str) -> None:
+    @threaded
+    def forget(self, prefix: str) -> None:
         """Lets go of a named capture, or of all of a session (`SESSION`); git collects them in its own time."""
         ref = _ref(prefix)
-        listed = await git(self.folder, "for-each-ref", "--format=%(refname)", ref)
+        listed = plumbing_text(self.folder, "for-each-ref", "--format=%(refname)", ref)
         lines = "".join(f"delete {found}\n" for found in listed.split())
         if lines:
-            await git(self.folder, "update-ref", "--stdin", stdin=lines.encode())
+            plumbing(self.folder, "update-ref", "--stdin", stdin=lines.encode())
 
-    async def between(self, old: str, new: str) -> Differences:
+    @threaded
+    def between(self, old: str, new: str) -> Differences:
         """Files that differ between two trees or commits, renames recognised."""
-        plumbing = ("diff-tree", "-r", "-z", "-M", "--no-ext-diff", "--no-textconv", "--relative", "--full-index")
-        said = await git(self.folder, *plumbing, "--raw", "--numstat", _revision(old), _revision(new), "--")
-        return _parse(said)
+        options = ("diff-tree", "-r", "-z", "-M", "--no-ext-diff", "--no-textconv", "--relative", "--full-index")
+        return _parse(plumbing_text(self.folder, *options, "--raw", "--numstat", _revision(old), _revision(new), "--"))
 
-    async def patch(self, old: str, new: str, path: str = ".") -> str:
-        """The unified diff of one file, or of everything."""
+    @threaded
+    def patch(self, old: str, new: str, *paths: str, cut: int | None = None) -> str:
+        """The unified diff of some files, or of everything; with `cut` only its first bytes."""
         options = ("--no-ext-diff", "--no-textconv", "--no-color", "--relative", "-M")
-        return _shown(await git(self.folder, "diff", *options, _revision(old), _revision(new), "--", path))
+        where = paths or (".",)
+        data = plumbing(self.folder, "diff", *options, _revision(old), _revision(new), "--", *where, cut=cut)
+        return data.decode("utf-8", "replace")
 
-    async def content(self, blob: str) -> bytes:
+    @threaded
+    def content(self, blob: str) -> bytes:
         """A file as it was, by the id in a `Change`."""
         if not re.fullmatch(r"[0-9a-f]{40,64}", blob):
             raise BadRequest(f"{blob!r} is no object id.", field="blob")
-        return await git_bytes(self.folder, "cat-file", "blob", blob)
+        return plumbing(self.folder, "cat-file", "blob", blob)
 
-    async def base(self) -> str:
+    @threaded
+    def base(self) -> str:
         """The commit that is checked out, or the empty tree before the first one: what uncommitted means."""
-        found = await git(self.folder, "rev-parse", "--verify", "--quiet", "HEAD", fine=(0, 1))
-        return found.strip() or (await git(self.folder, "mktree")).strip()
+        found = plumbing_text(self.folder, "rev-parse", "--verify", "--quiet", "HEAD", fine=(0, 1))
+        return found.strip() or plumbing_text(self.folder, "mktree").strip()
 
 
 def _copy_index(source: Path, target: Path) -> None:

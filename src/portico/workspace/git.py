@@ -7,13 +7,15 @@ show up as differences.
 
 import asyncio
 import os
-from collections.abc import Sequence
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from portico.errors import Conflict, Forbidden, NotFound, PorticoError, TooLarge
-from portico.workspace.process import Finished, environment, run
+from portico.workspace.process import SAID_MAX, Finished, environment, run
 
 GIT_SECONDS = 120.0  # a first capture of a huge tree on a slow disk; usually it is some milliseconds
 OUTPUT_MAX = 16 * 1024 * 1024  # a diff that is larger is not read by anybody
@@ -42,25 +44,88 @@ async def git_bytes(
     folder: Path, *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None, fine: Sequence[int] = (0,)
 ) -> bytes:
     """What git prints. Codes other than `fine` are an error with git's own words."""
-    done = await call(folder, *arguments, stdin=stdin, env=env)
-    if done.code not in fine:
-        raise failure(folder, arguments[0], done)
-    if done.cut:
-        raise TooLarge(f"git {arguments[0]} in {str(folder)!r} says more than {OUTPUT_MAX} bytes.")
-    return done.data
+    return _checked(folder, arguments[0], await call(folder, *arguments, stdin=stdin, env=env), fine)
 
 
 async def call(folder: Path, *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> Finished:
-    calm = environment(GIT_TERMINAL_PROMPT="0", GIT_OPTIONAL_LOCKS="0", GIT_PAGER="cat", LC_ALL="C")
+    """For commands that may start other programs (a filter of the user's, at a checkout): all of them end with it."""
     return await run(
-        ["git", "--no-pager", "--literal-pathspecs", *SAFE, *arguments],
+        _command(arguments),
         cwd=folder,
-        env=calm | (env or {}),
+        env=_environment(env),
         timeout=GIT_SECONDS,
         stdin=stdin,
         head=OUTPUT_MAX,
         raw=True,
     )
+
+
+def plumbing(
+    folder: Path,
+    *arguments: str,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    fine: Sequence[int] = (0,),
+    cut: int | None = None,
+) -> bytes:
+    """What git prints, for commands that start no other program. It blocks, so that several of them are one hop to a
+    thread; looking for children after each would cost more than git itself. With `cut` only so many bytes come."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said:
+        process = _start(folder, arguments, env, output.fileno(), said.fileno())
+        with process:
+            try:
+                process.communicate(stdin, GIT_SECONDS)
+                timed_out = False
+            except subprocess.TimeoutExpired:
+                process.kill()
+                timed_out = True
+        output.seek(0)
+        said.seek(0)
+        data = output.read(OUTPUT_MAX + 1 if cut is None else cut)
+        words = said.read(SAID_MAX).decode("utf-8", "replace")
+    done = Finished(process.returncode, words, data, len(data) > OUTPUT_MAX, timed_out, 0.0)
+    return _checked(folder, arguments[0], done, fine)
+
+
+def plumbing_text(
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None, fine: Sequence[int] = (0,)
+) -> str:
+    return os.fsdecode(plumbing(folder, *arguments, env=env, fine=fine))
+
+
+def _start(
+    folder: Path, arguments: Sequence[str], env: Mapping[str, str] | None, output: int, said: int
+) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            _command(arguments),
+            cwd=folder,
+            env=_environment(env),
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=said,
+        )
+    except OSError as error:
+        raise NotFound(
+            "command or folder", str(error.filename or "git"), "Is git installed and on the PATH?"
+        ) from error
+
+
+def _command(arguments: Sequence[str]) -> list[str]:
+    return ["git", "--no-pager", "--literal-pathspecs", *SAFE, *arguments]
+
+
+def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
+    calm = environment(GIT_TERMINAL_PROMPT="0", GIT_OPTIONAL_LOCKS="0", GIT_PAGER="cat", LC_ALL="C")
+    return calm | dict(extra or {})
+
+
+def _checked(folder: Path, verb: str, done: Finished, fine: Sequence[int]) -> bytes:
+    if done.code not in fine:
+        raise failure(folder, verb, done)
+    if done.cut:
+        raise TooLarge(f"git {verb} in {str(folder)!r} says more than {OUTPUT_MAX} bytes.")
+    return done.data
 
 
 def failure(folder: Path, verb: str, done: Finished) -> PorticoError:
@@ -80,19 +145,24 @@ class Repository(Struct, frozen=True):
 
 async def repository(folder: Path) -> Repository:
     """The repository that `folder` is part of. NotFound when there is none, Forbidden when it is not its own."""
-    wanted = ("--absolute-git-dir", "--git-common-dir", "--is-inside-work-tree")
-    private, common, inside = (await git(folder, "rev-parse", *wanted)).splitlines()
-    if inside != "true":
-        raise NotFound("work tree", str(folder), "This is the inside of a git repository.")
-    top, prefix = (await git(folder, "rev-parse", "--show-toplevel", "--show-prefix")).split("\n")[:2]
-    module_top = (await git(folder, "config", "--local", "--get", "core.worktree", fine=(0, 1))).strip()
-    own = await asyncio.to_thread(_is_own, Path(top), Path(private), folder / common, module_top)
-    if not own:
+    return await asyncio.to_thread(_look_up, folder)
+
+
+def _look_up(folder: Path) -> Repository:
+    wanted = ("--absolute-git-dir", "--git-common-dir", "--is-inside-work-tree", "--show-toplevel", "--show-prefix")
+    try:
+        said = plumbing_text(folder, "rev-parse", *wanted)
+    except Conflict as error:
+        if "must be run in a work tree" in error.message:
+            raise NotFound("work tree", str(folder), "This is the inside of a git repository.") from error
+        raise
+    private, common, _, top, prefix = said.split("\n")[:5]
+    if not _is_own(folder, Path(top), Path(private), folder / common):
         raise Forbidden(f"The '.git' of {top!r} leads to a repository elsewhere; what changes here is not shown.")
     return Repository(Path(top), Path(private), prefix)
 
 
-def _is_own(top: Path, private: Path, common: Path, module_top: str) -> bool:
+def _is_own(folder: Path, top: Path, private: Path, common: Path) -> bool:
     """Whether the repository knows this work tree, too: only who may write to it can make it say so."""
     entry = top / ".git"
     common = common.resolve()
@@ -102,12 +172,13 @@ def _is_own(top: Path, private: Path, common: Path, module_top: str) -> bool:
     if private.parent == common / "worktrees":
         back = private / "gitdir"
         return back.is_file() and Path(back.read_text().strip()) == entry
+    module_top = plumbing_text(folder, "config", "--local", "--get", "core.worktree", fine=(0, 1)).strip()
     return private == common and bool(module_top) and (private / module_top).resolve() == top.resolve()
 
 
-async def without_filters(folder: Path) -> dict[str, str]:
+def without_filters(folder: Path) -> dict[str, str]:
     """An environment in which no filter of the settings runs; files are taken as they are."""
-    listed = await git(folder, "config", "-z", "--name-only", "--get-regexp", r"^filter\.", fine=(0, 1))
+    listed = plumbing_text(folder, "config", "-z", "--name-only", "--get-regexp", r"^filter\.", fine=(0, 1))
     names = {name.rpartition(".")[0] for name in listed.split("\0") if name}
     calm = [(f"{name}.{key}", "") for name in sorted(names) for key in ("clean", "smudge", "process")]
     calm += [(f"{name}.required", "false") for name in sorted(names)]

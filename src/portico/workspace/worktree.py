@@ -39,8 +39,8 @@ async def create(folder: Path, name: str, *, base: str = "HEAD", place: Path | N
     return Worktree(str(path), str(path / home.prefix), branch, commit, str(home.top))
 
 
-async def remove(worktree: Worktree, *, force: bool = False) -> None:
-    """Removes it; refused while it has uncommitted work, unless forced. The branch stays if it has commits."""
+async def remove(worktree: Worktree, *, force: bool = False) -> bool:
+    """Removes it; refused while it has uncommitted work, unless forced. The branch stays if it has commits: True."""
     repository = Path(worktree.repository)
     forced = ["--force", "--force"] if force else []
     done = await call(repository, "worktree", "remove", *forced, "--", worktree.path)
@@ -52,6 +52,7 @@ async def remove(worktree: Worktree, *, force: bool = False) -> None:
     tip = await git(repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{worktree.branch}", fine=(0, 1))
     if tip.strip() == worktree.base:
         await git(repository, "branch", "--quiet", "-D", "--", worktree.branch)
+    return tip.strip() not in ("", worktree.base)
 
 
 async def _commit(folder: Path, base: str) -> str:

@@ -18,6 +18,7 @@ from portico.doors.ahp.exchange import Exchange
 from portico.doors.gate import Gate
 from portico.doors.house import House
 from portico.doors.identity import Tokens
+from portico.doors.websocket import Line
 from portico.home import Home
 from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
@@ -29,13 +30,33 @@ providers:
   - id: scripted
     name: Scripted
     steer: true
+    customizations:
+      - {type: mcpServer, id: "mcp:search", uri: "settings:/search", name: search}
+      - type: plugin
+        id: tools
+        uri: "https://plugins.example/tools"
+        name: Tools
+        children: [{type: skill, id: tools/review, uri: "https://plugins.example/tools/review", name: review}]
     config:
       properties:
         flavour: {type: string, title: Flavour, enumDynamic: true}
     completions:
       flavour: [{value: sweet, label: Sweet}, {value: sour, label: Sour}]
       "/": [{value: review, label: Review}]
+  - id: vendor
+    name: Vendor
+    sign_in: {resource: "https://vendor.example", name: Vendor Cloud, scopes: [ask], token: good-token}
 rules:
+  - match: ^edit (?P<file>\\S+)
+    steps:
+      - {do: write, path: "{file}", text: "three\\n", append: true}
+  - match: ^context
+    steps:
+      - {do: say, text: "{context}|{prompt}|{attached}"}
+  - match: ^expire
+    steps:
+      - {do: say, text: half}
+      - {do: sign_out}
   - match: ^write
     steps:
       - do: tool
@@ -100,7 +121,7 @@ class Served:
         log = await SqliteLog.open(self.home.log_path)
         self._stack.push_async_callback(log.close)
         script = s.parse(SCRIPT, "test")
-        self.host = await Host.open(log, [ScriptedAgent(script.providers[0], script.rules)])
+        self.host = await Host.open(log, [ScriptedAgent(each, script.rules) for each in script.providers])
         self.host.policies.extend(self.policies)
         self._stack.push_async_callback(self.host.close)
         self.tokens = Tokens(self.home)
@@ -112,7 +133,7 @@ class Served:
         config = uvicorn.Config(
             self.gate,
             port=0,
-            ws="websockets-sansio",
+            ws=Line,
             lifespan="off",
             log_config=None,
             ws_max_size=limits.FRAME_BYTES,

@@ -1,15 +1,17 @@
 """What must not hang, crash or be believed: broken frames, forged actions, wrong places."""
 
+import asyncio
 import contextlib
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
-from portico.doors.ahp import uri, wire
+from portico.doors.ahp import connection, uri, wire
 from portico.doors.ahp.actions import ACTIONS
 from portico.doors.ahp.commands import COMMANDS
 from portico.doors.ahp.wire import WireError
@@ -56,6 +58,19 @@ async def test_a_huge_frame_closes_the_connection(connect: Connect) -> None:
         await client.send_raw("x" * (9 * 1024 * 1024))
     await client.socket.wait_closed()
     assert client.socket.close_code == 1009
+
+
+@pytest.mark.parametrize("bound", ["_INBOX", "_INBOX_BYTES"])
+async def test_who_asks_faster_than_we_answer_is_slowed_down(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    """Not collected without end: reading stops at the bound and goes on behind it, and every request is answered."""
+    monkeypatch.setattr(connection, bound, 3)
+    client = await connect("0.9.0")
+    asked = [await client.start_request("listSessions", channel=uri.ROOT) for _ in range(200)]
+    async with asyncio.timeout(10):
+        answers = await asyncio.gather(*asked)
+    assert all("result" in each for each in answers)
 
 
 async def test_unknown_notifications_and_channels_are_ignored(connect: Connect) -> None:
@@ -148,11 +163,15 @@ async def test_errors_of_create_session(connect: Connect, version: str) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.text() | st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists).map(json.dumps))
-def test_every_frame_is_parsed_or_refused(text: str) -> None:
+@given(
+    st.text().map(lambda text: text.encode("utf-8", "replace"))
+    | st.binary()
+    | st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists).map(msgspec.json.encode)
+)
+def test_every_frame_is_parsed_or_refused(data: bytes) -> None:
     code = 0
     try:
-        wire.parse(text)
+        wire.parse(data)
     except WireError as error:
         code = error.rpc
     assert code in (0, -32700, -32600, -32602)

@@ -157,6 +157,51 @@ async def test_chats(connect: Connect) -> None:
     assert await refused(client, "disposeChat", channel=chat) == -32602
 
 
+async def test_what_a_side_chat_is_about_reaches_the_agent(served: Served, connect: Connect) -> None:
+    client = await connect()
+    chat = await client.create_session("scripted:/s1")
+    await client.say(chat, "one", "[[reasoning:0]][[say:first]]")
+    await client.idle(chat)
+    side = {"kind": "sideChat", "chat": chat, "turnId": "one", "selection": {"text": "fir"}}
+    await client.request("createChat", channel="scripted:/s1", chat="ahp-chat:/side", source=side)
+    await client.subscribe("ahp-chat:/side")
+    await client.say("ahp-chat:/side", "a", "context?")
+    await client.idle("ahp-chat:/side")
+    told = "User: [[reasoning:0]][[say:first]]\nYou: first\n\nThe question is about this part of it:\nfir|context?|"
+    assert text_of(client.states["ahp-chat:/side"]["turns"][0]) == told
+    await client.say("ahp-chat:/side", "b", "context again")
+    await client.idle("ahp-chat:/side")
+    assert text_of(client.states["ahp-chat:/side"]["turns"][1]) == "|context again|"
+    assert client.states["ahp-chat:/side"]["turns"][0]["message"]["text"] == "context?"
+
+
+async def test_a_chat_and_annotations_can_be_attached(connect: Connect) -> None:
+    client = await connect()
+    chat = await client.create_session("scripted:/s1")
+    for turn in ("one", "two"):
+        await client.say(chat, turn, f"[[reasoning:0]][[say:{turn}!]]")
+        await client.idle(chat)
+    notes = "scripted:/s1/annotations"
+    note: Json = {"id": "n", "turnId": "one", "resource": "file:///a.py", "entries": [{"id": "e", "text": "why?"}]}
+    note |= {"resolved": False, "range": {"start": {"line": 4, "character": 0}, "end": {"line": 4, "character": 1}}}
+    await client.act(notes, "annotations/set", annotation=note)
+    attached = [
+        {"type": "chat", "label": "Before", "resource": chat, "endTurn": "one"},
+        {"type": "annotations", "label": "Notes", "resource": notes},
+    ]
+    message = {"text": "context", "origin": {"kind": "user"}, "attachments": attached}
+    await client.act(chat, "chat/turnStarted", turnId="three", message=message)
+    await client.idle(chat)
+    answer = text_of(client.states[chat]["turns"][2])
+    assert "Before:\nUser: [[reasoning:0]][[say:one!]]\nYou: one!" in answer
+    assert "two!" not in answer
+    assert "Notes:\nfile:///a.py, line 5: why?" in answer
+    for wrong in ({**attached[0], "endTurn": "nine"}, {**attached[0], "resource": "ahp-chat:/none"}):
+        refused = {"text": "x", "origin": {"kind": "user"}, "attachments": [wrong]}
+        echo = await client.act(chat, "chat/turnStarted", turnId="four", message=refused)
+        assert "rejectionReason" in echo
+
+
 async def test_a_fork_of_version_1(connect: Connect) -> None:
     client = await connect("1")
     session = await client.create_session("scripted:/s1")
@@ -225,38 +270,6 @@ async def test_annotations_are_shared_and_survive(connect: Connect, served: Serv
     assert fresh.states[channel] == client.states[channel]
     assert fresh.states[channel]["annotations"][0]["entries"] == [{"id": "e", "text": "hm"}]
     await fresh.close()
-
-
-async def test_changes_in_the_folder(connect: Connect, served: Served) -> None:
-    git(served.work, "init")
-    (served.work / "a").write_text("one\n")
-    git(served.work, "add", ".")
-    git(served.work, "commit", "-m", "first")
-    git(served.work, "config", "user.name", "t")
-    git(served.work, "config", "user.email", "t@example.org")
-    client = await connect("0.9.0")
-    await client.create_session("scripted:/s1", workingDirectories=[file_uri(str(served.work))])
-    [changeset] = client.states["scripted:/s1"]["changesets"]
-    (served.work / "a").write_text("two\n")
-    (served.work / "b").write_text("new\n")
-    await client.subscribe(changeset["uriTemplate"])
-    state = client.states[changeset["uriTemplate"]]
-    assert [each["id"] for each in state["files"]] == ["a", "b"]
-    before = await client.request("resourceRead", uri=state["files"][0]["edit"]["before"]["content"]["uri"])
-    assert before["data"] == "one\n"
-    await client.act(changeset["uriTemplate"], "changeset/filesReviewChanged", files=["a"], reviewed=True)
-    target = {"kind": "resource", "resource": file_uri(str(served.work / "b"))}
-    await client.request(
-        "invokeChangesetOperation", channel=changeset["uriTemplate"], operationId="discard", target=target
-    )
-    assert not (served.work / "b").exists()
-    await client.request("invokeChangesetOperation", channel=changeset["uriTemplate"], operationId="commit")
-    await client.wait(lambda: client.states[changeset["uriTemplate"]]["files"] == [])
-
-
-async def test_signing_in_is_not_for_us(connect: Connect) -> None:
-    client = await connect("0.9.0")
-    assert await refused(client, "authenticate", channel=uri.ROOT, resource="https://x", token="secret") == -32602
 
 
 async def test_log_lines(connect: Connect, served: Served) -> None:

@@ -8,7 +8,7 @@ from websockets.asyncio.client import connect as ws_connect
 from websockets.exceptions import InvalidStatus
 
 from portico import limits
-from portico.doors.ahp import lifecycle, uri
+from portico.doors.ahp import lifecycle, uri, wire
 from portico.doors.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of, waiting_call, without_times
@@ -94,7 +94,8 @@ async def test_subscribing_to_nothing(connect: Connect, version: str) -> None:
     assert refused.value.code == -32001
 
 
-async def test_coming_back_in_the_middle_of_a_turn(connect: Connect, version: str) -> None:
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "from the log"])
+async def test_coming_back_in_the_middle_of_a_turn(connect: Connect, served: Served, version: str, kept: bool) -> None:
     client, watcher = await connect(version, "client"), await connect(version, "watcher")
     chat = await client.create_session("scripted:/s1")
     await watcher.subscribe(chat)
@@ -102,6 +103,8 @@ async def test_coming_back_in_the_middle_of_a_turn(connect: Connect, version: st
     await client.wait(lambda: len(client.envelopes) > 8)
     await client.drop()
     await watcher.wait(lambda: len(watcher.envelopes) > 20)
+    if not kept:
+        served.exchange.recent.clear()
     result = await client.reconnect()
     assert result["type"] == "replay"
     state = await client.idle(chat)
@@ -132,7 +135,7 @@ async def test_nothing_is_lost_over_a_restart_of_the_host(connect: Connect, serv
     assert text_of((await client.idle(chat))["turns"][2]) == "third"
 
 
-async def test_coming_back_after_too_much_is_a_snapshot(connect: Connect, monkeypatch: Any) -> None:
+async def test_coming_back_after_too_much_is_a_snapshot(connect: Connect, served: Served, monkeypatch: Any) -> None:
     monkeypatch.setattr(lifecycle, "_REPLAY_RECORDS", 3)
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1")
@@ -140,6 +143,7 @@ async def test_coming_back_after_too_much_is_a_snapshot(connect: Connect, monkey
     other = await connect("0.9.0", "other", chat)
     await other.say(chat, "t", "[[say:much]]")
     await other.idle(chat)
+    served.exchange.recent.clear()
     result = await client.reconnect()
     assert result["type"] == "snapshot"
     assert without_times(client.states[chat]) == without_times(other.states[chat])
@@ -245,8 +249,8 @@ async def test_a_slow_client_is_closed_and_comes_back(connect: Connect, served: 
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1")
     connection = served.exchange.clients["tester"]
-    for _ in range(400):
-        connection.push("x" * 1000)
+    for _ in range(400):  # more than any socket takes in one breath
+        connection.push(wire.notification("filler", {"text": "x" * 100_000}))
     assert client.socket is not None
     await asyncio.wait_for(client.socket.wait_closed(), 5)
     assert client.socket.close_code == 1013

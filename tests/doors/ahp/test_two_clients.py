@@ -14,12 +14,13 @@ from tests.doors.ahp.test_conversation import without_times
 from tests.doors.ahp.wire_client import WireClient
 
 SESSION = "scripted:/s1"
-MOVES = "say say write approve deny cancel queue unqueue title draft read cut drop fail ask answer steer breathe"
+MOVES = "say say write approve deny cancel queue unqueue title draft read cut drop lose fail ask answer steer breathe"
 STEPS = st.tuples(st.integers(0, 1), st.sampled_from(MOVES.split()))
 
 
 class Player:
-    def __init__(self, client: WireClient, chat: str) -> None:
+    def __init__(self, served: Served, client: WireClient, chat: str) -> None:
+        self.served = served
         self.client = client
         self.chat = chat
         self.count = 0
@@ -66,8 +67,10 @@ class Player:
                 await client.dispatch(SESSION, "session/isReadChanged", isRead=True)
             case "draft" if not client.seed:
                 await client.dispatch(chat, "chat/draftChanged", draft=self.message(ident))
-            case "drop":
+            case "drop" | "lose":
                 await client.drop()
+                if step == "lose":  # away for so long that only the log remembers
+                    self.served.exchange.recent.clear()
                 await client.reconnect()
             case _:
                 await client.request("ping")
@@ -92,7 +95,7 @@ def test_two_clients(versions: tuple[str, str], steps: list[tuple[int, str]]) ->
             else:
                 await client.subscribe(chat)
                 await client.subscribe(SESSION)
-            players.append(Player(client, chat))
+            players.append(Player(served, client, chat))
         for index, step in steps:
             await players[index].play(step)
         await settle(served, players)

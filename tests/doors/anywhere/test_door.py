@@ -13,7 +13,11 @@ from portico import limits
 from portico.doors.anywhere import anywhere
 from portico.doors.anywhere.translate import FRAME_CHARS
 from portico.doors.route import Route
+from portico.events import Message, PartDelta
+from portico.host.turn import Turn
 from portico.testing.model import Step
+from portico.testing.play import PlayAgent
+from portico.workspace.git import git
 from tests.doors.anywhere.bridge import Bridge, bridge
 from tests.doors.standing import problem
 
@@ -215,6 +219,56 @@ async def test_after_compaction_a_reader_still_gets_the_whole_text(here: Bridge)
     assert "".join(data["fragment"] for name, data in events if name == "fragment") == "Hello"
 
 
+async def test_after_compaction_a_cursor_in_the_middle_of_a_part_still_gets_the_exact_rest(here: Bridge) -> None:
+    """Such a reader missed the rest of the part: its deltas were gone, and the part's end was not for it."""
+    words = ["Once ", "upon ", "a ", "time ", "ünï ", "x" * (FRAME_CHARS + 10), " end."]
+    here.says(Step(say=words, gap=10))
+    async with here.events() as stream:
+        await here.send("Hi")
+        before: list[tuple[str, str]] = []
+        while not before or before[-1][1] != "":
+            name, data = await stream.next()
+            before.append((stream.last, "" if name == "done" else data.get("fragment", "-")))
+    log, now = here.server.host.log, here.server.host.now()
+    deltas = [record for record in await log.read("session/session-1") if isinstance(record.event, PartDelta)]
+    # First only the older half, as when the retention ends in the middle of a turn; then all of them.
+    for cut in (deltas[len(deltas) // 2].time, now + 1000):
+        await log.compact(cut)
+        for index in range(len(before) - 1):
+            async with here.events(**{"Last-Event-ID": before[index][0]}) as stream:
+                rest = [data["fragment"] for name, data in await stream.until("done") if name == "fragment"]
+            assert "".join(rest) == "".join(text for _, text in before[index + 1 :])
+    assert not any(isinstance(record.event, PartDelta) for record in await log.read("session/session-1"))
+    async with here.events("?after=0") as stream:
+        again = [(stream.last, data["fragment"]) for name, data in await stream.until("done") if name == "fragment"]
+    assert "".join(text for _, text in again) == "".join(words)
+
+
+async def test_every_agents_question_is_shown_and_answered_here(here: Bridge) -> None:
+    async def play(message: Message, turn: Turn) -> None:
+        answer = await turn.ask("Which colour?", None)
+        turn.text(f"{answer.response}: {answer.text}")
+
+    here.server.host.agents["play"] = PlayAgent(play)
+    for body, said in (({"text": "blue"}, "accept: blue"), ({"response": "decline"}, "decline: ")):
+        async with here.events() as stream:
+            sent = await here.send("ask me", agent="play")
+            asked = (await stream.until("questionRequest"))[-1][1]
+            ident = {"id": sent["id"], "sessionId": sent["sessionId"], "questionId": asked["questionId"]}
+            assert asked == {**ident, "text": "Which colour?"}
+            empty = {"questionId": asked["questionId"]}
+            problem(await here.http.post("/answer", json=empty), 400, "bad_request", "text")
+            assert (await here.http.post("/answer", json={**empty, **body})).json() == {"ok": True}
+            events = await stream.until("done")
+        assert events[0] == ("questionAnswer", {**ident, "response": said.partition(":")[0], "by": "token:owner"})
+        assert [data["fragment"] for name, data in events if name == "fragment"] == [said]
+        late = await here.http.post("/answer", json={**empty, **body})
+        problem(late, 409, "already_answered")
+    problem(await here.http.post("/answer", json={"questionId": "session-1.q99", "text": "x"}), 404, "not_found")
+    shown = (await here.http.get(f"/sessions/{sent['sessionId']}")).json()["messages"]
+    assert [item["response"] for item in shown if item["type"] == "question"] == ["accept", "decline"]
+
+
 async def test_the_filter_shows_one_project_by_id_or_path(here: Bridge, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
@@ -246,6 +300,24 @@ async def test_projects_come_and_go_at_run_time(here: Bridge, tmp_path: Path) ->
     assert [each["id"] for each in left] == ["default"]
     assert os.stat(left[0]["path"]).st_mode & 0o077 == 0
     problem(await here.http.get(f"/sessions/{projects[0]['id']}"), 404, "not_found")
+
+
+async def test_a_project_whose_conversations_have_a_worktree_each(here: Bridge, tmp_path: Path) -> None:
+    folder = tmp_path / "apart"
+    folder.mkdir()
+    body = {"path": str(folder), "worktree": True}
+    problem(await here.http.post("/sessions", json=body), 404, "not_found")
+    await git(folder, "init", "-q")
+    identity = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+    await git(folder, *identity, "commit", "-q", "--no-gpg-sign", "--allow-empty", "-m", "first")
+    added = (await here.http.post("/sessions", json=body)).json()
+    assert added["worktree"] is True
+    async with here.events() as stream:
+        sent = await here.send("hi", sessionId=added["id"], agent="scripted")
+        await stream.until("done", id=sent["id"])
+    session = sent["id"].partition(".")[0]
+    assert here.server.host.list()[0].cwd == str(tmp_path / "apart.worktrees" / session)
+    assert [each.get("worktree") for each in (await here.http.get("/sessions")).json()] == [None, True]
 
 
 async def test_the_settings_change_the_projects_while_we_run(tmp_path: Path) -> None:

@@ -107,7 +107,9 @@ async def test_the_level_is_an_option(open_portal: Opener, tmp_path: Path) -> No
     door = await open_portal(level="000")
     await install(door, tmp_path, make(TASKS))
     assert isinstance((await door("copilot/job"))["jobs"], list)
-    assert isinstance((await door("copilot/job?level=002"))["jobs"], dict)
+    assert isinstance((await door("copilot/job?level=latest"))["jobs"], dict)
+    wrong = await door.client.get("/api/copilot/job?level=002")
+    assert (wrong.status_code, wrong.json()["error"]) == (400, "'level' is '000' or 'latest', not '002'.")
 
 
 # -- jobs ------------------------------------------------------------------------------------------------------

@@ -184,3 +184,23 @@ async def test_the_audit_record_is_read_from_a_position(shared: Standing) -> Non
     later = (await shared.http.get(f"/v1/audit?after={audit[-2]['pos']}")).json()["audit"]
     assert later == audit[-1:]
     problem(await shared.http.get("/v1/audit?after=x"), 400, "bad_request", "after")
+    problem(await shared.http.get("/v1/audit?limit=0"), 400, "bad_request", "limit")
+
+
+async def test_the_audit_record_comes_in_pages(shared: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request read the whole channel of the host. A page reads as much as one read has, also where it finds
+    nothing."""
+    host = shared.server.host
+    for number in range(3):
+        await host.audit(f"page.{number}", "tester")
+        await host.start(by="tester", cwd="/")
+    whole = (await shared.http.get("/v1/audit")).json()
+    monkeypatch.setattr("portico.limits.READ_EVENTS", 2)
+    found: list[Any] = []
+    after: int | None = 0
+    while after is not None:
+        page = (await shared.http.get(f"/v1/audit?after={after}&limit=1")).json()
+        assert len(page["audit"]) <= 1
+        found += page["audit"]
+        after = page["next"]
+    assert found == whole["audit"]

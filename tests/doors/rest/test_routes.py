@@ -22,7 +22,7 @@ def _with_body(here: Standing, ident: str) -> list[tuple[str, str]]:
     bodiless = {"/v1/sessions/{id}/queue/release", "/v1/sessions/{id}/queue/{pending}/steer"}
     found = []
     for method, route in _routes(here):
-        waiting = "/approvals" in route.path or "/questions" in route.path  # these need something that waits
+        waiting = any(each in route.path for each in ("/approvals", "/questions", "/terminals/"))  # of something there
         if method in ("POST", "PATCH") and route.path not in bodiless and not waiting:
             found.append((method, route.path.replace("{id}", ident).replace("{pending}", "p1")))
     return found

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from portico.doors.rest.search import find
+from portico.host.search import Search
 from tests.doors.standing import Standing, problem
 
 
@@ -47,4 +47,4 @@ async def test_a_query_is_neither_empty_nor_endless(shared: Standing) -> None:
 
 async def test_when_the_time_is_up_the_answer_says_so(shared: Standing) -> None:
     await shared.say(await shared.start(), "the bilby")
-    assert await find(shared.server.host, "bilby", 10, seconds=0) == ([], False)
+    assert await Search(shared.server.host).find("bilby", 10, seconds=0) == ([], False)

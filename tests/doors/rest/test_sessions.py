@@ -27,6 +27,7 @@ async def test_a_session_from_its_start_to_its_end(shared: Standing, tmp_path: P
     body = {"agent": "scripted", "model": "gpt-4.1", "cwd": str(tmp_path), "title": "A title", "config": {"a": 1}}
     started = await shared.http.post("/v1/sessions", json=body)
     assert started.status_code == 201
+    assert started.json()["by"] == "token:owner"
     one = f"/v1/sessions/{started.json()['id']}"
     state = await shared.say(started.json()["id"], "[[say:hi]]")
     assert (state["agent"], state["model"], state["cwd"], state["title"]) == (
@@ -70,6 +71,8 @@ async def test_a_session_needs_nothing_and_takes_the_first_of_everything(shared:
         ({"agent": 1}, 400, "bad_request", "agent"),
         ({"title": None}, 400, "bad_request", "title"),
         ({"config": []}, 400, "bad_request", "config"),
+        ({"config": {"fallback": "loop"}}, 400, "bad_request", "config.fallback"),
+        ({"config": {"fallback": ["loop", ""]}}, 400, "bad_request", "config.fallback"),
         ({"cwd": "relative"}, 400, "bad_request", "cwd"),
         ({"cwd": "/no/such/folder"}, 400, "bad_request", "cwd"),
         ({"cwd": "/a\0b"}, 400, "bad_request", "cwd"),

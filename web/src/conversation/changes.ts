@@ -1,4 +1,4 @@
-/** The files a session has changed, as its calls tell it. */
+/** The files a session has changed, as its calls tell it: for folders that git does not know. */
 
 import { make } from "../page";
 import { diffView, unified } from "./diff";
@@ -24,9 +24,9 @@ export function changesOf(call: CallPart): Change[] {
 export const diffsOf = (call: CallPart): string[] => changesOf(call).map(({ diff }) => diff);
 
 /** By file, in the order in which they were first changed; only what really happened. */
-export function changedFiles(state: SessionState): Map<string, string[]> {
+export function changedFiles(state: SessionState, only = ""): Map<string, string[]> {
   const files = new Map<string, string[]>();
-  for (const turn of state.turns ?? [])
+  for (const turn of (state.turns ?? []).filter(({ id }) => !only || id === only))
     for (const part of turn.parts ?? [])
       if (part.part === "call" && part.ok)
         for (const { path, diff } of changesOf(part)) files.set(path, [...(files.get(path) ?? []), diff]);
@@ -34,7 +34,7 @@ export function changedFiles(state: SessionState): Map<string, string[]> {
 }
 
 export function changesView(files: Map<string, string[]>, cwd: string): HTMLElement[] {
-  if (files.size === 0) return [make("p", "soft", "No file has been changed through this session. Changes that agents report or ask for appear here, file by file.")];
+  if (files.size === 0) return [make("p", "soft", "None. Changes that the agent reports or asks for appear here, file by file.")];
   return [...files].map(([path, diffs]) => {
     const details = make("details", "file");
     details.open = files.size <= 3;

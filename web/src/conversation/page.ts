@@ -1,12 +1,15 @@
 /** The page of one session. */
 
 import { explain } from "../api";
-import { byId, make, makeButton } from "../page";
-import { dialog, shortcuts } from "../shortcuts";
+import { byId, make } from "../page";
+import { ask, dialog, shortcuts } from "../shortcuts";
+import { TerminalPanel } from "../terminal/panel";
 import { exportAddress, sessionAddress, v1 } from "../v1";
-import { changedFiles, changesView } from "./changes";
 import { Composer } from "./composer";
 import { Conversation } from "./conversation";
+import { showFiles } from "./files";
+import { showGrants } from "./grants";
+import { chooseModel } from "./model";
 import type { Acts } from "./pieces";
 import { QueueView } from "./queue";
 import { active, type LogRecord, type SessionState, statusOf } from "./state";
@@ -34,10 +37,12 @@ const acts: Acts = {
   cwd: () => state?.cwd ?? "",
   fork: (turn) => void attempt(async () => window.location.assign(sessionAddress((await v1.fork(id, turn)).id))),
   resume: () => void attempt(() => v1.resume(id)),
+  files: (turn) => state && showFiles(state, turn),
 };
 const conversation = new Conversation(byId("transcript"), byId("to-end", HTMLButtonElement), acts);
 const queue = new QueueView(byId("queue"), acts);
 const composer = new Composer(id, acts);
+const terminal = new TerminalPanel(id, attempt);
 
 function showHead(now: SessionState): void {
   const status = statusOf(now);
@@ -55,8 +60,6 @@ function showHead(now: SessionState): void {
   byId("stop").hidden = !active(now);
   byId("archive").textContent = now.archived ? "Take out of the archive" : "Archive";
   byId("close").textContent = now.closed ? "Reopen" : "Close";
-  const files = changedFiles(now).size;
-  byId("changes").textContent = files ? `Files changed (${files})` : "Files changed";
   queue.show(now);
   composer.show(now);
 }
@@ -102,18 +105,6 @@ const DELTAS = new Set(["part.delta", "tool.input", "tool.output"]);
 
 document.addEventListener("visibilitychange", () => state && markRead(state));
 
-function ask(title: string, text: string, action: string, work: () => Promise<unknown>): void {
-  const box = dialog(title);
-  const row = make("div", "answers");
-  row.append(makeButton("danger", action, () => {
-    box.close();
-    void attempt(work);
-  }));
-  box.append(make("p", "", text), row);
-  box.addEventListener("close", () => box.remove());
-  box.showModal();
-}
-
 function rename(): void {
   const box = dialog("Rename");
   const form = make("form", "stack");
@@ -133,14 +124,12 @@ function rename(): void {
   input.select();
 }
 
-function showChanges(): void {
-  if (!state) return;
-  const box = dialog("Files changed");
-  box.classList.add("wide");
-  box.append(...changesView(changedFiles(state), state.cwd));
-  box.addEventListener("close", () => box.remove());
-  box.showModal();
+function withState(work: (now: SessionState) => void): void {
+  if (state) work(state);
 }
+
+const showChanges = () => withState((now) => showFiles(now));
+const switchModel = () => withState((now) => void attempt(() => chooseModel(now, attempt)));
 
 const menu = byId("menu", HTMLDetailsElement);
 function on(button: string, click: () => void): void {
@@ -162,14 +151,19 @@ const stop = () => void attempt(() => v1.cancel(id));
 on("stop", stop);
 on("rename", rename);
 on("fork", () => void attempt(async () => window.location.assign(sessionAddress((await v1.fork(id)).id))));
+on("model", switchModel);
 on("changes", showChanges);
+on("grants", () => withState((now) => void attempt(() => showGrants(now, attempt))));
+on("terminal", () => terminal.toggle());
 on("archive", () => void attempt(() => v1.change(id, { archived: !state?.archived })));
 on("close", () => void attempt(() => (state?.closed ? v1.reopen(id) : v1.close(id))));
 on("delete", () =>
-  ask("Delete this session?", "Its history and the sessions that came out of it go with it. This cannot be undone.", "Delete", async () => {
-    await v1.remove(id);
-    window.location.assign("/sessions.html");
-  }),
+  ask("Delete this session?", "Its history and the sessions that came out of it go with it. This cannot be undone.", "Delete", () =>
+    attempt(async () => {
+      await v1.remove(id);
+      window.location.assign("/sessions.html");
+    }),
+  ),
 );
 byId("export-markdown", HTMLAnchorElement).href = exportAddress(id, "markdown");
 byId("export-html", HTMLAnchorElement).href = exportAddress(id, "html");
@@ -183,6 +177,8 @@ shortcuts(
     { key: "i", text: "Write a message", run: () => composer.focus() },
     { key: "e", text: "Go to the end", run: () => conversation.toEnd() },
     { key: "f", text: "Files changed", run: showChanges },
+    { key: "t", text: "Terminal", run: () => terminal.toggle() },
+    { key: "m", text: "Another model", run: switchModel },
     { key: "r", text: "Rename", run: rename },
     { key: ".", text: "Stop the agent", run: () => (state && active(state) ? stop() : false) },
     { key: "s", text: "All sessions", run: () => window.location.assign("/sessions.html") },

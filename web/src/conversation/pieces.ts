@@ -9,6 +9,8 @@ export interface Acts {
   cwd(): string;
   fork(turn: string): void;
   resume(): void;
+  /** Shows the files that a turn changed. */
+  files(turn: string): void;
   /** Does something, and says on the page when that failed. */
   attempt(work: () => Promise<unknown>): Promise<boolean>;
 }

@@ -203,7 +203,9 @@ export class EndRow implements Row {
       row.append(note);
     }
     const facts = [turn.ended ? duration(turn.ended - turn.started) : "", words(turn.usage)].filter(Boolean);
-    if (facts.length > 0) row.append(make("span", "soft", facts.join(" · ")));
+    const line = make("span", "soft", facts.join(" · "));
+    if (turn.parts?.some(({ part }) => part === "call")) line.append(makeButton("quiet", "Files changed", () => this.acts.files(turn.id)));
+    if (line.hasChildNodes()) row.append(line);
     return row;
   }
 }

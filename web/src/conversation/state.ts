@@ -147,6 +147,8 @@ export interface Summary {
   status: Status;
   created: number;
   modified: number;
+  /** Who began it. */
+  by?: string;
   turns?: number;
   queued?: number;
   parent?: string | null;

@@ -23,7 +23,6 @@ def acp(context: AgentContext) -> Iterable[Agent]:
     found = programs(context.settings)
     if not found:
         return []
-    # Only now: the SDK costs a second and 50 MB, which a host without such agents need not pay.
     from portico.agents.acp.agent import AcpAgent
     from portico.agents.servers import mcp_servers
     from portico.agents.toolserver import ToolServer

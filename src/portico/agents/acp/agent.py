@@ -1,25 +1,29 @@
 """`acp:NAME`: a program that speaks the Agent Client Protocol, as an agent of the host."""
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
-from portico.agents.acp.conversation import AcpConversation
-from portico.agents.acp.link import Link
 from portico.agents.acp.program import Program, folder
 from portico.agents.agent import AgentInfo, Capabilities, Model, Opening
-from portico.agents.servers import McpServer
+from portico.agents.servers import McpServer, customizations
 from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
 from portico.errors import AgentUnavailable
 from portico.events import Json
 from portico.home import write_private
+
+if TYPE_CHECKING:
+    from portico.agents.acp.conversation import AcpConversation
+    from portico.agents.acp.link import Link
 
 logger = logging.getLogger("portico.agents.acp")
 
@@ -95,6 +99,7 @@ class AcpAgent:
             ),
             missing=self._missing(),
             config={"type": "object", "properties": {"mode": modes}},
+            customizations=customizations(self._servers) if self.program.mcp else [],
         )
 
     def _missing(self) -> str | None:
@@ -103,9 +108,13 @@ class AcpAgent:
         hint = f" Install it: {self.program.install}." if self.program.install else ""
         return f"The program {self.program.command[0]!r} is not on the PATH.{hint}"
 
-    async def open(self, opening: Opening) -> AcpConversation:
+    async def open(self, opening: Opening) -> "AcpConversation":
         if missing := self._missing():
             raise AgentUnavailable(missing)
+        # Only now, and in a thread: the SDK takes a second and 50 MB, and nobody else should wait for it.
+        await asyncio.to_thread(import_module, "portico.agents.acp.conversation")
+        from portico.agents.acp.conversation import AcpConversation
+
         conversation = AcpConversation(self, opening)
         await conversation.begin()
         return conversation
@@ -116,20 +125,22 @@ class AcpAgent:
 
     # -- the process -------------------------------------------------------------------------------------------
 
-    async def link(self) -> Link:
+    async def link(self) -> "Link":
         return await self._supervisor.get()
 
-    async def _connect(self, process: Process) -> Link:
+    async def _connect(self, process: Process) -> "Link":
+        from portico.agents.acp.link import Link
+
         link = Link(process, files=self.program.files, terminals=self.program.terminals)
         await link.initialize()
         return link
 
-    def dismiss(self, link: Link) -> None:
+    def dismiss(self, link: "Link") -> None:
         """A dead or disobedient process: the next turn gets another."""
         link.doomed = True
         self._supervisor.dismiss(link)
 
-    async def authenticate(self, link: Link) -> None:
+    async def authenticate(self, link: "Link") -> None:
         """With the method that the settings name. Nobody's login is read or passed on: the agent has its own."""
         methods = link.about.get("authMethods")
         known = [str(each.get("id")) for each in methods if isinstance(each, dict)] if isinstance(methods, list) else []
@@ -142,10 +153,12 @@ class AcpAgent:
 
     # -- what it has -------------------------------------------------------------------------------------------
 
-    def mcp_servers(self, *, http: bool) -> list[Json]:
+    def mcp_servers(self, *, http: bool, off: frozenset[str] = frozenset()) -> list[Json]:
         """The servers of the settings, in ACP's words. One over HTTP goes only to agents that take it."""
         found: list[Json] = []
         for name, server in self._servers.items():
+            if f"mcp:{name}" in off:
+                continue
             if server.command:
                 env = [{"name": key, "value": value} for key, value in server.env.items()]
                 found.append({"name": name, "command": server.command[0], "args": server.command[1:], "env": env})
@@ -169,7 +182,7 @@ class AcpAgent:
                 values = {str(each.get(key)): str(each.get("name")) for each in _objects(state.get(many))}
                 yield Choice(category, str(state.get(f"current{category.title()}Id")), values, None)
 
-    def learn(self, link: Link, answer: Json) -> None:
+    def learn(self, link: "Link", answer: Json) -> None:
         """Keeps what describes the agent for the next time."""
         found = {choice.category: choice for choice in self.choices(answer)}
         model, mode = found.get("model"), found.get("mode")

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from portico.agents.acp.link import Link
+from portico.agents.acp.owntool import SERVER, OwnTools
 from portico.agents.acp.prompt import blocks, retold
+from portico.agents.acp.replay import Replay
 from portico.agents.acp.service import Cancelled, Service
 from portico.agents.acp.update import Updates
 from portico.agents.agent import Json, Message, Opening, Turn
@@ -41,6 +43,7 @@ class AcpConversation:
         self._key: str | None = None
         self._turn: Turn | None = None
         self._updates: Updates | None = None
+        self._own_tools = OwnTools(())
         self._prelude = ""
         self._notes: list[str] = []
         self._commands: list[Json] | None = None
@@ -67,22 +70,27 @@ class AcpConversation:
         return link
 
     async def _resume(self, link: Link, base: Json) -> Json | None:
-        """None: the agent cannot, or has forgotten it. Its replay of the history is not heard: we have it."""
+        """None: the agent cannot, or has forgotten it."""
         if link.capability("sessionCapabilities", "resume"):
             method = "session/resume"
         elif link.capability("loadSession"):
             method = "session/load"
         else:
             return None
+        vendor, replay = str(self._vendor), Replay(self)
+        link.join(vendor, replay)
         try:
-            return await link.request(method, {**base, "sessionId": self._vendor})
-        except AgentUnavailable:
-            raise
-        except AgentDied:
+            answer = await link.request(method, {**base, "sessionId": vendor})
+            if method == "session/load":
+                await replay.over(link, vendor)
+            return answer
+        except (AgentUnavailable, AgentDied):
             raise
         except AgentError as error:
             logger.warning("%s does not take up %s: %s", self._agent.id, self._opening.session, error.message)
             return None
+        finally:
+            link.part(vendor, replay)
 
     async def _new(self, link: Link, base: Json) -> Json:
         try:
@@ -100,11 +108,11 @@ class AcpConversation:
         agent, http = self._agent, link.capability("mcpCapabilities", "http")
         if not agent.program.mcp:
             return []
-        servers = agent.mcp_servers(http=http)
+        servers = agent.mcp_servers(http=http, off=self._opening.off)
         if self._opening.tools and http:
             url, self._key = await agent.tools.offer(self)
             headers = [{"name": "Authorization", "value": f"Bearer {self._key}"}]
-            servers.append({"type": "http", "name": "portico", "url": url, "headers": headers})
+            servers.append({"type": "http", "name": SERVER, "url": url, "headers": headers})
         return servers
 
     async def _configure(self, link: Link, answer: Json) -> None:
@@ -139,7 +147,8 @@ class AcpConversation:
                 self._agent.dismiss(link)
 
     def _start(self, turn: Turn) -> None:
-        self._turn, self._updates = turn, Updates(turn)
+        self._own_tools = OwnTools(spec.name for spec in self._opening.tools)
+        self._turn, self._updates = turn, Updates(turn, self._own_tools)
         self._ended = asyncio.get_running_loop().create_future()
         self._service.begin()
         for note in self._notes:
@@ -247,7 +256,9 @@ class AcpConversation:
     async def call(self, name: str, arguments: Json) -> ToolResult:
         if self._turn is None:
             raise Conflict("Nothing runs in this session.")
-        call = self._turn.session_tool(name, msgspec.json.encode(arguments).decode())
+        async with self._order:  # what the agent said of it before is heard before
+            call = self._own_tools.arrived(name, arguments)
+        call = call or self._turn.session_tool(name, msgspec.json.encode(arguments).decode())
         return await self._turn.perform(call)
 
 

@@ -6,10 +6,8 @@ from typing import Any
 from urllib.parse import urlparse
 
 from portico.events import Json, Message
-from portico.host.state import TextPart, TurnState
-
-_HISTORY_CHARS = 60_000
-"""What a model reads before the real question; the end of a conversation matters more than its beginning."""
+from portico.host.context import transcript
+from portico.host.state import TurnState
 
 
 def blocks(message: Message, *, images: bool, audio: bool, embedded: bool) -> list[Json]:
@@ -40,14 +38,8 @@ def _block(attachment: Json, images: bool, audio: bool, embedded: bool) -> Json:
 
 def retold(history: list[TurnState]) -> str:
     """The turns so far, for a conversation that has to begin again."""
-    told: list[str] = []
-    for turn in history:
-        answer = "".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == "text")
-        told.append(f"User: {turn.message.text}\nYou: {answer or '(no answer)'}")
-    text = "\n\n".join(told)
-    if len(text) > _HISTORY_CHARS:
-        text = f"(the beginning is left out)\n{text[-_HISTORY_CHARS:]}"
-    return f"This conversation began earlier. What was said so far:\n\n{text}\n\nThe next message is:\n\n"
+    said = transcript(history)
+    return f"This conversation began earlier. What was said so far:\n\n{said}\n\nThe next message is:\n\n"
 
 
 def text_of(block: Any) -> str:

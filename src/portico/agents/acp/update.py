@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from portico.agents.acp.owntool import OwnTools, tool_names
 from portico.agents.acp.prompt import text_of
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 
@@ -25,8 +26,10 @@ _DIFF_CHARS = 200_000
 class Track:
     """One tool call, as far as it is known."""
 
-    def __init__(self, call: Call, kind: str) -> None:
+    def __init__(self, call: Call, kind: str, *, own: bool = False) -> None:
         self.call = call
+        self.own = own
+        """One of the session's own tools: its input and output are told by us."""
         self.kind = kind
         self.title = ""
         self.input: Any = None
@@ -45,12 +48,12 @@ class Track:
         if isinstance(locations := update.get("locations"), list):
             self.locations = [str(each["path"]) for each in locations if isinstance(each, dict) and "path" in each]
         given = update.get("rawInput")
-        if given not in (None, {}, "") and given != self.input and not self.decided:
+        if given not in (None, {}, "") and given != self.input and not (self.decided or self.own):
             self.input = given
             self.call.ready(_json(given), self.title)
         if update.get("rawOutput") is not None:
             self.raw_output = update["rawOutput"]
-        if isinstance(content := update.get("content"), list):
+        if isinstance(content := update.get("content"), list) and not self.own:
             self._show(content)
 
     def _show(self, content: list[Any]) -> None:
@@ -98,8 +101,9 @@ class Track:
 class Updates:
     """The updates of one turn, in order."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, own: OwnTools) -> None:
         self._turn = turn
+        self._own = own
         self._tracks: dict[str, Track] = {}
         self._plan: Call | None = None
         self._used = False
@@ -129,6 +133,8 @@ class Updates:
         """The call an update or a permission request is about."""
         ident = str(update.get("toolCallId") or self._turn.session.new_id("c"))
         track = self._tracks.get(ident)
+        if track is None and (own := self._own.name(update)) is not None:
+            track = self._tracks[ident] = self._show_own(own, ident, update)
         if track is None:
             kind = kind_of(update) or "other"
             title = str(update.get("title") or "")
@@ -139,7 +145,15 @@ class Updates:
         track.take(update)
         return track
 
+    def _show_own(self, name: str, ident: str, update: Json) -> Track:
+        owner = self._turn.session.tools.owner(name)
+        call = self._turn.tool(name, id=ident, title=str(update.get("title") or ""), owner=owner)
+        call.ready(self._own.show(call, update))
+        return Track(call, "other", own=True)
+
     async def _tool(self, update: Json) -> None:
+        if str(update.get("toolCallId")) not in self._tracks and self._own.hides(update):
+            return
         track = self.track(update)
         if update.get("status") in ("completed", "failed"):
             await track.end(update["status"] == "completed")
@@ -187,10 +201,8 @@ def kind_of(update: Json) -> str | None:
 
 def _name(update: Json, kind: str) -> str:
     """ACP has titles for people and kinds for machines; some agents add their own name of the tool."""
-    meta = update.get("_meta")
-    for value in [meta, *meta.values()] if isinstance(meta, dict) else []:
-        if isinstance(value, dict) and isinstance(name := value.get("toolName"), str):
-            return name
+    if name := next(tool_names(update.get("_meta")), None):
+        return name
     if kind != "other":
         return kind
     words = re.split(r" · |: | \(", str(update.get("title") or ""), maxsplit=1)

@@ -24,6 +24,6 @@ def copilot(context: AgentContext) -> Iterable[Agent]:
     options = read(context.settings)
     if not options.enabled or not (wanted or options.path()):
         return []
-    from portico.agents.copilot.agent import CopilotAgent  # late: the SDK takes its time
+    from portico.agents.copilot.agent import CopilotAgent
 
     return [CopilotAgent(options, context)]

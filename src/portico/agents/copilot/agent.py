@@ -4,26 +4,41 @@ import asyncio
 import logging
 import secrets
 import time
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
-from portico.agents.agent import AgentContext, AgentInfo, Capabilities, Model, Opening
-from portico.agents.copilot.conversation import CopilotConversation
+from portico.agents.agent import AgentContext, AgentInfo, Capabilities, Model, Opening, Resource
 from portico.agents.copilot.option import Options
-from portico.agents.copilot.runtime import Runtime
-from portico.agents.servers import mcp_servers
+from portico.agents.servers import customizations, mcp_servers
 from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
-from portico.errors import AgentError, AgentUnavailable
+from portico.errors import AgentError, AgentUnavailable, Unauthenticated
 from portico.events import Json
 from portico.home import write_private
+
+if TYPE_CHECKING:
+    from portico.agents.copilot.conversation import CopilotConversation
+    from portico.agents.copilot.runtime import Runtime
 
 ASK_SECONDS = 15.0
 """For that look: a list of agents must not hang on one of them."""
 CHECK_SECONDS = 60.0
 """Between two looks whether somebody has signed in meanwhile."""
+
+_TOKEN = "COPILOT_GITHUB_TOKEN"
+"""Where the runtime looks for a token first."""
+_GITHUB = Resource(
+    "https://api.github.com",
+    "GitHub Copilot",
+    ["https://github.com/login/oauth"],
+    ["read:user", "user:email"],
+    "https://docs.github.com/copilot",
+)
+_SIGNED_IN = msgspec.structs.replace(_GITHUB, state="given")
 
 logger = logging.getLogger("portico.agents.copilot")
 
@@ -80,7 +95,37 @@ class CopilotAgent:
         models = [Model(model, model) for model in self.options.models] or self._facts.models
         capabilities = Capabilities(tools=True, steer=True, resume=True, attachments=True)
         where = f" with models of {self.options.provider.base_url}" if self.options.provider else ""
-        return AgentInfo(self.id, "GitHub Copilot", f"GitHub Copilot{where}.", models, capabilities, missing)
+        resources = [_GITHUB if not self._facts.signed_in else _SIGNED_IN] if self.options.provider is None else []
+        about = f"GitHub Copilot{where}."
+        return AgentInfo(
+            self.id,
+            "GitHub Copilot",
+            about,
+            models,
+            capabilities,
+            missing,
+            resources=resources,
+            customizations=customizations(mcp_servers(self._settings)),
+        )
+
+    async def authenticate(self, resource: str, token: str, seconds: float | None) -> None:
+        """A client's token, for the runtime's own environment. It is written down nowhere, and gone with the host. A
+        runtime that works for somebody is left to it; the next one has the new token."""
+        env = self._supervisor.env
+        before = env.get(_TOKEN)
+        if before == token and self._facts.signed_in:
+            return
+        env[_TOKEN] = token
+        if self._facts.signed_in:
+            runtime = await self._supervisor.get()
+            if runtime.running:
+                return
+            self._supervisor.dismiss(runtime)
+        self._checked = -CHECK_SECONDS
+        await self._check()
+        if not self._facts.signed_in:
+            del env[_TOKEN]
+            raise Unauthenticated(f"Copilot does not take this token ({self._facts.status or 'no reason given'}).")
 
     def _missing(self) -> str | None:
         if self.options.path() is None:
@@ -104,7 +149,7 @@ class CopilotAgent:
             if not self._facts.signed_in:
                 self._supervisor.dismiss(runtime)  # nobody can use it yet: 200 MB for nothing
 
-    async def _learn(self, runtime: Runtime) -> None:
+    async def _learn(self, runtime: "Runtime") -> None:
         status = await runtime.ask(runtime.client.get_auth_status())
         models: list[Model] = []
         if status.isAuthenticated:
@@ -128,10 +173,12 @@ class CopilotAgent:
             logger.warning("what was known about Copilot is not readable: %s", error)
             return Facts()
 
-    def mcp_servers(self) -> dict[str, Json]:
+    def mcp_servers(self, off: frozenset[str] = frozenset()) -> dict[str, Json]:
         """The servers of the settings, in the SDK's words."""
         found: dict[str, Json] = {}
         for name, server in mcp_servers(self._settings).items():
+            if f"mcp:{name}" in off:
+                continue
             if server.command:
                 command, *arguments = server.command
                 found[name] = {"type": "local", "command": command, "args": arguments, "env": server.env}
@@ -142,22 +189,33 @@ class CopilotAgent:
 
     # -- conversations and the process ---------------------------------------------------------------------------
 
-    async def open(self, opening: Opening) -> CopilotConversation:
+    async def open(self, opening: Opening) -> "CopilotConversation":
         if missing := self._missing():
             raise AgentUnavailable(missing)
+        await _import("conversation")
+        from portico.agents.copilot.conversation import CopilotConversation
+
         conversation = CopilotConversation(self, opening)
         await conversation.begin()
         return conversation
 
-    async def runtime(self) -> Runtime:
+    async def runtime(self) -> "Runtime":
         return await self._supervisor.get()
 
-    async def _connect(self, process: Process) -> Runtime:
+    async def _connect(self, process: Process) -> "Runtime":
+        await _import("runtime")
+        from portico.agents.copilot.runtime import Runtime
+
         return await Runtime.connect(process, self._token)
 
-    def dismiss(self, runtime: Runtime) -> None:
+    def dismiss(self, runtime: "Runtime") -> None:
         runtime.doomed = True
         self._supervisor.dismiss(runtime)
 
     async def close(self) -> None:
         await self._supervisor.close()
+
+
+async def _import(name: str) -> None:
+    """The SDK takes a second and 50 MB: only when it is needed, and in a thread, so that nobody else waits for it."""
+    await asyncio.to_thread(import_module, f"portico.agents.copilot.{name}")

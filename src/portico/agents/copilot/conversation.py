@@ -69,7 +69,7 @@ class CopilotConversation:
             "on_permission_request": self._permit,
             "on_user_input_request": self._ask,
             "tools": [self._tool(spec.name, spec.description, spec.schema) for spec in opening.tools],
-            "mcp_servers": self._agent.mcp_servers(),
+            "mcp_servers": self._agent.mcp_servers(opening.off),
         }
         if options.provider is not None:
             common["provider"] = options.provider.config()

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -10,11 +9,10 @@ from portico.agents.loop.protocol import Action
 from portico.agents.loop.run import perform
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
-from portico.errors import NotFound, PorticoError
+from portico.errors import NotFound
 from portico.events import Json
 from portico.host.state import CallPart, SessionState
 from portico.host.turn import Turn
-from portico.workspace.changes import Changes
 from portico.workspace.search import find
 
 SAMPLE = 10
@@ -38,16 +36,11 @@ async def execute(name: str, argument: str, turn: Turn, toolbox: Toolbox, curren
 
 async def _files(turn: Turn) -> str:
     """By git where there is git (shell edits included), else what our own tools have changed."""
-    state = turn.session.state
-    try:
-        changes = await Changes.open(Path(state.cwd))
-        before = await changes.find(f"{turn.session.id}/start")
-        if before is None:
-            return "Nothing was changed in this conversation."
-        found = await changes.between(before, (await changes.capture()).tree)
-        lines = [f"{each.kind} {each.path} (+{each.added} -{each.removed})" for each in found.files]
-    except PorticoError:
-        lines = sorted(_touched(state))
+    found = await turn.session.changes()
+    if found.git:
+        lines = [f"{each.status} {each.path} (+{each.added} -{each.removed})" for each in found.files]
+    else:
+        lines = sorted(_touched(turn.session.state))
     return "\n".join(lines) or "Nothing was changed in this conversation."
 
 

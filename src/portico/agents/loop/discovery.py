@@ -131,14 +131,15 @@ class Directory:
                 return place.endpoint
         path = self._store.path(model)
         if path is not None:
-            return await self._own(model, path, current.loop.timeout)
+            return await self._own(model, path, current.loop)
         if places:
             return places[0].endpoint
         raise AgentUnavailable(HOW_TO_GET_ONE)
 
-    async def _own(self, model: str, path: Path, timeout: float) -> Endpoint:
+    async def _own(self, model: str, path: Path, loop: LoopSettings) -> Endpoint:
         """A model that we run ourselves; a child that was started anew has a new address."""
-        address = await self._servers.address(model, path)
+        server = self._servers.server(model, path)
+        address = await server.address(loop.unload_minutes * 60)
         before = self._running.get(model)
         if before is not None and before.url == address.url:
             return before
@@ -148,11 +149,12 @@ class Directory:
             model,
             address.url,
             address.key,
-            timeout=timeout,
+            timeout=loop.timeout,
             schema_first=True,
             context_chars=(address.context - ANSWER_TOKENS) * CHARS_PER_TOKEN,
             max_tokens=ANSWER_TOKENS,
             bound=TOY_TEXT if is_toy(model) else None,
+            using=server.using,
         )
         self._running[model] = endpoint
         return endpoint

@@ -6,7 +6,7 @@ from costing more than a slow one. The key is in no message and no log line.
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from urllib.parse import urlsplit
 
 import httpx
@@ -88,6 +88,7 @@ class Endpoint:
         context_chars: int | None = None,
         max_tokens: int | None = None,
         bound: int | None = None,
+        using: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.name = name
         self.url = url.rstrip("/")
@@ -97,6 +98,8 @@ class Endpoint:
         self.max_tokens = max_tokens
         self.bound = bound
         """The longest text in a constrained answer, for models that would not end one."""
+        self._using = using
+        """Entered around each request: a model of our own is not unloaded in the middle of one."""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         local = urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1")
         self._http = httpx.AsyncClient(
@@ -126,6 +129,10 @@ class Endpoint:
 
     async def ask(self, ask: Ask, report: Report, drained: Callable[[], Awaitable[None]]) -> Reply:
         """Streams one answer; returns when it is whole. `drained` holds us up when the disk is slower."""
+        with self._using():
+            return await self._ask(ask, report, drained)
+
+    async def _ask(self, ask: Ask, report: Report, drained: Callable[[], Awaitable[None]]) -> Reply:
         answer = Answer(self.name, report)
         try:
             request = self._http.build_request(

@@ -5,7 +5,6 @@ ask; what is allowed is decided by the settings, the grants and people.
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -34,7 +33,6 @@ from portico.events import ErrorInfo, ToolDecided, ToolSpec
 from portico.host.approval import Decision, Request, matching
 from portico.host.call import Call
 from portico.host.turn import Turn
-from portico.workspace.changes import Changes
 
 INVALID_MAX = 2
 """Invalid or empty answers in a row that end a run."""
@@ -247,7 +245,7 @@ async def perform(turn: Turn, action: Action, toolbox: Toolbox, current: Current
             await call.end(ok=False, error=ErrorInfo("denied", f"Refused: {reason}."), outcome="cancelled")
             return f"error: refused ({reason})"
         if plan.changes:
-            await _remember_state(turn)
+            await turn.settled()
         text: str = await plan.act(call.output)
     except PorticoError as error:
         return await _fail(turn, call, error)
@@ -280,17 +278,3 @@ async def _decide(turn: Turn, call: Call, plan: Plan, current: Current) -> Decis
     if plan.changes or not allowed:
         turn.report(ToolDecided(turn=turn.id, call=call.id, allowed=allowed, by="policy", rule=rule))
     return Decision(allowed, "policy", reason=rule)
-
-
-async def _remember_state(turn: Turn) -> None:
-    """The project as it was before this turn (and this session) changed anything, where git knows it."""
-    session = turn.session
-    try:
-        changes = await Changes.open(Path(session.state.cwd))
-        if await changes.find(f"{session.id}/{turn.id}") is not None:
-            return
-        await changes.capture(f"{session.id}/{turn.id}")
-        if await changes.find(f"{session.id}/start") is None:
-            await changes.capture(f"{session.id}/start")
-    except PorticoError as error:
-        session.host.logger.debug("no capture of %s: %s", session.id, error.message)

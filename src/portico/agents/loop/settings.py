@@ -15,6 +15,8 @@ from msgspec import Struct
 from portico.errors import BadRequest
 from portico.settings import AgentSettings, load
 
+MINUTES_MAX = 10_000
+"""A week: as good as never, and a number that a timer takes."""
 Protocol = Literal["auto", "tools", "schema", "text"]
 
 
@@ -48,6 +50,8 @@ class LoopSettings(Struct, forbid_unknown_fields=True):
     temperature: float | None = None
     budget_tokens: int = 0
     """Tokens one run may spend, read and written together; 0 is no limit."""
+    unload_minutes: float = 15.0
+    """A model that we run ourselves leaves the memory after so long without a request; 0 is never."""
 
 
 class Current(Struct, frozen=True):
@@ -85,6 +89,8 @@ class SettingsFile:
             raise BadRequest(f"[agents.loop] is not as expected: {error}.", field="agents.loop") from None
         if loop.timeout <= 0 or not 0 <= loop.retries <= 10:
             raise BadRequest("[agents.loop]: timeout is more than 0, retries is 0 to 10.", field="agents.loop")
+        if not 0 <= loop.unload_minutes <= MINUTES_MAX:
+            raise BadRequest(f"[agents.loop]: unload_minutes is 0 to {MINUTES_MAX}.", field="agents.loop")
         return Current(settings.agent, settings.models, loop)
 
 

@@ -4,6 +4,8 @@ A host must not send an action type that the negotiated version does not know; t
 `_INTRODUCED` are as old as the oldest version we speak.
 """
 
+from functools import lru_cache
+
 from portico.doors.ahp.versions import SUPPORTED, Dialect
 
 
@@ -123,6 +125,17 @@ def knows(dialect: Dialect, action_type: str) -> bool:
         return action_type in SEED_ACTIONS
     introduced = INTRODUCED_IN.get(action_type)
     return introduced is not None and dialect.since(introduced)
+
+
+@lru_cache(maxsize=64)
+def _known(version: str) -> frozenset[str]:
+    dialect = Dialect(version, lambda: 0)
+    return frozenset(action for action in SEED_ACTIONS | ACTIONS if knows(dialect, action))
+
+
+def known(dialect: Dialect) -> frozenset[str]:
+    """All action types for which `knows` holds; one set for all who speak this version."""
+    return _known(dialect.version)
 
 
 def is_dispatchable(dialect: Dialect, action_type: str) -> bool:

@@ -1,12 +1,15 @@
-"""Attachments that only the client can read: the host asks it for them, so that the agent has them, too."""
+"""Attachments that the agent cannot read by itself. What only the client can read the host asks it for; another chat
+and annotations are settled in words when the message is accepted, as they are at that moment, and never further than
+one step."""
 
 import base64
 import logging
 from typing import TYPE_CHECKING, Any
 
-from portico.doors.ahp import uri
+from portico.doors.ahp import names, snapshots, uri
 from portico.doors.ahp.record import Json
-from portico.errors import PorticoError
+from portico.errors import BadRequest, PorticoError
+from portico.host.context import transcript
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -20,11 +23,53 @@ _SIZE = 1024 * 1024
 
 
 async def fetched(connection: "Connection", said: Json) -> Json:
-    """The message with the foreign resources in it; what cannot be had stays a mere name."""
+    """The message with what is attached to it. A foreign resource that cannot be had stays a mere name; a chat or a
+    turn that is not there is refused."""
     attached = said.get("attachments") or []
-    if not any(_is_foreign(each) for each in attached):
+    if not attached:
         return said
-    return {**said, "attachments": [await _fetch(connection, each) if _is_foreign(each) else each for each in attached]}
+    return {**said, "attachments": [await _settled(connection, each) for each in attached]}
+
+
+async def _settled(connection: "Connection", each: Json) -> Json:
+    if _is_foreign(each):
+        return await _fetch(connection, each)
+    match each.get("type"):
+        case "chat":
+            return {**each, "modelRepresentation": await _transcript(connection, each)}
+        case "annotations":
+            return {**each, "modelRepresentation": await _annotations(connection, each)}
+    return each
+
+
+async def _transcript(connection: "Connection", each: Json) -> str:
+    chat = names.find_chat(connection.host, each["resource"])
+    if chat is None:
+        raise BadRequest(f"There is no chat {each['resource']!r}.", field="attachments")
+    turns = [turn for turn in (await connection.host.get(chat.id)).state.turns if turn.outcome is not None]
+    end = each.get("endTurn")
+    if end is not None:
+        index = next((at for at, turn in enumerate(turns) if turn.id == end), None)
+        if index is None:
+            raise BadRequest(f"The chat has no finished turn {end!r}.", field="attachments")
+        turns = turns[: index + 1]
+    return transcript(turns)
+
+
+async def _annotations(connection: "Connection", each: Json) -> str:
+    owner = uri.annotations_session(each["resource"])
+    session = names.find_session(connection.host, owner) if owner is not None else None
+    if session is None:
+        raise BadRequest(f"There are no annotations {each['resource']!r}.", field="attachments")
+    found = snapshots.annotations((await connection.host.get(session.id)).state)["annotations"]
+    wanted = each.get("annotationIds")
+    lines: list[str] = []
+    for annotation in found:
+        if wanted is None or annotation["id"] in wanted:
+            words = "\n".join(str(entry.get("text", "")) for entry in annotation.get("entries", []))
+            start = ((annotation.get("range") or {}).get("start") or {}).get("line")
+            lines.append(f"{annotation['resource']}{f', line {start + 1}' if isinstance(start, int) else ''}: {words}")
+    return "\n".join(lines)
 
 
 def _is_foreign(each: Json) -> bool:

@@ -1,7 +1,17 @@
-"""Changesets: what differs from the last commit in a session's folder, with commit and discard. Needs git."""
+"""Changesets: what differs in a session's folder, from one of five points of view. Needs git.
+
+    SESSION/uncommitted              from the last commit, with the operations commit and discard
+    SESSION/session                  from the session's first turn to its last
+    SESSION/branch                   from where its branch began
+    SESSION/turn/TURN                what one turn changed
+    SESSION/compare/TURN/TURN        from the end of one turn to the end of another
+
+They are computed when somebody subscribes, and again for those who look when a turn ends or an operation was done.
+"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 from portico.doors.ahp import names
 from portico.doors.ahp.command import Command, text
@@ -9,13 +19,15 @@ from portico.doors.ahp.record import Json
 from portico.doors.ahp.snapshots import REVIEWED
 from portico.doors.ahp.targets import Target
 from portico.doors.ahp.translate import Said
-from portico.errors import BadRequest, NotFound
+from portico.errors import BadRequest, Conflict, NotFound, PorticoError
 from portico.host.session import Session
-from portico.workspace.changes import Change, Changes
+from portico.host.state import CHANGES, SessionState
+from portico.workspace.changes import Change, Changes, Differences
 from portico.workspace.git import git
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
+    from portico.doors.ahp.exchange import Exchange
 
 OPERATIONS: list[Json] = [
     {"id": "commit", "label": "Commit all", "scopes": ["changeset"], "status": "idle"},
@@ -27,84 +39,240 @@ OPERATIONS: list[Json] = [
         "status": "idle",
     },
 ]
+_KINDS = {
+    "uncommitted": ("Uncommitted changes", "uncommitted"),
+    "session": ("Changes of this session", "session"),
+    "branch": ("Changes of this branch", "branch"),
+    "turn": ("Changes of a turn", "turn/{turnId}"),
+    "compare-turns": ("Changes between two turns", "compare/{originalTurnId}/{modifiedTurnId}"),
+}
+_TRUNKS = ("main", "master", "trunk")
+_EDITS = 100
+"""Edits in version 1's summary: it is told whole each time, and lists show no more."""
+
+
+class View(NamedTuple):
+    session: Session
+    kind: str
+    turns: tuple[str, ...] = ()
+
+    @property
+    def review_key(self) -> str:
+        """Reviewed files are remembered for each view of its own."""
+        return REVIEWED if self.kind == "uncommitted" else f"{REVIEWED}{'/'.join((self.kind, *self.turns))}/"
+
+
+def catalogue(ident: str) -> list[Json]:
+    return [
+        {
+            "label": label,
+            "uriTemplate": f"{names.CHANGESET}{ident}/{path}",
+            "changeKind": kind,
+            "capabilities": {"review": {}},
+        }
+        for kind, (label, path) in _KINDS.items()
+    ]
+
+
+# -- what is in one --------------------------------------------------------------------------------------------
 
 
 async def state(connection: "Connection", target: Target) -> Json:
     connection.require("files")
-    session = await _session(connection, target)
-    return {"status": "ready", "files": await _files(session), "operations": OPERATIONS}
+    view = await _view(connection.exchange, target)
+    return {"status": "ready", "files": await _files(view), **_operations(view)}
 
 
-async def _session(connection: "Connection", target: Target) -> Session:
-    ident, _, kind = target.ident.partition("/")
-    if connection.host.find(ident) is None or kind != "uncommitted":
+def _operations(view: View) -> Json:
+    return {"operations": OPERATIONS} if view.kind == "uncommitted" else {}
+
+
+async def _view(exchange: "Exchange", target: Target) -> View:
+    ident, _, rest = target.ident.partition("/")
+    kind, *turns = [unquote(each) for each in rest.split("/")]
+    wanted = {"uncommitted": 0, "session": 0, "branch": 0, "turn": 1, "compare": 2}
+    if exchange.host.find(ident) is None or wanted.get(kind) != len(turns):
         raise NotFound("changeset", target.ident)
-    return await connection.host.get(ident)
+    session = await exchange.host.get(ident)
+    if turns:
+        session = await _chat_of(exchange, session, turns[0])
+    return View(session, kind, tuple(turns))
 
 
-async def _files(session: Session) -> list[Json]:
-    changes = await Changes.open(Path(session.state.cwd))
-    capture = await changes.capture()
-    found = await changes.between(await changes.base(), capture.tree)
-    return [_file(session, each) for each in found.files]
+async def _chat_of(exchange: "Exchange", session: Session, turn: str) -> Session:
+    """A turn may be one of another chat of the session."""
+    for ident in (session.id, *(each.id for each in names.descendants(exchange.host, session.id))):
+        chat = await exchange.host.get(ident)
+        if chat.state.turn(turn) is not None:
+            return chat
+    raise NotFound("turn", turn)
 
 
-def _file(session: Session, of: Change) -> Json:
-    folder = Path(session.state.cwd)
-    edit: Json = {"diff": {"added": of.added, "removed": of.removed}}
-    if of.before:
-        old = names.file_uri(str(folder / (of.old_path or of.path)))
-        edit["before"] = {"uri": old, "content": {"uri": f"{names.GIT}{session.id}/{of.before}"}}
-    if of.after:
-        new = names.file_uri(str(folder / of.path))
-        edit["after"] = {"uri": new, "content": {"uri": f"{names.GIT}{session.id}/{of.after}"}}
-    return {"id": of.path, "edit": edit, "reviewed": REVIEWED + of.path in session.state.kept}
+async def _files(view: View) -> list[Json]:
+    found = await _differences(view)
+    return [
+        {"id": each.path, "edit": edit(view.session, each), "reviewed": _is_reviewed(view, each)}
+        for each in (found.files if found is not None else [])
+    ]
 
 
-async def refresh(connection: "Connection", target: Target) -> None:
+async def _differences(view: View) -> Differences | None:
+    captures = view.session.captures
+    match view.kind:
+        case "session":
+            return await captures.differences(None)
+        case "turn":
+            return await captures.differences(view.turns[0])
+        case "compare":
+            return await captures.between(*view.turns)
+    changes = await Changes.open(Path(view.session.state.cwd))
+    old = await (changes.base() if view.kind == "uncommitted" else _branched(changes, view.session.state))
+    return await changes.between(old, (await changes.capture()).tree)
+
+
+async def _branched(changes: Changes, state: SessionState) -> str:
+    """Where the branch left the one it came from; a worktree remembers its beginning."""
+    head = await changes.base()
+    known = (state.worktree or {}).get("base")
+    trunks = [known] if isinstance(known, str) and known else [*_TRUNKS, *(f"origin/{each}" for each in _TRUNKS)]
+    for trunk in trunks:
+        found = await git(changes.folder, "merge-base", "--end-of-options", trunk, head, fine=(0, 1, 128))
+        if found.strip():
+            return found.strip()
+    return head
+
+
+def edit(session: Session, of: Change) -> Json:
+    folder = Path(session.summary.cwd)
+    made: Json = {"diff": {"added": of.added, "removed": of.removed}}
+    for side, blob, path in (("before", of.before, of.old_path or of.path), ("after", of.after, of.path)):
+        if blob:
+            content = {"uri": f"{names.GIT}{session.id}/{blob}"}
+            made[side] = {"uri": names.file_uri(str(folder / path)), "content": content}
+    return made
+
+
+# -- while somebody looks --------------------------------------------------------------------------------------
+
+
+async def refresh(exchange: "Exchange", target: Target) -> None:
     """Everybody who looks at the changeset gets it anew."""
-    files = await _files(await _session(connection, target))
-    for each in list(connection.exchange.hearers(target)):
-        each.say(target, Said("contentChanged", {"files": files, "operations": OPERATIONS}))
+    view = await _view(exchange, target)
+    fields = {"files": await _files(view), **_operations(view)}
+    for each in list(exchange.hearers(target)):
+        each.say(target, Said("contentChanged", fields))
+
+
+async def turn_ended(exchange: "Exchange", session: Session) -> None:
+    """What a finished turn changed: the session's numbers, and the changesets that somebody looks at."""
+    await exchange.prepare(Target("session", session.id))
+    if not exchange.git_folders.get(session.summary.cwd, False):
+        return
+    root = names.family(exchange.host, session).id
+    await count(session)
+    for target in [each for each in exchange.heard("changeset") if each.ident.partition("/")[0] == root]:
+        try:
+            await refresh(exchange, target)
+        except NotFound:
+            continue  # a turn that was taken back
+
+
+async def count(session: Session) -> None:
+    """Writes down how much the session has changed, when that is news: lists show it."""
+    found = await session.captures.differences(None)
+    if found is None:
+        return
+    value: Json = {
+        "additions": sum(each.added for each in found.files),
+        "deletions": sum(each.removed for each in found.files),
+        "files": len(found.files),
+        "edits": [edit(session, each) for each in found.files[:_EDITS]],
+    }
+    if value != session.state.kept.get(CHANGES) and (found.files or CHANGES in session.state.kept):
+        await session.keep(CHANGES, value, by="host")
+
+
+# -- operations ------------------------------------------------------------------------------------------------
 
 
 async def invoke(connection: "Connection", params: Json) -> Json:
+    exchange = connection.exchange
     target = Target("changeset", text(params, "channel").removeprefix(names.CHANGESET))
-    session = await _session(connection, target)
-    folder = Path(session.state.cwd)
-    match text(params, "operationId"):
-        case "commit":
-            await git(folder, "add", "--all", "--", ".")
-            title = session.state.title or "Work of an agent"
-            await git(folder, "commit", "--quiet", "--no-verify", "--message", title)
-            words = "Committed."
-        case "discard":
-            words = await _discard(connection, folder, params)
-        case other:
-            raise BadRequest(f"There is no operation {other!r}.", field="operationId")
-    await connection.host.audit("changes." + text(params, "operationId"), connection.by, session=session.id)
-    await refresh(connection, target)
+    view = await _view(exchange, target)
+    name, path = text(params, "operationId"), _path(view, params)
+    offered = _operations(view).get("operations", [])
+    operation = next((each for each in offered if each["id"] == name), None)
+    if operation is None:
+        raise BadRequest(f"There is no operation {name!r} here.", field="operationId")
+    if ("changeset" if path is None else "resource") not in operation["scopes"]:
+        raise BadRequest(f"{name!r} is not for single files.", field="target")
+    _say_status(exchange, target, {"operationId": name, "status": "running"})
+    try:
+        words = await (_commit(view.session) if name == "commit" else _discard(view.session, path or "."))
+    except PorticoError as error:
+        failed = {"errorType": error.code, "message": error.message}
+        _say_status(exchange, target, {"operationId": name, "status": "error", "error": failed})
+        raise
+    await connection.host.audit(f"changes.{name}", connection.by, session=view.session.id)
+    await refresh(exchange, target)
     return {"message": words}
 
 
-async def _discard(connection: "Connection", folder: Path, params: Json) -> str:
+def _say_status(exchange: "Exchange", target: Target, fields: Json) -> None:
+    for each in list(exchange.hearers(target)):
+        each.say(target, Said("operationStatusChanged", fields))
+
+
+def _path(view: View, params: Json) -> str | None:
+    """The one file that is meant, relative to the folder."""
     wanted = params.get("target")
-    path = "."
-    if isinstance(wanted, dict):
-        whole = Path(names.path_of(text(wanted, "resource")))
-        if not whole.is_relative_to(folder) or ".." in whole.parts:
-            raise BadRequest("The resource is not in this changeset.", field="target.resource")
-        path = str(whole.relative_to(folder))
-    await git(folder, "restore", "--source=HEAD", "--staged", "--worktree", "--", path, fine=(0, 1))
+    if wanted is None:
+        return None
+    if not isinstance(wanted, dict) or wanted.get("kind") != "resource":
+        raise BadRequest("'target' must be a resource.", field="target.kind")
+    folder, whole = Path(view.session.state.cwd), Path(names.path_of(text(wanted, "resource")))
+    if not whole.is_relative_to(folder) or ".." in whole.parts or whole == folder:
+        raise BadRequest("The resource is not in this changeset.", field="target.resource")
+    return str(whole.relative_to(folder))
+
+
+async def _commit(session: Session) -> str:
+    folder = Path(session.state.cwd)
+    await git(folder, "add", "--all", "--", ".")
+    if not (await git(folder, "status", "--porcelain", "--", ".")).strip():
+        raise Conflict("There is nothing to commit.")
+    title = session.state.title or "Work of an agent"
+    await git(folder, "commit", "--quiet", "--no-verify", "--message", title)
+    return "Committed."
+
+
+async def _discard(session: Session, path: str) -> str:
+    folder = Path(session.state.cwd)
+    base = await (await Changes.open(folder)).base()
+    await git(folder, "restore", f"--source={base}", "--staged", "--worktree", "--", path, fine=(0, 1))
     await git(folder, "clean", "-d", "--force", "--quiet", "--", path)
     return "Discarded."
 
 
+# -- reviewed --------------------------------------------------------------------------------------------------
+
+
+def _is_reviewed(view: View, of: Change) -> bool:
+    """A file that has changed since is to be reviewed again."""
+    said = view.session.state.kept.get(view.review_key + of.path)
+    return said is not None and said.get("content") == of.after
+
+
 async def review(connection: "Connection", target: Target, action: Json, by: str) -> None:
-    session = await _session(connection, target)
+    view = await _view(connection.exchange, target)
+    found = await _differences(view)
+    contents = {each.path: each.after for each in (found.files if found is not None else [])}
+    unknown = [name for name in action["files"] if name not in contents]
+    if unknown:
+        raise Conflict(f"The changeset has no file {unknown[0]!r}.")
     for name in action["files"]:
-        value: Json | None = {"reviewed": True} if action["reviewed"] else None
-        await session.keep(REVIEWED + name, value, by=connection.by)
+        value: Json | None = {"content": contents[name]} if action["reviewed"] else None
+        await view.session.keep(view.review_key + name, value, by=connection.by)
     for each in list(connection.exchange.hearers(target)):
         if each is not connection:
             each.say(target, Said("filesReviewChanged", {"files": action["files"], "reviewed": action["reviewed"]}))

@@ -1,29 +1,31 @@
 """One client: its frames in, its frames out, and what it has subscribed to.
 
-Frames are read as they come; answers to our own requests and pings are dealt with at once, everything else in order,
-by a task that lives only while there is something to do. What goes out waits in one queue, bounded in bytes: a client
-that does not keep up is closed with 1013 and comes back with its last number. An idle client costs one waiting task.
+Frames are heard as they come; answers to our own requests and pings are dealt with at once, plain facts are gathered
+and appended together, everything else is done in order by a task that lives only while there is something to do. What
+goes out waits in one queue, bounded in bytes: a client that does not keep up is closed with 1013 and comes back with
+its last number. An idle client costs one waiting task.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections import deque
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from portico import limits
 from portico.doors.ahp import actions, commands, dispatch, envelope, numbers, targets, wire
 from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.exchange import Exchange
+from portico.doors.ahp.facts import Facts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
 from portico.doors.ahp.translate import Said
-from portico.doors.ahp.versions import SEED, Dialect
+from portico.doors.ahp.versions import SEED
 from portico.doors.ahp.wire import Incoming, WireError
 from portico.doors.route import Caller, Scope
+from portico.doors.websocket import Line, line
 from portico.errors import Forbidden, NotFound, PorticoError
 
 logger = logging.getLogger("portico.ahp")
@@ -32,20 +34,53 @@ BUG = "Something went wrong inside the host; its log says what."
 TOO_SLOW = 1013
 REPLACED = 4001
 _INBOX = 4_096
+_INBOX_BYTES = 2 * limits.FRAME_BYTES
 """Messages read ahead of their handling; then reading waits, and TCP slows the client down."""
 _AT_ONCE = 32
 """Commands of one client that may run beside the ordered ones: file reads, completions."""
+_WRITE_BYTES = 256 * limits.KIB
+"""Handed to the socket in one go: enough to fill a pipe, little enough to see soon that nobody drains it."""
 _REPLY_SECONDS = 30.0
 """How long a client may take to answer a request of ours."""
 
 
 class Connection:
+    __slots__ = (
+        "_asked",
+        "_beside",
+        "_end",
+        "_facts",
+        "_flushing",
+        "_inbox",
+        "_inbox_bytes",
+        "_knows",
+        "_line",
+        "_loop",
+        "_main",
+        "_out",
+        "_out_bytes",
+        "_own",
+        "_seq",
+        "_socket",
+        "_working",
+        "behind",
+        "caller",
+        "client_id",
+        "dialect",
+        "exchange",
+        "handlers",
+        "host",
+        "joined",
+        "ready",
+        "targets",
+    )
+
     def __init__(self, exchange: Exchange, socket: WebSocket, caller: Caller) -> None:
         self.exchange = exchange
         self.host = exchange.host
         self.caller = caller
         self.client_id = ""
-        self.dialect = Dialect(SEED, self.host.now)
+        self.dialect = exchange.dialect(SEED)
         self.ready = False
         self.behind = False
         """Coming back: what happens now is part of the replay that is being put together."""
@@ -53,15 +88,17 @@ class Connection:
         self.joined: set[str] = set()
         self.handlers: dict[Target, logging.Handler] = {}
         self._socket = socket
-        self._known: dict[str, bool] = {}
-        self._inbox: deque[Incoming] = deque()
-        self._out: deque[str] = deque()
+        self._line: Line = line(socket.scope)
+        self._loop = asyncio.get_running_loop()
+        self._facts: Facts | None = None
+        self._knows = actions.known(self.dialect)
+        self._inbox: list[Incoming] = []
+        self._inbox_bytes = 0
+        self._out: list[bytes] = []
         self._out_bytes = 0
         self._flushing = False
         self._working = False
-        self._room = asyncio.Event()
-        self._quick: set[asyncio.Task[Any]] = set()
-        self._beside = asyncio.Semaphore(_AT_ONCE)
+        self._beside: asyncio.Semaphore | None = None
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._main: asyncio.Task[Any] | None = None
         self._end: tuple[int, str] | None = None
@@ -71,6 +108,13 @@ class Connection:
     @property
     def by(self) -> str:
         return f"client:{self.client_id}"
+
+    @property
+    def facts(self) -> Facts:
+        """What this client has said and only needs to be written down."""
+        if self._facts is None:
+            self._facts = Facts(self)
+        return self._facts
 
     def require(self, scope: Scope) -> None:
         if not self.caller.may(scope):
@@ -83,10 +127,10 @@ class Connection:
         await self._socket.accept()
         self._main = asyncio.current_task()
         self.exchange.connections.add(self)
+        self._line.on_room = self._flush
+        self._line.listen(self._hear)
         try:
-            await self._read()
-        except WebSocketDisconnect:
-            pass
+            await self._line.over()
         except asyncio.CancelledError:
             if self._end is None or self._main is None:
                 raise
@@ -95,48 +139,51 @@ class Connection:
         finally:
             self._leave()
 
-    async def _read(self) -> None:
-        receive = self._socket.receive
-        while True:
-            message = await receive()
-            if message["type"] == "websocket.disconnect":
-                return
-            text = message.get("text")
-            try:
-                if text is None:
-                    raise WireError(wire.INVALID_REQUEST, "Send text frames, one JSON-RPC message in each.")
-                self._take(wire.parse(text))
-            except WireError as error:
-                self.push(wire.failure(wire.blamed(error), error))
-            if len(self._inbox) > _INBOX:
-                self._room.clear()
-                await self._room.wait()
+    def _hear(self, data: bytes, is_text: bool) -> None:
+        if self._end is not None:
+            return
+        try:
+            if not is_text:
+                raise WireError(wire.INVALID_REQUEST, "Send text frames, one JSON-RPC message in each.")
+            self._take(wire.parse(data))
+        except WireError as error:
+            self.push(wire.failure(wire.blamed(error), error))
 
     def _take(self, incoming: Incoming) -> None:
         if incoming.method == "ping" and incoming.is_request:
             self.push(wire.reply(incoming.id, None))
         elif not incoming.method:
             self._answered(incoming)
-        else:
+        elif self._working or not self._is_quick(incoming):
             self._inbox.append(incoming)
+            self._inbox_bytes += incoming.size
+            if self._inbox_bytes > _INBOX_BYTES or len(self._inbox) > _INBOX:
+                self._line.pause()
             if not self._working:
                 self._working = True
                 self.spawn(self._work(), "work")
 
+    def _is_quick(self, incoming: Incoming) -> bool:
+        """Whether it was a plain fact, taken in on the spot."""
+        is_action = incoming.method == "dispatchAction" and not incoming.is_request and self.ready
+        return is_action and dispatch.note(self, incoming.params)
+
     async def _work(self) -> None:
         try:
-            while self._inbox:
-                incoming = self._inbox.popleft()
-                if len(self._inbox) <= _INBOX // 2:
-                    self._room.set()
-                await self._handle(incoming)
+            while self._inbox and self._end is None:
+                batch, self._inbox = self._inbox, []
+                for incoming in batch:
+                    if self._end is None:  # what only waits goes with its client
+                        await self._handle(incoming)
+                    self._inbox_bytes -= incoming.size
+                self._line.resume()
         finally:
             self._working = False
 
     def _leave(self) -> None:
         self.exchange.connections.discard(self)
         self._end = self._end or (1000, "")
-        self._inbox.clear()  # what is being done is done to its end; what only waits goes with its client
+        self._inbox.clear()
         self._out.clear()
         for target in list(self.targets):
             self.unsubscribe(target)
@@ -165,7 +212,7 @@ class Connection:
 
     async def _handle(self, incoming: Incoming) -> None:
         if incoming.method == "dispatchAction" and not incoming.is_request:
-            if self.ready:
+            if self.ready and not dispatch.note(self, incoming.params):
                 await dispatch.dispatch(self, incoming.params)
         elif incoming.method == "unsubscribe" and not incoming.is_request:
             await self.settle()
@@ -174,16 +221,17 @@ class Connection:
             await self.settle()
             command = commands.find(incoming.method)
             if command is not None and command.beside:
-                await self._beside.acquire()
-                self.spawn(self._answer_beside(incoming), incoming.method)
+                self._beside = beside = self._beside or asyncio.Semaphore(_AT_ONCE)
+                await beside.acquire()
+                self.spawn(self._answer_beside(incoming, beside), incoming.method)
             else:
                 await self._answer(incoming)
 
-    async def _answer_beside(self, incoming: Incoming) -> None:
+    async def _answer_beside(self, incoming: Incoming, room: asyncio.Semaphore) -> None:
         try:
             await self._answer(incoming)
         finally:
-            self._beside.release()
+            room.release()
 
     async def _answer(self, incoming: Incoming) -> None:
         try:
@@ -194,16 +242,10 @@ class Connection:
             logger.exception("%s failed", incoming.method)
             self.push(wire.failure(incoming.id, PorticoError(BUG)))
 
-    def quick(self, work: Awaitable[None]) -> None:
-        """Starts something that only appends: it keeps its place without holding up what follows."""
-        task = asyncio.ensure_future(work)
-        self._quick.add(task)
-        task.add_done_callback(self._quick.discard)
-
     async def settle(self) -> None:
-        """Waits for what was started before, so that everything is answered in order."""
-        if self._quick:
-            await asyncio.wait(set(self._quick))
+        """Waits for what was noted before, so that everything is answered in order."""
+        if self._facts is not None:
+            await self._facts.settle()
 
     async def ask(self, method: str, params: Json) -> Any:
         """A request of ours to the client."""
@@ -232,8 +274,8 @@ class Connection:
 
     def start(self, client_id: str, version: str) -> None:
         self.client_id = client_id
-        self.dialect = Dialect(version, self.host.now)
-        self._known.clear()
+        self.dialect = self.exchange.dialect(version)
+        self._knows = actions.known(self.dialect)
         self.exchange.clients[client_id] = self
         self.ready = True
         self.catch_up()
@@ -265,10 +307,7 @@ class Connection:
     def wants(self, act: Act) -> bool:
         if act.before is not None and self.dialect.since(act.before):
             return False
-        known = self._known.get(act.type)
-        if known is None:
-            known = self._known[act.type] = actions.knows(self.dialect, act.type)
-        return known
+        return act.type in self._knows
 
     def catch_up(self, mark: numbers.Mark | None = None) -> None:
         """The client has everything up to now: from a snapshot, or from a replay after its `mark`."""
@@ -287,36 +326,40 @@ class Connection:
         """Tells this client alone; nothing of it is in the log."""
         name = targets.uri_of(self.host, target, self.dialect.seed)
         action = envelope.typed(target.kind, name, said.name, said.fields, self.dialect.seed)
-        if actions.knows(self.dialect, action["type"]):
+        if action["type"] in self._knows:
             made = envelope.enveloped(name, action, self.own_number(), self.dialect.seed, None)
-            self.push(envelope.frame(made))
+            self.push(envelope.framed(made))
 
     def echo(self, name: str, action: Json, client_seq: int, reason: str | None = None) -> None:
         """An action back to whom it came from: refused (with the reason), or without any effect."""
         origin = {"clientId": self.client_id, "clientSeq": client_seq}
         made = envelope.enveloped(name, action, self.own_number(), self.dialect.seed, origin, reason)
-        self.push(envelope.frame(made))
+        self.push(envelope.framed(made))
 
-    def push(self, text: str) -> None:
+    def push(self, message: bytes) -> None:
         if self._end is not None:
             return
-        self._out.append(text)
-        self._out_bytes += len(text)
+        self._out.append(message)
+        self._out_bytes += len(message)
         if self._out_bytes > limits.FOLLOWER_BYTES and len(self._out) > 1:
-            self._out.clear()
-            self.end(TOO_SLOW, "This client fell too far behind. Reconnect: nothing is lost.")
+            self._flush()  # a burst within one breath is no sign of a slow client
+            if self._out_bytes > limits.FOLLOWER_BYTES:
+                self._out.clear()
+                self.end(TOO_SLOW, "This client fell too far behind. Reconnect: nothing is lost.")
         elif not self._flushing:
             self._flushing = True
-            self.spawn(self._flush(), "flush")
+            self._loop.call_soon(self._flush)
 
-    async def _flush(self) -> None:
-        send = self._socket.send
-        try:
-            while self._out:
-                text = self._out.popleft()
-                self._out_bytes -= len(text)
-                await send({"type": "websocket.send", "text": text})
-        except (WebSocketDisconnect, RuntimeError):
-            self._out.clear()  # the client is gone; the reader sees it, too
-        finally:
-            self._flushing = False
+    def _flush(self) -> None:
+        """All that waits, until the line is full; it calls again when there is room."""
+        self._flushing = self._line.full
+        while self._out and not self._line.full:
+            size = count = 0
+            for count, message in enumerate(self._out, 1):  # noqa: B007
+                size += len(message)
+                if size >= _WRITE_BYTES:
+                    break
+            self._line.write(self._out[:count])
+            del self._out[:count]
+            self._out_bytes -= size
+        self._flushing = bool(self._out)

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 
 class Deed:
+    __slots__ = ("action", "by", "client_seq", "connection", "name", "type")
+
     def __init__(self, connection: "Connection", name: str, action: Json, client_seq: int) -> None:
         self.connection = connection
         self.name = name

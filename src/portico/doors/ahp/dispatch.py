@@ -13,6 +13,7 @@ import msgspec
 from portico import events as e
 from portico.doors.ahp import actions, changes, config, shapes, targets, terminal_commands, uri
 from portico.doors.ahp.deed import Deed
+from portico.doors.ahp.facts import FACTS
 from portico.doors.ahp.handlers import HANDLERS, annotate
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
@@ -24,8 +25,25 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("portico.ahp")
 
-_QUICK = frozenset({"session/titleChanged", "session/isArchivedChanged", "session/configChanged", "chat/draftChanged"})
-"""Plain facts: they only append, so a client may send thousands without waiting for the disk between them."""
+
+def note(connection: "Connection", params: Json) -> bool:
+    """Takes in a plain fact on the spot. False for everything else, and for what is wrong with it: `dispatch` says."""
+    action = params.get("action")
+    kind = action.get("type") if isinstance(action, dict) else None
+    say = FACTS.get(kind) if isinstance(kind, str) else None
+    deed = _read(connection, params) if say is not None else None
+    if say is None or deed is None:
+        return False
+    try:
+        target = _check(deed)
+        session = connection.host.find(target.ident)
+        if session is None or not session.loaded:
+            return False
+        event = say(deed, session)
+    except PorticoError:
+        return False
+    connection.facts.add(deed, session.channel, event)
+    return True
 
 
 async def dispatch(connection: "Connection", params: Json) -> None:
@@ -33,21 +51,24 @@ async def dispatch(connection: "Connection", params: Json) -> None:
     if deed is None:
         return
     try:
-        if not actions.is_dispatchable(connection.dialect, deed.type):
-            raise Forbidden(f"{deed.type!r} is not for clients to say.")
-        deed.action = shapes.check_action(connection.dialect, deed.action)
-        target = _target(deed)
+        target = _check(deed)
     except NotFound:
         return  # a channel that is not there (any more): silently ignored, as the protocol wants it
     except PorticoError as error:
         await connection.settle()
         deed.refuse(error.message)
         return
-    if deed.type in _QUICK:
-        connection.quick(_do(deed, target))
-    else:
-        await connection.settle()
-        await _do(deed, target)
+    await connection.settle()
+    await _do(deed, target)
+
+
+def _check(deed: Deed) -> Target:
+    """Where the action belongs, if it is one and a client may say it."""
+    dialect = deed.connection.dialect
+    if not actions.is_dispatchable(dialect, deed.type):
+        raise Forbidden(f"{deed.type!r} is not for clients to say.")
+    deed.action = shapes.check_action(dialect, deed.action)
+    return _target(deed)
 
 
 def _read(connection: "Connection", params: Json) -> Deed | None:
@@ -106,6 +127,10 @@ async def _perform(deed: Deed, target: Target) -> bool:
     session = await connection.host.get(target.ident)
     if target.kind == "annotations":
         return await annotate(deed, session)
+    say = FACTS.get(deed.type)
+    if say is not None:
+        await session.append(say(deed, session))
+        return True
     handler = HANDLERS.get(deed.type.partition("/")[2])
     if handler is None:
         raise Conflict(f"This host has nothing that {deed.type!r} could be about.")
@@ -124,7 +149,7 @@ async def _configure_root(deed: Deed) -> bool:
     changed = {key for key in {*values, *exchange.root_values} if values.get(key) != exchange.root_values.get(key)}
     if changed & config.APPROVE_KEYS:
         connection.require("approve")
-    exchange.root_values = values
+    exchange.configure(values)
     log = connection.host.log
     log.note(HOST, config.ROOT_KEY, msgspec.json.encode(values))
     await log.append(HOST, e.ClientKept(key=config.ROOT_KEY, by=deed.by, value=values, action=deed.action))

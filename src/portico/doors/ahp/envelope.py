@@ -20,18 +20,22 @@ _PREFIX = {
 _PLACE = {"session": 200, "annotations": 300, "root": 400, "changeset": 450, "watch": 450}
 """Where a target's actions begin among a record's numbers: always the same, so that numbers mean the same again."""
 
-_HEAD = '{"jsonrpc":"2.0","method":"action","params":'
+_HEAD = b'{"jsonrpc":"2.0","method":"action","params":'
 
 
 class Act(NamedTuple):
-    """One action, ready to be sent. `envelope` alone goes into the answer of a reconnect."""
+    """One action, ready to be sent."""
 
     number: int
     type: str
-    envelope: bytes
-    frame: str
+    frame: bytes
     client: str | None
     before: str | None
+
+    @property
+    def envelope(self) -> bytes:
+        """What goes into the answer of a reconnect."""
+        return self.frame[len(_HEAD) : -1]
 
 
 def acts(kind: str, name: str, seq: int, said: list[Said], seed: bool) -> list[Act]:
@@ -43,15 +47,8 @@ def acts(kind: str, name: str, seq: int, said: list[Said], seed: bool) -> list[A
 def _act(kind: str, name: str, at: int, said: Said, seed: bool) -> Act:
     action = typed(kind, name, said.name, said.fields, seed)
     origin = origin_of(said.by, action["type"]) if said.by else None
-    envelope = wire.encode(enveloped(name, action, at, seed, origin))
-    return Act(
-        at,
-        action["type"],
-        envelope,
-        f"{_HEAD}{envelope.decode()}}}",
-        origin["clientId"] if origin is not None else None,
-        said.before,
-    )
+    frame = framed(enveloped(name, action, at, seed, origin))
+    return Act(at, action["type"], frame, origin["clientId"] if origin is not None else None, said.before)
 
 
 def typed(kind: str, name: str, action: str, fields: Json, seed: bool) -> Json:
@@ -69,5 +66,5 @@ def enveloped(name: str, action: Json, at: int, seed: bool, origin: Json | None,
     return made | ({"rejectionReason": reason} if reason is not None else {})
 
 
-def frame(envelope: Json) -> str:
-    return f"{_HEAD}{wire.encode(envelope).decode()}}}"
+def framed(envelope: Json) -> bytes:
+    return b"%b%b}" % (_HEAD, wire.encode(envelope))

@@ -7,26 +7,40 @@ a snapshot and the subscription that goes with it nothing can slip through.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from portico import events as e
-from portico.doors.ahp import catalogue, config, envelope, names, snapshots, targets, terminal_shapes, translate
+from portico.doors.ahp import (
+    catalogue,
+    changes,
+    config,
+    customized,
+    envelope,
+    names,
+    sign_in,
+    snapshots,
+    targets,
+    terminal_shapes,
+    translate,
+)
 from portico.doors.ahp.envelope import Act
+from portico.doors.ahp.recent import Recent, Ring
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.translate import Said
-from portico.doors.ahp.versions import Dialect
+from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
 from portico.doors.house import House
-from portico.events import HOST, Record
+from portico.errors import PorticoError, SignInRequired
+from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo
-from portico.host.policy import WorkspacePolicy, rules_of
+from portico.host.policy import rules_of
 from portico.host.session import Session
-from portico.host.state import SessionState, Summary
+from portico.host.state import CallPart, SessionState, Summary
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -48,6 +62,14 @@ class Known(Struct):
     version: str
 
 
+class Place(NamedTuple):
+    """One target while a batch passes: who hears it now, and what is kept for those who come back, by dialect."""
+
+    target: Target
+    hearers: "Collection[Connection]"
+    rings: dict[bool, Ring]
+
+
 class Exchange:
     def __init__(self, house: House) -> None:
         self.house = house
@@ -59,10 +81,11 @@ class Exchange:
         self.clients: dict[str, Connection] = {}
         self.known: dict[str, Known] = {}
         self.watches: dict[str, Watch] = {}
+        self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
+        self.recent = Recent()
         self._active: set[str] = set()
         self._opened: asyncio.Future[None] | None = None
-        self.host.policies.append(WorkspacePolicy(lambda: rules_of(self.root_values)))
         self.host.log.tap(self._hear)
         self.host.terminals.watch(self._terminals_changed)
 
@@ -74,15 +97,30 @@ class Exchange:
 
     async def _open(self) -> None:
         data = await self.host.log.get_note(HOST, config.ROOT_KEY)
-        self.root_values = msgspec.json.decode(data) if data else {}
+        self.configure(msgspec.json.decode(data) if data else {})
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
+
+    def configure(self, values: Json) -> None:
+        """What clients pushed, from now on; some of it are rules of approval."""
+        self.root_values = values
+        self.host.rules.clients = rules_of(values)
 
     async def describe_agents(self) -> None:
         described = {each.id: each for each in await self.host.describe()}
         if described != self.agents:
             self.agents = described
             self.tell_root(Said("agentsChanged", {"agents": self._agents()}))
+
+    async def _ask_for_sign_in(self, agent: str) -> None:
+        """A turn failed for want of a token: whoever can give one hears of it."""
+        await self.describe_agents()
+        info = self.agents.get(agent)
+        if info is None:
+            return
+        for connection in list(self.connections):
+            if connection.ready and (connection.dialect.seed or connection in self.hearers(ROOT)):
+                sign_in.tell(connection, info)
 
     def remember(self, client_id: str, known: Known) -> None:
         """At once: a client may drop and come back before the log has written its note."""
@@ -91,10 +129,15 @@ class Exchange:
         if len(self.known) > _KNOWN:
             del self.known[next(iter(self.known))]
 
+    def dialect(self, version: str) -> Dialect:
+        """One for all who speak it."""
+        return self._dialects.get(version) or Dialect(version, self.host.now)
+
     # -- who hears ---------------------------------------------------------------------------------------------
 
     def add(self, target: Target, connection: "Connection") -> None:
         self._hearers.setdefault(target, set()).add(connection)
+        self.recent.keep(target, connection.dialect.seed, self.host.log.seq)
 
     def remove(self, target: Target, connection: "Connection") -> None:
         hearers = self._hearers.get(target)
@@ -102,6 +145,10 @@ class Exchange:
             hearers.discard(connection)
             if not hearers:
                 del self._hearers[target]
+                self.recent.linger(target, connection.dialect.seed)
+
+    def heard(self, kind: str) -> list[Target]:
+        return [target for target in self._hearers if target.kind == kind]
 
     def hearers(self, target: Target) -> Iterable["Connection"]:
         return self._hearers.get(target, ())
@@ -109,24 +156,30 @@ class Exchange:
     # -- what is heard -----------------------------------------------------------------------------------------
 
     def _hear(self, records: Sequence[Record]) -> None:
+        places: dict[Channel, list[Place]] = {}
         for record in records:
             try:
-                self._pass_on(record)
+                self._pass_on(record, places)
             except Exception:  # a bug in this door must never stop the log that everybody writes to
+                self.recent.clear()
                 logger.exception("the record %d was not passed on", record.seq)
 
-    def _pass_on(self, record: Record) -> None:
+    def _pass_on(self, record: Record, places: "dict[Channel, list[Place]]") -> None:
         event = record.event
         if isinstance(event, _TURNS):
             self._count(record, event)
-        if not self.connections:
+        if not self.connections and not self.recent:
             return
+        concerned = places.get(record.channel)
+        if concerned is None:
+            concerned = [self._place(target) for target in self._concerned(record)]
+            if record.channel != HOST:  # there it depends on the event
+                places[record.channel] = concerned
         author, kinds = self._author(event)
-        for target in self._concerned(record):
-            hearers = self._hearers.get(target)
-            own = author if target.kind in kinds else None
-            if hearers or own is not None:
-                self._send(target, record, hearers or (), own)
+        for place in concerned:
+            own = author if place.target.kind in kinds else None
+            if place.hearers or place.rings or own is not None:
+                self._send(place, record, own)
 
     def _concerned(self, record: Record) -> list[Target]:
         kind, _, ident = record.channel.partition("/")
@@ -135,6 +188,7 @@ class Exchange:
         if kind == "session":
             session = self.host.find(ident)
             if session is None or not session.loaded:
+                self.recent.clear()  # it cannot be told now, so nothing may claim to be complete
                 return []
             root = names.family(self.host, session).id
             return [
@@ -149,6 +203,10 @@ class Exchange:
                 return [Target("session", names.family(self.host, gone).id)]
         return [ROOT] if isinstance(record.event, e.ClientKept) else []
 
+    def _place(self, target: Target) -> "Place":
+        rings = {seed: ring for seed in (False, True) if (ring := self.recent.ring(target, seed)) is not None}
+        return Place(target, self._hearers.get(target) or (), rings)
+
     def _author(self, event: e.Event) -> "tuple[Connection | None, tuple[str, ...]]":
         """The client whose words these are, and where: it hears them there also without a subscription."""
         by = getattr(event, "by", "") or (event.meta.get("by", "") if isinstance(event, e.ClientJoined) else "")
@@ -161,18 +219,20 @@ class Exchange:
         kind = tail.partition(".")[2].partition("/")[0]
         return author, ("seed",) if author.dialect.seed and kind == "session" else (kind,)
 
-    def _send(
-        self, target: Target, record: Record, hearers: Iterable["Connection"], author: "Connection | None"
-    ) -> None:
+    def _send(self, place: "Place", record: Record, author: "Connection | None") -> None:
         forms: dict[bool, list[Act]] = {}
-        for connection in hearers:
+        for seed, ring in place.rings.items():
+            forms[seed] = self.acts(place.target, record, seed)
+            self.recent.add(ring, forms[seed])
+        for connection in place.hearers:
             seed = connection.dialect.seed
             if seed not in forms:
-                forms[seed] = self.acts(target, record, seed)
+                forms[seed] = self.acts(place.target, record, seed)
             connection.hear(record.seq, forms[seed])
-        if author is not None and author not in hearers:
-            own = [act for act in self.acts(target, record, author.dialect.seed) if act.client == author.client_id]
-            author.hear(record.seq, own)
+        if author is not None and author not in place.hearers:
+            seed = author.dialect.seed
+            acts = forms[seed] if seed in forms else self.acts(place.target, record, seed)
+            author.hear(record.seq, [act for act in acts if act.client == author.client_id])
 
     def acts(self, target: Target, record: Record, seed: bool) -> list[Act]:
         """What this record says to those who hear this target."""
@@ -182,26 +242,25 @@ class Exchange:
         return envelope.acts(target.kind, targets.uri_of(self.host, target, seed), record.seq, said, seed)
 
     def _said(self, target: Target, record: Record, seed: bool) -> list[Said]:
-        if target.kind == "terminal":
+        kind = target.kind
+        if kind in ("seed", "chat", "session") and record.channel != HOST:
+            state = self._state(record.channel.removeprefix("session/"))
+            if state is None:
+                return []
+            if kind == "session":
+                return catalogue.catalogue(record, state, self.chat_line)
+            return translate.conversation(record, state, kind == "seed")
+        if kind == "terminal":
             return terminal_shapes.actions(record)
+        if kind == "annotations":
+            return catalogue.annotations(record)
         event = record.event
-        if target.kind == "root":
-            assert isinstance(event, e.ClientKept)
-            fields = {key: value for key, value in event.action.items() if key != "type"}
-            return [Said("configChanged", fields, event.by)]
         if isinstance(event, e.SessionRemoved):
             gone = self.host.find(event.session)
             return [Said("chatRemoved", {"chat": names.chat_uri(gone.summary)})] if gone is not None else []
-        state = self._state(record.channel.removeprefix("session/"))
-        if state is None:
-            return []
-        match target.kind:
-            case "seed" | "chat":
-                return translate.conversation(record, state, target.kind == "seed")
-            case "session":
-                return catalogue.catalogue(record, state, self.chat_line)
-            case _:
-                return catalogue.annotations(record)
+        assert isinstance(event, e.ClientKept)
+        fields = {key: value for key, value in event.action.items() if key != "type"}
+        return [Said("configChanged", fields, event.by)]
 
     def _state(self, ident: str) -> SessionState | None:
         session = self.host.find(ident)
@@ -214,10 +273,21 @@ class Exchange:
         before = len(self._active)
         if isinstance(event, e.TurnEnded):
             self._active.discard(ident)
+            session = self.host.find(ident)
+            if session is not None and self.connections and _worked(session, event.turn):
+                self.host.own(self._changed(session), f"ahp changes {ident}")
+            if event.error is not None and event.error.code == SignInRequired.code and session is not None:
+                self.host.own(self._ask_for_sign_in(session.summary.agent), f"ahp sign-in {ident}")
         else:
             self._active.add(ident)
         if len(self._active) != before:
             self.tell_root(Said("activeSessionsChanged", {"activeSessions": len(self._active)}))
+
+    async def _changed(self, session: Session) -> None:
+        try:
+            await changes.turn_ended(self, session)
+        except PorticoError as error:  # a broken repository or a full disk: nobody's turn fails for that
+            logger.info("the changes of %s are not known: %s", session.id, error.message)
 
     def _terminals_changed(self) -> None:
         self.tell_root(Said("terminalsChanged", {"terminals": self._terminals()}))
@@ -237,7 +307,7 @@ class Exchange:
         ]
 
     def _agents(self) -> list[Json]:
-        return [snapshots.agent(each) for each in self.agents.values()]
+        return [snapshots.agent(each) | customized.offered(each) for each in self.agents.values()]
 
     def _terminals(self) -> list[Json]:
         return [terminal_shapes.info(each) for each in self.host.terminals.list()]
@@ -260,7 +330,8 @@ class Exchange:
         assert state is not None
         match target.kind:
             case "seed":
-                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect)
+                extra = customized.of_session(self.agents.get(state.agent), state, as_seed=True)
+                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last)
             case "annotations":
@@ -271,7 +342,7 @@ class Exchange:
         below = names.descendants(self.host, state.id)
         states = [state, *(found for each in below if (found := self._state(each.id)) is not None)]
         root = {**snapshots.chat_head(state, ""), "title": state.title}
-        return snapshots.session(
+        shown = snapshots.session(
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
@@ -279,6 +350,7 @@ class Exchange:
             self.config_of(state),
             self.changesets(state),
         )
+        return shown | customized.of_session(self.agents.get(state.agent), state, as_seed=False)
 
     def chat_line(self, ident: str) -> Json | None:
         session = self.host.find(ident)
@@ -299,14 +371,7 @@ class Exchange:
     def changesets(self, state: SessionState) -> list[Json]:
         if not self.git_folders.get(state.cwd, False):
             return []
-        return [
-            {
-                "label": "Uncommitted changes",
-                "uriTemplate": f"{names.CHANGESET}{state.id}/uncommitted",
-                "changeKind": "uncommitted",
-                "capabilities": {"review": {}},
-            }
-        ]
+        return changes.catalogue(state.id)
 
     def _tools(self) -> list[e.ToolSpec]:
         return [tool.spec for tool in self.host.tools.values()]
@@ -319,3 +384,9 @@ class Exchange:
         if session.state.cwd not in self.git_folders:
             self.git_folders[session.state.cwd] = await config.is_git(Path(session.state.cwd))
         return session
+
+
+def _worked(session: Session, turn: str) -> bool:
+    """Did the turn do anything? Talk changes no files."""
+    found = session.state.turn(turn) if session.loaded else None
+    return found is not None and any(isinstance(part, CallPart) for part in found.parts)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from portico.doors.ahp import annotations, attachments, message, names, session_commands, snapshots
+from portico.doors.ahp import annotations, attachments, customized, message, names, parts, session_commands, snapshots
 from portico.doors.ahp.deed import Deed
 from portico.doors.ahp.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
@@ -20,21 +20,8 @@ logger = logging.getLogger("portico.ahp")
 # -- facts about a session -------------------------------------------------------------------------------------
 
 
-async def _rename(deed: Deed, session: Session) -> None:
-    await session.rename(deed.action["title"], by=deed.by)
-
-
 async def _model(deed: Deed, session: Session) -> None:
     await session.set_model(deed.action["model"]["id"], by=deed.by)
-
-
-async def _configure(deed: Deed, session: Session) -> None:
-    session_commands.check_config(deed.connection, deed.action["config"])
-    schema = deed.connection.exchange.config_of(session.state)["schema"]["properties"]
-    for key, value in deed.action["config"].items():
-        if schema.get(key, {}).get("sessionMutable") is False and session.state.config.get(key) != value:
-            raise Conflict(f"{key!r} is settled when a session starts.")
-    await session.configure(deed.action["config"], by=deed.by, replace=bool(deed.action.get("replace")))
 
 
 async def _read_changed(deed: Deed, session: Session) -> bool:
@@ -42,10 +29,6 @@ async def _read_changed(deed: Deed, session: Session) -> bool:
         return False
     await session.mark_read(deed.action["isRead"], by=deed.by)
     return True
-
-
-async def _archived_changed(deed: Deed, session: Session) -> None:
-    await session.archive(deed.action["isArchived"], by=deed.by)
 
 
 # -- clients and their tools -----------------------------------------------------------------------------------
@@ -104,8 +87,10 @@ async def _completed(deed: Deed, session: Session) -> None:
     said = deed.action["result"]
     content = said.get("content") or []
     output = "\n".join(each.get("text", "") for each in content if each.get("type") == "text")
-    if not output and said.get("structuredContent") is not None:
-        output = msgspec.json.encode(said["structuredContent"]).decode()
+    structured = said.get("structuredContent")
+    if structured is not None:
+        output = output or msgspec.json.encode(structured).decode()
+        content = [*content, {"type": parts.STRUCTURED, "value": structured}]
     error = said.get("error")
     result = ToolResult(
         said["success"],
@@ -254,7 +239,7 @@ def _check_answer(question: QuestionPart, field: str, answer: Json | None) -> No
 
 async def _pending_set(deed: Deed, session: Session) -> None:
     action, seed = deed.action, deed.connection.dialect.seed
-    said = message.from_wire(action["userMessage" if seed else "message"])
+    said = message.from_wire(await attachments.fetched(deed.connection, action["userMessage" if seed else "message"]))
     ident, plain = action["id"], deed.connection.by
     if action["kind"] not in ("queued", "steering") or not ident:
         raise BadRequest(f"There is no kind {action['kind']!r} of waiting message.", field="kind")
@@ -294,10 +279,6 @@ async def _reordered(deed: Deed, session: Session) -> None:
 # -- what clients share through us -----------------------------------------------------------------------------
 
 
-async def _draft_changed(deed: Deed, session: Session) -> None:
-    await session.keep(snapshots.DRAFT, deed.action.get("draft"), by=deed.by)
-
-
 async def annotate(deed: Deed, session: Session) -> bool:
     """Annotations are kept one by one; the reducer says what becomes of the one that is meant."""
     before = snapshots.annotations(session.state)
@@ -313,11 +294,8 @@ async def annotate(deed: Deed, session: Session) -> bool:
 
 Handler = Callable[[Deed, Session], Awaitable[Any]]
 HANDLERS: dict[str, Handler] = {
-    "titleChanged": _rename,
     "modelChanged": _model,
-    "configChanged": _configure,
     "isReadChanged": _read_changed,
-    "isArchivedChanged": _archived_changed,
     "activeClientChanged": _client_changed,
     "activeClientToolsChanged": _tools_changed,
     "activeClientSet": _client_set,
@@ -335,5 +313,8 @@ HANDLERS: dict[str, Handler] = {
     "pendingMessageSet": _pending_set,
     "pendingMessageRemoved": _pending_removed,
     "queuedMessagesReordered": _reordered,
-    "draftChanged": _draft_changed,
+    "customizationToggled": customized.toggle,
+    "mcpServerStartRequested": customized.start,
+    "mcpServerStopRequested": customized.stop,
+    "mcpServerBackgroundRequested": customized.background,
 }

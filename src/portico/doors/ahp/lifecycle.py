@@ -204,19 +204,36 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
         except NotFound:
             missing.append(name)
     mark = numbers.mark(last_seen)
-    channels = {channel: target for target in found for channel in _channels(connection, target)}
-    records = await _missed(connection, list(channels), mark, found)
-    if records is None:
+    acts = _at_hand(connection, found, mark)
+    if acts is None:
+        acts = await _from_the_log(connection, found, mark)
+    if acts is None:
         snapshots = [_snapshot(connection, target, name) for target, name in found.items()]
         return {"type": "snapshot", "snapshots": snapshots}
-    acts = [act for target in found for act in _replay(connection, target, records) if act.number > last_seen]
     for target, name in found.items():
         connection.subscribe(target, name)
     connection.catch_up(mark)
-    envelopes = [wire.Raw(act.envelope) for act in sorted(acts, key=lambda act: act.number)]
+    missed = [act for act in acts if act.number > last_seen and connection.wants(act)]
+    envelopes = [wire.Raw(act.envelope) for act in sorted(missed, key=lambda act: act.number)]
     if ROOT in found:
         envelopes += _root_now(connection)
     return {"type": "replay", "actions": envelopes, "missing": missing}
+
+
+def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> list[Act] | None:
+    """All that was missed, if it is still kept as others heard it."""
+    recent, seed = connection.exchange.recent, connection.dialect.seed
+    rings = [recent.ring(target, seed) for target in found if target != ROOT]
+    if mark.seq > connection.host.log.seq or not all(ring is not None and ring.reaches(mark) for ring in rings):
+        return None
+    return [act for ring in rings if ring is not None for act in ring.acts]
+
+
+async def _from_the_log(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> list[Act] | None:
+    """The same, translated again; None when a snapshot has to do."""
+    channels = {channel: target for target in found for channel in _channels(connection, target)}
+    records = await _missed(connection, list(channels), mark, found)
+    return None if records is None else [act for target in found for act in _replay(connection, target, records)]
 
 
 def _channels(connection: "Connection", target: Target) -> list[str]:
@@ -269,13 +286,7 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
 def _replay(connection: "Connection", target: Target, records: list[Record]) -> list[Act]:
     exchange, seed = connection.exchange, connection.dialect.seed
     channels = set(_channels(connection, target))
-    return [
-        act
-        for record in records
-        if record.channel in channels
-        for act in exchange.acts(target, record, seed)
-        if connection.wants(act)
-    ]
+    return [act for record in records if record.channel in channels for act in exchange.acts(target, record, seed)]
 
 
 def _root_now(connection: "Connection") -> list[wire.Raw]:

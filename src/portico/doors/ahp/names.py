@@ -20,6 +20,7 @@ TERMINAL = "ahp-terminal:/"
 WATCH = "ahp-resource-watch:/"
 BLOB = "portico-blob:/"
 GIT = "git-blob:/"
+EDIT = "portico-edit:/"
 LOGS = "ahp-otlp://logs"
 
 _NO_SCHEME = re.compile(r"[^a-z0-9+.-]+")

@@ -4,6 +4,7 @@ They are the other half of `translate`: folding the actions it emits with the re
 in every dialect. `tests/doors/ahp/test_translate.py` holds that true for histories that Hypothesis makes up.
 """
 
+from collections import Counter
 from typing import Any
 
 from portico import limits
@@ -13,7 +14,17 @@ from portico.doors.ahp.versions import Dialect, iso
 from portico.events import ErrorInfo, Option
 from portico.host.state import Approval, CallPart, PendingState, QuestionPart, SessionState, TextPart, TurnState, Usage
 
-_CONTENT = ("text", "embeddedResource", "resource", "fileEdit", "terminal", "subagent")
+_CONTENT: dict[object, tuple[str, ...]] = {
+    "text": ("text",),
+    "embeddedResource": ("data", "contentType"),
+    "resource": ("uri",),
+    "fileEdit": (),
+    "terminal": ("resource", "title"),
+    "subagent": ("resource", "title"),
+}
+"""The protocol's kinds of content, and what each must have; anything else an agent reports is not for clients."""
+STRUCTURED = "structured"
+"""The item of a call's content that AHP has a field of its own for."""
 _WHOLE = 4096
 """Characters of live output that are sent as they come. AHP knows no delta here: each change carries the whole."""
 
@@ -169,7 +180,22 @@ def said(part: CallPart) -> str:
 
 def confirmation(approval: Approval) -> Json:
     shown: Json = {"confirmationTitle": approval.title, "options": [option(each) for each in approval.options]}
+    if approval.file and approval.diff:
+        shown["edits"] = {"items": [edit(approval.id, approval.file, approval.diff)]}
     return shown | ({"editable": True} if approval.editable else {})
+
+
+def edit(approval: str, path: str, diff: str) -> Json:
+    """What a call would do to a file, before anybody said yes: both sides can be read (`resourceRead`) meanwhile."""
+    lines = diff.splitlines()
+    body = lines[next((at for at, line in enumerate(lines) if line.startswith("@@")), len(lines)) :]
+    added, removed = (sum(line.startswith(sign) for line in body) for sign in "+-")
+    shown: Json = {"diff": {"added": added, "removed": removed}}
+    for side, missing in (("before", "--- /dev/null"), ("after", "+++ /dev/null")):
+        if missing not in lines:
+            content = {"uri": f"{names.EDIT}{approval}/{side}"}
+            shown[side] = {"uri": names.file_uri(path), "content": content}
+    return shown
 
 
 def option(of: Option) -> Json:
@@ -211,6 +237,9 @@ def result(part: CallPart) -> Json:
     content = content_of(part)
     if content:
         shown["content"] = content
+    structured = next((each["value"] for each in part.content if each.get("type") == STRUCTURED), None)
+    if structured is not None:
+        shown["structuredContent"] = structured
     if part.error is not None:
         shown["error"] = {"message": part.error.message, "code": part.error.code}
     return shown
@@ -247,7 +276,20 @@ def _content(item: Json) -> Json | None:
     kind = item.get("type")
     if kind == "subagent" and "session" in item:
         return _subagent(item)
-    return item if kind in _CONTENT else None
+    if kind == "diff":
+        return _file_edit(item)
+    return item if kind in _CONTENT and all(key in item for key in _CONTENT[kind]) else None
+
+
+def _file_edit(item: Json) -> Json | None:
+    """An edit in place, as agents report it: what the file says now is its content after."""
+    path, old, new = str(item.get("path") or ""), str(item.get("old") or ""), str(item.get("new") or "")
+    if not path.startswith("/"):
+        return None
+    before, after = Counter(old.splitlines()), Counter(new.splitlines())
+    name = names.file_uri(path)
+    counts = {"added": (after - before).total(), "removed": (before - after).total()}
+    return {"type": "fileEdit", "after": {"uri": name, "content": {"uri": name}}, "diff": counts}
 
 
 def _subagent(item: Json) -> Json:

@@ -14,6 +14,8 @@ from portico.doors.ahp.record import Json
 from portico.doors.ahp.versions import iso
 from portico.doors.ahp.wire import WireError
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound
+from portico.host.fold import find_approval
+from portico.workspace import patch
 from portico.workspace.changes import Changes
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
@@ -43,6 +45,8 @@ async def read(connection: "Connection", params: Json) -> Json:
     if name.startswith(names.GIT):
         data = await _committed(connection, name.removeprefix(names.GIT))
         kind, binary = "", False
+    elif name.startswith(names.EDIT):
+        data, kind, binary = await _proposed(connection, name), "", False
     elif name.startswith(names.BLOB):
         data, kind, binary = await connection.host.log.blob(name.removeprefix(names.BLOB)), "text/plain", False
     else:
@@ -58,6 +62,25 @@ async def _committed(connection: "Connection", name: str) -> bytes:
     if session is None:
         raise NotFound("resource", name)
     return await (await Changes.open(Path(session.summary.cwd))).content(blob)
+
+
+async def _proposed(connection: "Connection", name: str) -> bytes:
+    """A file as an approval shows it, before or after the edit: `APPROVAL/before` or `APPROVAL/after`."""
+    ident, _, side = name.removeprefix(names.EDIT).rpartition("/")
+    session = await connection.host.get(connection.host.session_of(ident))
+    found = find_approval(session.state, ident)
+    if found is None or not found[1].file or side not in ("before", "after"):
+        raise NotFound("resource", name)
+    approval = found[1]
+    if approval.answered:
+        raise NotFound("resource", name, "The approval was answered; look at the file itself.")
+    try:
+        before = (await files(connection).read(approval.file)).data
+    except NotFound:
+        before = b""
+    if side == "before":
+        return before
+    return patch.apply(before.decode("utf-8", "replace"), approval.diff or "").encode()
 
 
 def _encoded(data: bytes, wanted: str | None, binary: bool) -> Json:

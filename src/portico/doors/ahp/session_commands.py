@@ -1,24 +1,23 @@
 """Sessions and chats: made, listed, read and ended."""
 
 import asyncio
-import contextlib
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from portico import events as e
-from portico.doors.ahp import message, names, parts, shapes, snapshots, wire
+from portico.doors.ahp import attachments, message, names, parts, shapes, sign_in, snapshots, wire
 from portico.doors.ahp.command import Command, optional, subject, text
 from portico.doors.ahp.config import APPROVE_KEYS
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.wire import WireError
-from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound
+from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.events import Origin, ToolSpec
+from portico.host.context import CONTEXT, transcript
+from portico.host.isolation import Isolation
 from portico.host.session import Session
-from portico.host.state import Summary, TextPart, TurnState
-from portico.workspace import worktree
+from portico.host.state import Summary, TurnState
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -70,20 +69,18 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             origin=Origin("fork", source.id, turns[-1].id),
             config={**state.config, **config},
             history=turns,
+            worktree=state.worktree,
         )
+    await sign_in.check(connection, optional(params, "provider", str))
     model = optional(params, "model", dict) or {}
-    folder = _folder(connection, params)
-    tree = await _isolate(Path(folder), config, name)
-    if tree is not None:
-        folder = tree.folder
-        config["worktree"] = {"path": tree.path, "branch": tree.branch, "base": tree.base, "top": tree.repository}
     return await host.start(
         by=connection.by,
         agent=optional(params, "provider", str),
         model=optional(model, "id", str),
-        cwd=folder,
+        cwd=_folder(connection, params),
         uri=name,
         config=config,
+        worktree=_isolation(config, name),
     )
 
 
@@ -97,12 +94,12 @@ def _folder(connection: "Connection", params: Json) -> str:
     return names.folder_of(first)
 
 
-async def _isolate(folder: Path, config: Json, name: str) -> worktree.Worktree | None:
+def _isolation(config: Json, name: str) -> Isolation | None:
     if config.get("isolation") != "worktree":
         return None
     short = re.sub(r"[^A-Za-z0-9-]+", "-", name.rpartition("/")[2]).strip("-")[:60] or "session"
     base = config.get("branch")
-    return await worktree.create(folder, short, base=base if isinstance(base, str) and base else "HEAD")
+    return Isolation(short, base if isinstance(base, str) and base else "HEAD")
 
 
 async def _history(connection: "Connection", name: str, turn: str, find: Any) -> tuple[Session, list[TurnState]]:
@@ -132,15 +129,10 @@ def _session(connection: "Connection", name: str) -> Session:
 
 async def _dispose(connection: "Connection", session: Session) -> None:
     await connection.host.get(session.id)
-    tree = session.state.config.get("worktree")
     for terminal in connection.host.terminals.list():
         if terminal.claim.get("kind") == "session" and terminal.claim.get("session") == _name(connection, session):
             await connection.host.terminals.dispose(terminal.id, by=connection.by)
     await connection.host.delete(session.id, by=connection.by)
-    if isinstance(tree, dict) and session.summary.parent is None:
-        made = worktree.Worktree(tree["path"], session.summary.cwd, tree["branch"], tree["base"], tree["top"])
-        with contextlib.suppress(Conflict):  # uncommitted work stays where it is: a person decides about it
-            await worktree.remove(made)
 
 
 def _name(connection: "Connection", session: Session) -> str:
@@ -185,7 +177,9 @@ async def create_chat(connection: "Connection", params: Json) -> None:
     if names.find_chat(host, name) is not None:
         raise WireError(wire.SESSION_EXISTS, f"There is a chat {name!r} already.")
     first = params.get("initialMessage")
-    opening = message.from_wire(shapes.check("Message", first, "initialMessage")) if first is not None else None
+    if first is not None:
+        first = await attachments.fetched(connection, shapes.check("Message", first, "initialMessage"))
+    opening = message.from_wire(first) if first is not None else None
     source = optional(params, "source", dict)
     try:
         chat = await _open_chat(connection, owner, name, shapes.check("ChatSource", source, "source") if source else {})
@@ -200,7 +194,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
 async def _open_chat(connection: "Connection", owner: Session, name: str, source: Json) -> Session:
     host, origin, above = connection.host, None, owner
     turns: list[TurnState] = []
-    config = {key: value for key, value in owner.state.config.items() if key != "worktree"}
+    config = {key: value for key, value in owner.state.config.items() if key != CONTEXT}
     if source:
         above, turns = await _history(connection, source["chat"], source["turnId"], names.find_chat)
         if names.family(host, above).id != owner.id:
@@ -208,7 +202,7 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         side = source["kind"] == "sideChat"
         origin = Origin("side" if side else "fork", above.id, turns[-1].id, selection=source.get("selection") or {})
         if side:
-            config["context"] = _context(turns[-1], origin.selection)
+            config[CONTEXT] = _context(turns, origin.selection)
             turns = []
     chat = await host.start(
         by=connection.by,
@@ -227,11 +221,10 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
     return chat
 
 
-def _context(turn: TurnState, selection: Json) -> str:
-    """What a side chat is told of the turn it hangs on: it starts empty, but not ignorant."""
+def _context(turns: list[TurnState], selection: Json) -> str:
+    """What a side chat is told of the conversation that it hangs on."""
     chosen = selection.get("text")
-    answer = chosen or "\n".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == "text")
-    return f"{turn.message.text}\n\n{answer}"
+    return transcript(turns) + (f"\n\nThe question is about this part of it:\n{chosen}" if chosen else "")
 
 
 async def dispose_chat(connection: "Connection", params: Json) -> None:
@@ -320,12 +313,6 @@ async def _leave(connection: "Connection", client_id: str) -> None:
             await session.tools.abandon(client_id)
 
 
-async def authenticate(connection: "Connection", params: Json) -> None:
-    resource = text(params, "resource")
-    text(params, "token")
-    raise BadRequest(f"Nothing here asks for a token of {resource!r}: agents sign in by themselves.", field="resource")
-
-
 COMMANDS = {
     "createSession": Command(create_session),
     "disposeSession": Command(dispose_session),
@@ -333,5 +320,4 @@ COMMANDS = {
     "createChat": Command(create_chat, seed=False),
     "disposeChat": Command(dispose_chat, seed=False),
     "fetchTurns": Command(fetch_turns, "read"),
-    "authenticate": Command(authenticate),
 }

@@ -11,8 +11,9 @@ client may dispatch is checked in full, because reducers trust the types they ar
 A field name that ends in `?` may be absent, and null counts as absent (except for "any", which may be null).
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -283,14 +284,39 @@ def check(name: str, value: Any, at: str = "") -> Any:
         return _typed(name, value, at)
     if name in UNIONS:
         return _union(*UNIONS[name], _typed("object", value, at), at)
-    return _record(RECORDS[name], _typed("object", value, at), at) if name in RECORDS else value
+    return _record(_fields(name), _typed("object", value, at), at) if name in RECORDS else value
 
 
 def check_action(dialect: Dialect, action: Any) -> dict[str, Any]:
     """An action as a client sent it. Types that no client may dispatch are only checked to be an action at all."""
     action = check("StateAction", action, "action")
-    payloads = SEED_PAYLOADS if dialect.seed else PAYLOADS
-    return _record(payloads.get(action["type"], {}), action, "action")
+    return _record(_payload(action["type"], dialect.seed), action, "action")
+
+
+class _Field(NamedTuple):
+    """A line of a table, taken apart once."""
+
+    key: str
+    required: bool
+    shape: str
+
+
+def _lines(fields: Fields) -> tuple[_Field, ...]:
+    return tuple(_Field(name.removesuffix("?"), not name.endswith("?"), shape) for name, shape in fields.items())
+
+
+@cache
+def _fields(name: str) -> tuple[_Field, ...]:
+    return _lines(RECORDS[name])
+
+
+def _payload(kind: str, seed: bool) -> tuple[_Field, ...]:
+    return _payloads(seed).get(kind, ())
+
+
+@cache
+def _payloads(seed: bool) -> dict[str, tuple[_Field, ...]]:
+    return {kind: _lines(fields) for kind, fields in (SEED_PAYLOADS if seed else PAYLOADS).items()}
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -310,14 +336,15 @@ def _typed(name: str, value: Any, at: str) -> Any:
     return value
 
 
-def _record(fields: Fields, value: dict[str, Any], at: str) -> dict[str, Any]:
+def _record(fields: Iterable[_Field], value: dict[str, Any], at: str) -> dict[str, Any]:
     checked = dict(value)
-    for field, shape in fields.items():
-        key = field.removesuffix("?")
-        path = f"{at}.{key}" if at else key
-        if checked.get(key) is not None:
-            checked[key] = check(shape, checked[key], path)
-        elif field == key and (shape != "any" or key not in checked):
+    for key, required, shape in fields:
+        found = checked.get(key)
+        if found is not None:
+            if shape != "string" or type(found) is not str:  # most are, and every action of every client passes here
+                checked[key] = check(shape, found, f"{at}.{key}" if at else key)
+        elif required and (shape != "any" or key not in checked):
+            path = f"{at}.{key}" if at else key
             raise BadRequest(f"{path!r} is missing.", field=path)
         elif shape != "any":
             checked.pop(key, None)
@@ -327,7 +354,7 @@ def _record(fields: Fields, value: dict[str, Any], at: str) -> dict[str, Any]:
 def _union(tag: str, variants: Fields, value: dict[str, Any], at: str) -> dict[str, Any]:
     path = f"{at}.{tag}" if at else tag
     kind = _typed("string", value.get(tag), path)
-    return _record(RECORDS[variants[kind]], value, at) if kind in variants else value
+    return _record(_fields(variants[kind]), value, at) if kind in variants else value
 
 
 def _string_or_markdown(value: Any, at: str) -> Any:
@@ -343,7 +370,7 @@ def _status(value: Any, at: str) -> Any:
 
 
 def _partial_summary(value: Any, at: str) -> Any:
-    optional = {field.removesuffix("?") + "?": shape for field, shape in RECORDS["SessionSummary"].items()}
+    optional = [field._replace(required=False) for field in _fields("SessionSummary")]
     return _record(optional, _typed("object", value, at), at)
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from portico.doors.ahp import names, parts, uri
+from portico.doors.ahp import names, parts, sign_in, uri
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.status import ERROR, IDLE, IN_PROGRESS, INPUT_NEEDED, IS_ARCHIVED, IS_READ
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import ToolSpec
 from portico.host.agent import AgentInfo
-from portico.host.state import CallPart, ClientState, QuestionPart, SessionState, Summary, TurnState
+from portico.host.state import CHANGES, CallPart, ClientState, QuestionPart, SessionState, Summary, TurnState
 
 ANNOTATION = "annotation/"
 DRAFT = "draft"
@@ -57,6 +57,8 @@ def summary(of: Summary, dialect: Dialect) -> Json:
     }
     if dialect.seed:
         return shown | ({"model": {"id": of.model}} if of.model else {})
+    if of.changes:
+        shown["changes"] = of.changes
     return shown | {"workingDirectories": [shown["workingDirectory"]]}
 
 
@@ -73,6 +75,8 @@ def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, d
     }
     if state.model:
         head["model"] = {"id": state.model}
+    if CHANGES in state.kept:
+        head["diffs"] = state.kept[CHANGES]["edits"]
     shown: Json = {"summary": head, "lifecycle": "ready", **_conversation(state, dialect), "config": config}
     shown |= _tools(tools)
     if state.clients:
@@ -233,7 +237,9 @@ def _tools(tools: Iterable[ToolSpec]) -> Json:
 
 def agent(of: AgentInfo) -> Json:
     words = " ".join(filter(None, (of.description, of.missing, f"({of.label})" if of.label else "")))
+    protected: Json = {"protectedResources": [sign_in.metadata(each) for each in of.resources]} if of.resources else {}
     return {
+        **protected,
         "provider": of.id,
         "displayName": of.name,
         "description": words,

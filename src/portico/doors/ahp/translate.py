@@ -14,7 +14,8 @@ from portico.doors.ahp.record import Json
 from portico.doors.ahp.snapshots import DRAFT, MODERN, client
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import Record
-from portico.host.state import CallPart, QuestionPart, SessionState, TextPart
+from portico.host.customization import KEY as CUSTOMIZATION
+from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart
 
 SEED = Dialect("1", lambda: 0)
 
@@ -341,6 +342,13 @@ def _queue_reordered(event: e.QueueReordered, scene: Scene) -> list[Said]:
 
 
 def _kept(event: e.ClientKept, scene: Scene) -> list[Said]:
+    if event.key == CHANGES:
+        return [Said("diffsChanged", {"diffs": (event.value or {}).get("edits", [])})] if scene.seed else []
+    if event.key.startswith(CUSTOMIZATION) and scene.seed and event.value is not None:
+        if event.action.get("type") != "session/customizationToggled":
+            return []  # version 1 knows no servers
+        fields = {"uri": event.value["uri"], "enabled": event.value["enabled"]}
+        return [Said("customizationToggled", fields, event.by)]
     if event.key != DRAFT or scene.seed:
         return []
     return [Said("draftChanged", {"draft": event.value} if event.value is not None else {}, event.by)]

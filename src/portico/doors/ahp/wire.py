@@ -18,10 +18,12 @@ SESSION_NOT_FOUND = -32001
 PROVIDER_NOT_FOUND = -32002
 SESSION_EXISTS = -32003
 UNSUPPORTED_VERSION = -32005
+AUTH_REQUIRED = -32007
 NOT_FOUND = -32008
 
 Raw = msgspec.Raw
 _encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
 
 
 class WireError(PorticoError):
@@ -42,18 +44,22 @@ class Incoming(Struct):
     params: Json
     id: Any
     is_request: bool
+    size: int
+    """Bytes of the frame it came in."""
     result: Any = None
     error: Json | None = None
 
 
-def parse(text: str) -> Incoming:
-    message = _decode(text)
+def parse(data: bytes) -> Incoming:
+    message = _decode(data)
     if not isinstance(message, dict):
         raise WireError(INVALID_REQUEST, "One JSON-RPC message per frame, please; batches are not taken.")
     ident = message.get("id")
     if "method" not in message and ("result" in message or "error" in message):
         error = message.get("error")
-        return Incoming("", {}, ident, False, message.get("result"), error if isinstance(error, dict) else None)
+        return Incoming(
+            "", {}, ident, False, len(data), message.get("result"), error if isinstance(error, dict) else None
+        )
     method, params = message.get("method"), message.get("params")
     has_id = "id" in message and ident is not None
     if has_id and (isinstance(ident, bool) or not isinstance(ident, int | float | str)):
@@ -62,14 +68,13 @@ def parse(text: str) -> Incoming:
         raise _invalid(ident if has_id else None, "This is not a JSON-RPC 2.0 message.")
     if params is not None and not isinstance(params, dict):
         raise _invalid(ident if has_id else None, "'params' must be an object.", INVALID_PARAMS)
-    return Incoming(method, params or {}, ident, has_id)
+    return Incoming(method, params or {}, ident, has_id, len(data))
 
 
-def _decode(text: str) -> Any:
+def _decode(data: bytes) -> Any:
     try:
-        data = text.encode()
         check_depth(data, limits.JSON_DEPTH)
-        return msgspec.json.decode(data)
+        return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError, BadRequest) as error:
         raise WireError(PARSE_ERROR, "Parse error") from error
 
@@ -86,24 +91,24 @@ def blamed(error: WireError) -> Any:
     return msgspec.json.decode(notes[0]) if notes else None
 
 
-def reply(ident: Any, result: Any) -> str:
-    return _encoder.encode({"jsonrpc": "2.0", "id": ident, "result": result}).decode()
+def reply(ident: Any, result: Any) -> bytes:
+    return _encoder.encode({"jsonrpc": "2.0", "id": ident, "result": result})
 
 
-def failure(ident: Any, error: PorticoError) -> str:
+def failure(ident: Any, error: PorticoError) -> bytes:
     body: Json = {"code": rpc_code(error), "message": error.message}
     data = error.data if isinstance(error, WireError) else {"field": error.field} if error.field else None
     if data is not None:
         body["data"] = data
-    return _encoder.encode({"jsonrpc": "2.0", "id": ident, "error": body}).decode()
+    return _encoder.encode({"jsonrpc": "2.0", "id": ident, "error": body})
 
 
-def notification(method: str, params: Any) -> str:
-    return _encoder.encode({"jsonrpc": "2.0", "method": method, "params": params}).decode()
+def notification(method: str, params: Any) -> bytes:
+    return _encoder.encode({"jsonrpc": "2.0", "method": method, "params": params})
 
 
-def request(ident: int, method: str, params: Any) -> str:
-    return _encoder.encode({"jsonrpc": "2.0", "id": ident, "method": method, "params": params}).decode()
+def request(ident: int, method: str, params: Any) -> bytes:
+    return _encoder.encode({"jsonrpc": "2.0", "id": ident, "method": method, "params": params})
 
 
 def encode(value: Any) -> bytes:

@@ -6,7 +6,7 @@ root (`/message`, `/events`, `/sessions`), where programs written against the fi
 
 import zlib
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -15,12 +15,13 @@ from starlette.responses import Response, StreamingResponse
 from portico.doors.anywhere import history
 from portico.doors.anywhere.events import accepts_gzip, stream
 from portico.doors.anywhere.identity import Idents
-from portico.doors.anywhere.message import Messages
+from portico.doors.anywhere.message import MessageBody, Messages, Sent
 from portico.doors.anywhere.project import Project, Projects
 from portico.doors.body import JsonResponse, read_as
 from portico.doors.house import House
-from portico.doors.route import Route, Table, caller
+from portico.doors.route import Doc, Route, Table, caller
 from portico.errors import BadRequest, Conflict, NotFound
+from portico.events import Json
 
 PACK_BYTES = 1024
 """Below this, compression costs more than it saves."""
@@ -28,6 +29,7 @@ PACK_BYTES = 1024
 
 class ProjectBody(Struct):
     path: str
+    worktree: bool = False
 
 
 class CancelBody(Struct, rename={"session_id": "sessionId"}):
@@ -40,8 +42,35 @@ class ApprovalBody(Struct, rename={"approval_id": "approvalId"}):
     approved: bool
 
 
+class AnswerBody(Struct, rename={"question_id": "questionId"}):
+    question_id: str
+    text: str | None = None
+    answers: Json = {}
+    response: Literal["accept", "decline", "cancel"] = "accept"
+
+
 class ClearBody(Struct, rename={"session_id": "sessionId"}):
     session_id: str | None = None
+
+
+class ProjectShown(Struct, omit_defaults=True):
+    id: str
+    name: str
+    path: str
+    created: int
+    count: int
+    """Turns in its stored conversations."""
+    worktree: bool = False
+
+
+class ProjectHistory(Struct):
+    id: str
+    name: str
+    messages: list[Json]
+
+
+class Ok(Struct):
+    ok: bool = True
 
 
 def anywhere(house: House) -> Table:
@@ -49,16 +78,17 @@ def anywhere(house: House) -> Table:
     projects, idents = Projects(house), Idents(host)
     messages = Messages(house, projects, idents)
 
-    def shown(project: Project) -> dict[str, Any]:
+    def shown(project: Project) -> ProjectShown:
         ids = set(projects.sessions(project.id))
         stored = [summary for summary in host.list() if summary.id in ids]
-        return {
-            "id": project.id,
-            "name": project.name,
-            "path": project.path,
-            "created": min((summary.created for summary in stored), default=project.added),
-            "count": sum(summary.turns for summary in stored),
-        }
+        return ProjectShown(
+            id=project.id,
+            name=project.name,
+            path=project.path,
+            created=min((summary.created for summary in stored), default=project.added),
+            count=sum(summary.turns for summary in stored),
+            worktree=project.worktree,
+        )
 
     async def listing(request: Request) -> Response:
         await projects.ready()
@@ -68,12 +98,12 @@ def anywhere(house: House) -> Table:
         await projects.ready()
         project = projects.get(request.path_params["id"])
         items = await history.messages(host, projects, idents, project)
-        return packed(request, {"id": project.id, "name": project.name, "messages": items})
+        return packed(request, ProjectHistory(project.id, project.name, items))
 
     async def add(request: Request) -> Response:
         await projects.ready()
         body = await read_as(request, ProjectBody)
-        return JsonResponse(shown(await projects.add(body.path, caller(request).by)), 201)
+        return JsonResponse(shown(await projects.add(body.path, caller(request).by, body.worktree)), 201)
 
     async def forget(request: Request) -> Response:
         await projects.ready()
@@ -89,7 +119,7 @@ def anywhere(house: House) -> Table:
             await cancel_message(body.id, by)
         else:
             await cancel_project(projects.get(body.session_id), by)
-        return JsonResponse({"ok": True})
+        return JsonResponse(Ok())
 
     async def cancel_message(ident: str, by: str) -> None:
         session_id, turn = await idents.turn(ident)
@@ -120,13 +150,22 @@ def anywhere(house: House) -> Table:
         body, by = await read_as(request, ApprovalBody), caller(request).by
         session = await host.get(host.session_of(body.approval_id))
         await session.approvals.answer(body.approval_id, by=by, allow=body.approved)
-        return JsonResponse({"ok": True})
+        return JsonResponse(Ok())
+
+    async def answer(request: Request) -> Response:
+        body, by = await read_as(request, AnswerBody), caller(request).by
+        if body.response == "accept" and body.text is None and not body.answers:
+            raise BadRequest("Say 'text', or 'answers' by field, or 'response': 'decline'.", field="text")
+        session = await host.get(host.session_of(body.question_id))
+        answers = body.answers if body.text is None else {**body.answers, "answer": body.text}
+        await session.questions.answer(body.question_id, body.response, answers, by=by)
+        return JsonResponse(Ok())
 
     async def clear(request: Request) -> Response:
         await projects.ready()
         body = await read_as(request, ClearBody)
         await projects.clear(projects.get(body.session_id))
-        return JsonResponse({"ok": True})
+        return JsonResponse(Ok())
 
     async def context(request: Request) -> Response:
         await projects.ready()
@@ -138,16 +177,46 @@ def anywhere(house: House) -> Table:
         return StreamingResponse(packing(lines), media_type="application/jsonl", headers=headers)
 
     one = "/sessions/{id:path}"
+    added: Doc = {"body": ProjectBody, "answer": ProjectShown, "status": 201, "codes": ["conflict"]}
+    ok: Doc = {"answer": Ok, "codes": ["not_found", "conflict"]}
     return [
-        Route("/sessions", listing, "read", summary="The projects."),
-        Route("/sessions", add, "drive", ("POST",), "Add a project."),
-        Route(one, show, "read", summary="A project's stored messages."),
-        Route(one, forget, "drive", ("DELETE",), "Forget a project; its folder is not touched."),
-        Route("/message", messages.post, "drive", ("POST",), "Send a message, a goal or a command.", limited=True),
-        Route("/cancel", cancel, "drive", ("POST",), "Stop a message or all of a project."),
-        Route("/approval", approve, "approve", ("POST",), "Answer an approval."),
-        Route("/clear", clear, "drive", ("POST",), "Begin a fresh conversation."),
-        Route("/context", context, "read", summary="The whole stored context of a project."),
+        Route("/sessions", listing, "read", summary="The projects.", doc={"answer": list[ProjectShown]}),
+        Route("/sessions", add, "drive", ("POST",), "Add a project.", doc=added),
+        Route(one, show, "read", summary="A project's stored messages.", doc={"answer": ProjectHistory}),
+        Route(
+            one,
+            forget,
+            "drive",
+            ("DELETE",),
+            "Forget a project; its folder is not touched.",
+            doc={"others": {204: None}, "codes": ["conflict"]},
+        ),
+        Route(
+            "/message",
+            messages.post,
+            "drive",
+            ("POST",),
+            "Send a message, a goal or a command.",
+            limited=True,
+            doc={"body": MessageBody, "answer": Sent, "status": 202, "codes": ["not_found", "conflict"]},
+        ),
+        Route(
+            "/cancel", cancel, "drive", ("POST",), "Stop a message or all of a project.", doc={"body": CancelBody, **ok}
+        ),
+        Route("/approval", approve, "approve", ("POST",), "Answer an approval.", doc={"body": ApprovalBody, **ok}),
+        Route("/answer", answer, "approve", ("POST",), "Answer a question.", doc={"body": AnswerBody, **ok}),
+        Route("/clear", clear, "drive", ("POST",), "Begin a fresh conversation.", doc={"body": ClearBody, **ok}),
+        Route(
+            "/context",
+            context,
+            "read",
+            summary="The whole stored context of a project.",
+            doc={
+                "media": "application/jsonl",
+                "query": {"session": "the project; without it the first"},
+                "codes": ["not_found"],
+            },
+        ),
         Route(
             "/events",
             None,
@@ -156,6 +225,11 @@ def anywhere(house: House) -> Table:
             app=stream(house, projects, idents),
             stream=True,
             limited=True,
+            doc={
+                "media": "text/event-stream",
+                "query": {"session": "a project; without it all", "after": "the cursor; without it what comes next"},
+                "codes": ["not_found"],
+            },
         ),
     ]
 

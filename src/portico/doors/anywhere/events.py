@@ -16,6 +16,7 @@ from portico.doors.house import House
 from portico.doors.stream import send_events
 from portico.errors import BadRequest, NotFound
 from portico.events import Record
+from portico.host.state import TextPart
 
 _CURSOR = re.compile(r"(\d{1,18})(?:-(\d{1,9}))?")
 
@@ -56,16 +57,22 @@ class Reader:
         self._idents = idents
         self._project = project
         self._watched: dict[str, Watched] = {}
+        self._after = 0
+        self._last: dict[str, tuple[int, int]] = {}
+        """By session, the position and the seq of its last record that came by."""
+        self._gaps: dict[str, int] = {}
+        """By session, the seq after which something was compacted away that has not been made good yet."""
 
     async def frames(self, after: int, skip: int) -> AsyncIterator[bytes]:
         """Whole frames; `skip` of the first record's have been seen."""
+        self._after = after
         async for records in self._host.log.follow(after=after):
             pieces: list[bytes] = []
             for record in records:
                 if not record.channel.startswith("session/"):
                     continue
                 found = await self._frames(record)
-                pieces += found[skip:] if skip and record.seq == after + 1 else found
+                pieces += found[skip:] if skip and _first_id(found) == after + 1 else found
             if pieces:
                 yield b"".join(pieces)
 
@@ -74,6 +81,7 @@ class Reader:
         project = self._projects.of_session(session)
         if project is None or (self._project is not None and project != self._project):
             return []
+        self._pass(record, session)
         event = record.event
         if isinstance(event, e.QueueRemoved):
             return [translate.removed(record, project, session)]
@@ -86,11 +94,36 @@ class Reader:
             if watched is None:
                 return []
             self._watched[session] = watched
+        missing = await self._missing(record, session, watched)
         if isinstance(event, e.TurnResumed):
             return [translate.resumed(record, watched, await self._text(session, turn))]
         if isinstance(event, e.TurnEnded):
             del self._watched[session]
-        return translate.frames(record, watched)
+        return missing + translate.frames(record, watched)
+
+    def _pass(self, record: Record, session: str) -> None:
+        """Positions have no gaps but what was compacted away."""
+        pos, seq = self._last.get(session, (0, self._after))
+        if pos != record.pos - 1:
+            self._gaps.setdefault(session, seq)
+        self._last[session] = (record.pos, record.seq)
+
+    async def _missing(self, record: Record, session: str, watched: Watched) -> list[bytes]:
+        """The text that was compacted away between what this reader has seen and this record."""
+        seq, event = self._gaps.pop(session, None), record.event
+        if seq is None or isinstance(event, e.TurnStarted | e.TurnResumed):
+            return []
+        turn = (await self._host.get(session)).state.turn(watched.turn)
+        parts = [part for part in turn.parts if isinstance(part, TextPart)] if turn is not None else []
+        if isinstance(event, e.PartDelta | e.PartEnded):
+            parts = [part for part in parts if part.id == event.part]
+        found: list[bytes] = []
+        for part in parts:
+            trail = await self._host.log.trail(record.channel, part.id)
+            found += translate.compacted(part.id, part.text, trail, seq, record.seq, watched)
+            if any(seq < each < record.seq for each, _ in trail):
+                watched.fresh.discard(part.id)
+        return found
 
     async def _watch(self, record: Record, session: str, project: str, turn: str) -> Watched | None:
         """At the beginning of a turn, and where a cursor points into the middle of one."""
@@ -111,6 +144,12 @@ class Reader:
     async def _text(self, session: str, turn: str) -> str:
         found = (await self._host.get(session)).state.turn(turn)
         return found.message.text if found is not None else ""
+
+
+def _first_id(frames: list[bytes]) -> int:
+    """The position in the first frame's id; 0 without a frame."""
+    found = re.match(rb"id: (\d+)", frames[0]) if frames else None
+    return int(found[1]) if found is not None else 0
 
 
 # -- compression -----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from portico.doors.anywhere.project import Project, Projects
 from portico.doors.anywhere.translate import detail
 from portico.events import Json
 from portico.host.host import Host
-from portico.host.state import CallPart, TextPart, TurnState
+from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
 
 
 async def messages(host: Host, projects: Projects, idents: Idents, project: Project) -> list[Json]:
@@ -52,6 +52,9 @@ def turn_items(ident: str, turn: TurnState, model: str) -> list[Json]:
                     "detail": detail(part),
                 }
             )
+        elif isinstance(part, QuestionPart):
+            asked = {"type": "question", "id": ident, "questionId": part.id, "text": part.text}
+            items.append({**asked, **({"response": part.response, "answers": part.answers} if part.done else {})})
     if turn.outcome is not None:
         error = {"error": turn.error.message} if turn.error is not None else {}
         items.append({"type": "done", "id": ident, "outcome": turn.outcome, "model": model, **error})

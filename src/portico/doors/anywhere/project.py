@@ -18,8 +18,10 @@ from portico.doors.house import House
 from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound
 from portico.events import HOST
 from portico.host.host import check_folder
+from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.host.state import Summary
+from portico.workspace.git import repository
 
 BUILT_IN = "loop"
 DEFAULT = "default"
@@ -36,6 +38,8 @@ class Project(Struct, frozen=True):
     name: str
     path: str
     added: int = 0
+    worktree: bool = False
+    """Each conversation works in a git worktree of its own."""
 
 
 class Conversation(Struct, omit_defaults=True):
@@ -48,6 +52,7 @@ class Conversation(Struct, omit_defaults=True):
 class _Kept(Struct):
     added: dict[str, int] = {}
     forgotten: list[str] = []
+    isolated: list[str] = []
 
 
 class Projects:
@@ -90,7 +95,7 @@ class Projects:
             if project.path not in forgotten and os.path.isdir(project.path):
                 found[project.id] = project
         for folder, added in self._kept.added.items():
-            project = _project(folder, added)
+            project = _project(folder, added, folder in self._kept.isolated)
             found.setdefault(project.id, project)
         return list(found.values()) or [self._default()]
 
@@ -110,8 +115,10 @@ class Projects:
             raise NotFound("project", ident, f"There are: {', '.join(each.id for each in projects)}.")
         return found
 
-    async def add(self, path: str, by: str) -> Project:
+    async def add(self, path: str, by: str, worktree: bool = False) -> Project:
         folder = _folder(path)
+        if worktree:
+            await repository(Path(folder))  # or the first message would be the one to fail
         async with self._lock:
             if any(each.path == folder for each in self.all()):
                 raise AlreadyExists(f"There is a project {folder!r} already.")
@@ -119,9 +126,10 @@ class Projects:
                 raise Conflict(f"There are {PROJECTS_MAX} projects; forget some.")
             self._kept.forgotten = [each for each in self._kept.forgotten if each != folder]
             self._kept.added[folder] = self._host.now()
+            self._kept.isolated += [folder] if worktree else []
             await self._keep()
         await self._host.audit("project.added", by, path=folder[:AUDIT_CHARS])
-        return _project(folder, self._kept.added[folder])
+        return _project(folder, self._kept.added[folder], worktree)
 
     async def forget(self, ident: str, by: str) -> None:
         """The folder and the stored conversations stay."""
@@ -130,6 +138,7 @@ class Projects:
             raise Conflict("The default project stays until there is another.")
         async with self._lock:
             self._kept.added.pop(project.path, None)
+            self._kept.isolated = [each for each in self._kept.isolated if each != project.path]
             if any(_project(str(path), 0).path == project.path for path in self._house.workspaces):
                 self._kept.forgotten.append(project.path)
             await self._keep()
@@ -165,7 +174,8 @@ class Projects:
                     self._conversations[ident].cleared = True  # somebody closed it at another door
                     await self._note(ident)
             chosen = agent or await self._answering()
-            started = await self._host.start(by=by, agent=chosen, cwd=project.path, title=project.name)
+            apart = Isolation() if project.worktree else None
+            started = await self._host.start(by=by, agent=chosen, cwd=project.path, title=project.name, worktree=apart)
             self._conversations[started.id] = Conversation(project.id, chosen)
             await self._note(started.id)
             return started
@@ -188,10 +198,10 @@ class Projects:
         await self._host.log.settled()
 
 
-def _project(path: str, added: int) -> Project:
+def _project(path: str, added: int, worktree: bool = False) -> Project:
     whole = os.path.realpath(path)
     ident = hashlib.sha256(os.fsencode(whole)).hexdigest()[:12]
-    return Project(ident, Path(whole).name or whole, whole, added)
+    return Project(ident, Path(whole).name or whole, whole, added, worktree)
 
 
 def _folder(path: str) -> str:

@@ -1,4 +1,4 @@
-"""From the log's events to this door's: `inbound`, `fragment`, `action`, `approvalRequest`, `approvalDecision`, `done`.
+"""From the log's events to this door's: `inbound`, `fragment`, `action`, `approvalRequest`, `question`, `done` ...
 
 Plain functions around what a reader knows of a running turn. A record's frames are made once and shared by all
 readers, so a thousand of them cost one encoding.
@@ -81,10 +81,14 @@ def frames(record: Record, watched: Watched) -> list[bytes]:
 
 def _framed(record: Record, watched: Watched) -> list[bytes]:
     """Several frames of one record have ids of their own; the last one's is the record's, so a cursor is exact."""
-    made = list(_messages(record.event, watched))
+    return _numbered(record.seq, _messages(record.event, watched))
+
+
+def _numbered(seq: int, messages: Iterator[tuple[str, Json]]) -> list[bytes]:
+    made = list(messages)
     last = len(made) - 1
     return [
-        b"id: %s\nevent: %s\ndata: %s\n\n" % (_id(record.seq, index, last), name.encode(), _encode(data))
+        b"id: %s\nevent: %s\ndata: %s\n\n" % (_id(seq, index, last), name.encode(), _encode(data))
         for index, (name, data) in enumerate(made)
     ]
 
@@ -196,6 +200,33 @@ def _answered(event: e.ApprovalAnswered, watched: Watched) -> Iterator[tuple[str
     )
 
 
+def _question(event: e.QuestionAsked, watched: Watched) -> Iterator[tuple[str, Json]]:
+    optional = {"fields": event.fields or None, "url": event.url}
+    yield (
+        "questionRequest",
+        {
+            "questionId": event.question,
+            "id": watched.id,
+            "text": event.text,
+            **{name: value for name, value in optional.items() if value is not None},
+            "sessionId": watched.project,
+        },
+    )
+
+
+def _question_answered(event: e.QuestionAnswered, watched: Watched) -> Iterator[tuple[str, Json]]:
+    yield (
+        "questionAnswer",
+        {
+            "questionId": event.question,
+            "id": watched.id,
+            "response": event.response,
+            "by": event.by,
+            "sessionId": watched.project,
+        },
+    )
+
+
 def _done(event: e.TurnEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
     error = {"error": event.error.message} if event.error is not None else {}
     yield (
@@ -219,8 +250,32 @@ _MAKERS: dict[type[e.Event], Callable[[Any, Watched], Iterator[tuple[str, Json]]
     e.ToolEnded: _tool_ended,
     e.ApprovalAsked: _asked,
     e.ApprovalAnswered: _answered,
+    e.QuestionAsked: _question,
+    e.QuestionAnswered: _question_answered,
     e.TurnEnded: _done,
 }
+
+
+def compacted(part: str, text: str, trail: list[tuple[int, int]], low: int, high: int, watched: Watched) -> list[bytes]:
+    """The pieces between two positions that were compacted away, cut out of the part's whole text. Small ones become
+    one frame; each frame is a cursor, as if the pieces were still there."""
+    start = sum(size for seq, size in trail if seq <= low)
+    found: list[bytes] = []
+    waiting, last = "", 0
+    for seq, size in (each for each in trail if low < each[0] < high):
+        piece, start = text[start : start + size], start + size
+        if waiting and len(waiting) + len(piece) > FRAME_CHARS:
+            found += _cut(last, part, waiting, watched)
+            waiting = ""
+        waiting, last = waiting + piece, seq
+        if len(waiting) > FRAME_CHARS:
+            found += _cut(last, part, waiting, watched)
+            waiting = ""
+    return found + _cut(last, part, waiting, watched)
+
+
+def _cut(seq: int, part: str, text: str, watched: Watched) -> list[bytes]:
+    return _numbered(seq, _fragments(part, text, watched))
 
 
 def removed(record: Record, project: str, session: str) -> bytes:

@@ -10,6 +10,7 @@ from portico import mcp as protocol
 from portico.doors.house import House
 from portico.doors.mcp.tools import HostTools
 from portico.doors.route import Route, Table, caller
+from portico.events import Json
 from portico.jobs.jobs import Jobs
 
 
@@ -21,5 +22,13 @@ def mcp(house: House, jobs: Jobs | None = None) -> Table:
         return Response(reply, media_type="application/json")
 
     return [
-        Route("/mcp", answer, "read", ("POST",), "Model Context Protocol: tools that drive this host.", limited=True)
+        Route(
+            "/mcp",
+            answer,
+            "read",
+            ("POST",),
+            "Model Context Protocol: tools that drive this host.",
+            limited=True,
+            doc={"body": Json, "answer": (Json, list[Json]), "others": {202: None}},
+        )
     ]

@@ -28,8 +28,9 @@ from portico.doors.portal.callbacks import (
 )
 from portico.doors.portal.live import Live, Trouble
 from portico.doors.portal.sessions import Sessions
+from portico.doors.portal.shapes import Config, Done, Hello, Responses, Token
 from portico.doors.portal.work import Work
-from portico.doors.route import Route, Table
+from portico.doors.route import Param, Route, Table
 from portico.errors import NotFound
 from portico.jobs import Jobs
 
@@ -52,7 +53,9 @@ def portal(house: House, jobs: Jobs, *, level: Level = "latest", test_folder: Pa
         *lives.table("session", session_elements, session_elements, lives.session_closed, "SessionClosed"),
         *lives.table("task", task_elements, old_task_elements, lives.task_closed, "TaskClosed"),
         *lives.table("job", job_elements, job_elements, lives.job_closed, "JobsClosed"),
-        Route("/api/{rest:path}", _unknown, "read", ("GET", "POST"), "Any other path: 404."),
+        Route(
+            "/api/{rest:path}", _unknown, "read", ("GET", "POST"), "Any other path: 404.", doc={"others": {404: None}}
+        ),
     ]
 
 
@@ -63,28 +66,28 @@ async def _unknown(request: Request) -> Response:
 def _plain(room: Room) -> list[Route]:
     house = room.house
 
-    hello = JsonResponse({"message": "Hello, world!"})  # what watchdogs call again and again: made once
+    hello = JsonResponse(Hello("Hello, world!"))  # what watchdogs call again and again: made once
 
     async def test(request: Request) -> Response:
         return hello
 
     async def config(request: Request) -> Any:
-        return {"repoRoot": str(repo_root(house.workspaces[0] if house.workspaces else Path.cwd()))}
+        return Config(str(repo_root(house.workspaces[0] if house.workspaces else Path.cwd())))
 
     async def token(request: Request) -> Any:
-        return {"token": str(uuid.uuid4())}
+        return Token(str(uuid.uuid4()))
 
     async def stop(request: Request) -> Any:
         room.live.stop_waiting()
         # The answer first: the loop sends it before the stop can close the connection.
         asyncio.get_running_loop().call_later(0.05, house.stop)
-        return {}
+        return Done()
 
     return [
-        Route("/api/test", test, "read", ("GET", "POST"), "Is anybody there?"),
-        route("config", config, "read", "The root of the repository."),
-        route("token", token, "read", "A new token for live calls; any other string is one, too."),
-        route("stop", stop, "admin", "Stop the host. What runs goes on when it is started again."),
+        Route("/api/test", test, "read", ("GET", "POST"), "Is anybody there?", doc={"answer": Hello}),
+        route("config", config, "read", "The root of the repository.", answer=Config),
+        route("token", token, "read", "A new token for live calls; any other string is one, too.", answer=Token),
+        route("stop", stop, "admin", "Stop the host. What runs goes on when it is started again.", answer=Done),
     ]
 
 
@@ -128,7 +131,7 @@ class _Lives:
             except NotFound:  # deleted: its channel is known, and empty
                 return {"error": codes["NotFound"]}
             if isinstance(found, list):
-                return {"responses": found} if token is not None else found[0]
+                return Responses(found) if token is not None else found[0]
             if found == "Closed" and token is None:
                 return {"error": codes["NotFound"]}
             return {"error": codes[found]}
@@ -146,18 +149,39 @@ class _Lives:
             while records := await self._room.house.host.log.read(channel, after):
                 after = records[-1].pos
                 elements += [each for record in records for each in form(record.event, open)]
-            return {"responses": coalesce(elements)} if after else {"error": codes["NotFound"]}
+            return Responses(coalesce(elements)) if after else {"error": codes["NotFound"]}
 
         errors = list(codes.values())
+        prompts: dict[str, str | Param] = {"prompts": "`1`: also what people wrote"} if kind == "session" else {}
         whole, one = f"What is new in a {kind}.", f"The next element of a {kind}, shared by all callers."
         routes = [
-            route(f"copilot/{kind}/{{id}}/live", without_token, "read", one, errors=errors),
-            route(f"copilot/{kind}/{{id}}/live/{{token:path}}", with_token, "read", whole, errors=errors),
+            route(f"copilot/{kind}/{{id}}/live", without_token, "read", one, answer=Element, errors=errors),
+            route(
+                f"copilot/{kind}/{{id}}/live/{{token:path}}",
+                with_token,
+                "read",
+                whole,
+                answer=Responses,
+                errors=errors,
+                query=prompts,
+            ),
         ]
         stored = f"All that is stored of a {kind}."
-        routes.append(route(f"copilot/{kind}/{{id}}/history", history, "read", stored, errors=[codes["NotFound"]]))
+        routes.append(
+            route(
+                f"copilot/{kind}/{{id}}/history",
+                history,
+                "read",
+                stored,
+                answer=Responses,
+                errors=[codes["NotFound"]],
+                query=prompts,
+            )
+        )
         if kind == "session":
-            routes.insert(0, route("copilot/session/live/{id}", without_token, "read", one, errors=errors))
+            routes.insert(
+                0, route("copilot/session/live/{id}", without_token, "read", one, answer=Element, errors=errors)
+            )
         return routes
 
     async def session_closed(self, ident: str) -> int | None:

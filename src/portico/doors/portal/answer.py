@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,8 +16,8 @@ from starlette.responses import Response
 from portico.doors.body import JsonResponse
 from portico.doors.house import House
 from portico.doors.portal.live import Live
-from portico.doors.route import Endpoint, Route, Scope
-from portico.errors import LogUnavailable, PorticoError, RateLimited, TooLarge
+from portico.doors.route import Doc, Endpoint, Route, Scope
+from portico.errors import BadRequest, LogUnavailable, PorticoError, RateLimited, TooLarge
 from portico.jobs import Jobs, NoEntry
 
 Level = Literal["latest", "000"]
@@ -38,9 +38,10 @@ class Room:
     test_folder: Path
 
 
-def route(path: str, answer: Answer, scope: Scope, summary: str, **doc: Any) -> Route:
+def route(path: str, handle: Answer, scope: Scope, summary: str, **doc: Unpack[Doc]) -> Route:
     """An endpoint of this API: the method is never looked at."""
-    return Route(f"/api/{path}", _endpoint(answer), scope, ("GET", "POST"), summary, doc=doc)
+    told: Doc = {"codes": ["not_found", "internal"], **doc}
+    return Route(f"/api/{path}", _endpoint(handle), scope, ("GET", "POST"), summary, doc=told)
 
 
 def _endpoint(answer: Answer) -> Endpoint:
@@ -49,10 +50,10 @@ def _endpoint(answer: Answer) -> Endpoint:
             return JsonResponse(UNKNOWN, 404)
         try:
             return JsonResponse(await answer(request))
-        except (TooLarge, RateLimited, LogUnavailable):
-            raise  # said in the language of HTTP, like everywhere else in the house
         except NoEntry as error:
             return JsonResponse({"error": f"Error: {error.message}"}, 500)
+        except (BadRequest, TooLarge, RateLimited, LogUnavailable):
+            raise  # said in the language of HTTP, like everywhere else in the house
         except PorticoError as error:
             return JsonResponse({"error": error.message}, 500)
 

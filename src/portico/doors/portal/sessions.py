@@ -5,6 +5,7 @@ from typing import Any
 from starlette.requests import Request
 
 from portico.doors.portal.answer import Room, folder_trouble, route, text_of
+from portico.doors.portal.shapes import Closed, Done, Models, ModelShown, SessionStarted
 from portico.doors.route import Route, caller
 from portico.errors import NotFound, SessionClosed
 from portico.events import Message
@@ -12,7 +13,6 @@ from portico.host.session import Session
 from portico.jobs.choice import choose, offered
 
 NOT_FOUND = {"error": "SessionNotFound"}
-CLOSED = {"result": "Closed"}
 
 
 class Sessions:
@@ -24,24 +24,27 @@ class Sessions:
         errors = ["SessionNotFound"]
         start_errors = ["ModelIdNotFound", "WorkingDirectoryNotAbsolutePath", "WorkingDirectoryNotExists"]
         routes = [
-            route("copilot/models", self.models, "read", "All models."),
+            route("copilot/models", self.models, "read", "All models.", answer=Models),
             route(
                 "copilot/session/start/{model:path}",
                 self.start,
                 "drive",
                 "Start a session; the body is its working directory.",
+                body=str,
+                answer=SessionStarted,
                 errors=start_errors,
             ),
         ]
         for path in ("copilot/session/stop/{session}", "copilot/session/{session}/stop"):
-            routes.append(route(path, self.stop, "drive", "Close a session.", errors=errors))
+            routes.append(route(path, self.stop, "drive", "Close a session.", answer=Closed, errors=errors))
         for path in ("copilot/session/query/{session}", "copilot/session/{session}/query"):
-            routes.append(route(path, self.query, "drive", "Send a prompt; the body is the prompt.", errors=errors))
+            summary = "Send a prompt; the body is the prompt."
+            routes.append(route(path, self.query, "drive", summary, body=str, answer=Done, errors=errors))
         return routes
 
     async def models(self, request: Request) -> Any:
         models = await offered(self._host)
-        return {"models": [{"name": each.name, "id": each.id, "multiplier": each.multiplier} for each in models]}
+        return Models([ModelShown(each.name, each.id, each.multiplier) for each in models])
 
     async def start(self, request: Request) -> Any:
         try:
@@ -53,7 +56,7 @@ class Sessions:
         if trouble is not None:
             return {"error": trouble}
         session = await self._host.start(by=caller(request).by, agent=agent, model=model, cwd=folder or None)
-        return {"sessionId": session.id}
+        return SessionStarted(session.id)
 
     async def stop(self, request: Request) -> Any:
         session = await self._find(request)
@@ -61,7 +64,7 @@ class Sessions:
             return NOT_FOUND
         await session.close(by=caller(request).by)
         self._room.live.restart_countdown(session.channel)
-        return CLOSED
+        return Closed("Closed")
 
     async def query(self, request: Request) -> Any:
         session = await self._find(request)
@@ -72,7 +75,7 @@ class Sessions:
             await session.send(Message(prompt), by=caller(request).by)
         except SessionClosed:
             return NOT_FOUND
-        return {}
+        return Done()
 
     async def _find(self, request: Request) -> Session | None:
         """The session, unless it was closed so long ago that clients take it for gone."""

@@ -1,21 +1,46 @@
 """Tasks and jobs: list, start, stop, status; and putting an entry in its place, in tests."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from starlette.requests import Request
 
 from portico import limits
-from portico.doors.portal.answer import Room, folder_trouble, moment, route, text_of
-from portico.doors.route import Route, caller
-from portico.errors import NotFound, PorticoError
-from portico.jobs import EntryError, JobSummary, job_listing
+from portico.doors.portal.answer import Level, Room, folder_trouble, moment, route, text_of
+from portico.doors.portal.shapes import (
+    Closed,
+    Installed,
+    JobError,
+    JobProgress,
+    JobRefused,
+    JobShown,
+    JobStarted,
+    OldJobs,
+    RunningJobs,
+    Status,
+    TaskError,
+    TaskOfJob,
+    Tasks,
+    TaskShown,
+    TaskStarted,
+    TaskStatus,
+)
+from portico.doors.route import Param, Route, caller
+from portico.errors import BadRequest, NotFound, PorticoError
+from portico.jobs import EntryError, JobListing, JobSummary, WorkSummary, job_listing
 from portico.jobs.legacy import import_legacy, looks_legacy
 from portico.jobs.load import EntrySyntaxError, load_entry, parse
 from portico.jobs.stage import detailed
 
-CLOSED = {"result": "Closed"}
+_STATUSES: dict[str, Status] = {
+    "running": "Running",
+    "waiting": "Running",
+    "succeeded": "Succeeded",
+    "failed": "Failed",
+    "canceled": "Canceled",
+}
+_TASK_STATUSES: dict[str, TaskStatus] = {"running": "Running", "succeeded": "Succeeded", "failed": "Failed"}
 
 
 class Work:
@@ -26,12 +51,14 @@ class Work:
     def table(self) -> list[Route]:
         jobs = "copilot/job"
         routes = [
-            route("copilot/task", self.tasks, "read", "All tasks."),
+            route("copilot/task", self.tasks, "read", "All tasks.", answer=Tasks),
             route(
                 "copilot/task/start/{task:path}/session/{session}",
                 self.start_task,
                 "jobs",
                 "Run a task inside a session; the body is the user's input.",
+                body=str,
+                answer=(TaskStarted, TaskError),
                 errors=["SessionNotFound"],
             ),
             route(
@@ -39,19 +66,42 @@ class Work:
                 self.stop_task,
                 "jobs",
                 "Stop a task.",
+                answer=Closed,
                 errors=["TaskNotFound", "TaskCannotClose"],
             ),
-            route(jobs, self.list, "read", "The grid, the jobs and their charts.", query={"level": "`000`: a list"}),
-            route(f"{jobs}/running", self.running, "read", "Jobs that run or ended within the last hour."),
+            route(
+                jobs,
+                self.list,
+                "read",
+                "The grid, the jobs and their charts.",
+                answer=(JobListing, OldJobs),
+                query={"level": Param("`000`: a list", Level)},
+            ),
+            route(
+                f"{jobs}/running",
+                self.running,
+                "read",
+                "Jobs that run or ended within the last hour.",
+                answer=RunningJobs,
+            ),
             route(
                 f"{jobs}/start/{{job:path}}",
                 self.start,
                 "jobs",
                 "Start a job; the body is the working directory, then the user's input from the second line on.",
+                body=str,
+                answer=(JobStarted, JobRefused, JobError),
                 errors=["JobNotFound", "WorkingDirectoryNotAbsolutePath", "WorkingDirectoryNotExists"],
             ),
-            route(f"{jobs}/{{job}}/status", self.status, "read", "What has become of a job.", errors=["JobNotFound"]),
-            route(f"{jobs}/{{job}}/stop", self.stop, "jobs", "Cancel a job.", errors=["JobNotFound"]),
+            route(
+                f"{jobs}/{{job}}/status",
+                self.status,
+                "read",
+                "What has become of a job.",
+                answer=JobProgress,
+                errors=["JobNotFound"],
+            ),
+            route(f"{jobs}/{{job}}/stop", self.stop, "jobs", "Cancel a job.", answer=Closed, errors=["JobNotFound"]),
         ]
         if self._room.house.test:
             routes.append(
@@ -60,7 +110,8 @@ class Work:
                     self.install,
                     "admin",
                     "Only with --test: use the entry in this file; the body is its path.",
-                    errors=["InvalidatePath", "InvalidateEntry", "Rejected"],
+                    body=str,
+                    answer=Installed,
                 )
             )
         return routes
@@ -69,7 +120,7 @@ class Work:
 
     async def tasks(self, request: Request) -> Any:
         tasks = self._jobs.entry.tasks
-        return {"tasks": [{"name": name, "requireUserInput": task.require_user_input} for name, task in tasks.items()]}
+        return Tasks([TaskShown(name, task.require_user_input) for name, task in tasks.items()])
 
     async def start_task(self, request: Request) -> Any:
         name, session = request.path_params["task"], request.path_params["session"]
@@ -79,8 +130,8 @@ class Work:
         except NotFound as error:
             if error.what == "session":
                 return {"error": "SessionNotFound"}
-            return {"taskError": detailed("Error", error.message)}
-        return {"taskId": task}
+            return TaskError(detailed("Error", error.message))
+        return TaskStarted(task)
 
     async def stop_task(self, request: Request) -> Any:
         ident = request.path_params["task"]
@@ -93,18 +144,21 @@ class Work:
         if task.borrowing:
             return {"error": "TaskCannotClose"}
         await self._jobs.stop_task(ident)
-        return CLOSED
+        return Closed("Closed")
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
     async def list(self, request: Request) -> Any:
+        level = request.query_params.get("level", self._room.level)
+        if level not in get_args(Level):
+            raise BadRequest(f"'level' is '000' or 'latest', not {level!r}.", field="level")
         entry = self._jobs.entry
-        if request.query_params.get("level", self._room.level) == "000":
-            return {"jobs": [{"name": name, **msgspec.to_builtins(job)} for name, job in entry.jobs.items()]}
+        if level == "000":
+            return OldJobs([{"name": name, **msgspec.to_builtins(job)} for name, job in entry.jobs.items()])
         return job_listing(entry)
 
     async def running(self, request: Request) -> Any:
-        return {"jobs": [_shown(summary) for summary in self._jobs.running()]}
+        return RunningJobs([JobShown(**_shown(summary)) for summary in self._jobs.running()])
 
     async def start(self, request: Request) -> Any:
         name = request.path_params["job"]
@@ -118,29 +172,23 @@ class Work:
         try:
             job = await self._jobs.start_job(name, cwd=folder, input=rest, by=caller(request).by)
         except EntryError as error:
-            return {"error": error.message}  # it names the missing model and what there is
+            return JobRefused(error.message)  # it names the missing model and what there is
         except PorticoError as error:
-            return {"jobError": detailed(type(error).__name__, error.message)}
-        return {"jobId": job}
+            return JobError(detailed(type(error).__name__, error.message))
+        return JobStarted(job)
 
     async def status(self, request: Request) -> Any:
         summary = self._find(request)
         if summary is None:
             return {"error": "JobNotFound"}
-        tasks = []
-        for work in summary.works:
-            task = {"workIdInJob": work.work, "status": work.status.capitalize()}
-            if work.status == "running":
-                task["taskId"] = work.task
-            tasks.append(task)
-        return {**_shown(summary), "tasks": tasks}
+        return JobProgress(**_shown(summary), tasks=[_progress(work) for work in summary.works])
 
     async def stop(self, request: Request) -> Any:
         summary = self._find(request)
         if summary is None:
             return {"error": "JobNotFound"}
         await self._jobs.stop_job(summary.id, by=caller(request).by)
-        return CLOSED
+        return Closed("Closed")
 
     def _find(self, request: Request) -> JobSummary | None:
         try:
@@ -154,11 +202,11 @@ class Work:
     async def install(self, request: Request) -> Any:
         data = _read(Path((await text_of(request)).strip()), self._room.test_folder)
         if data is None:
-            return {"result": "InvalidatePath"}
+            return Installed("InvalidatePath")
         try:
             document = parse(data)
         except EntrySyntaxError as error:
-            return {"result": "InvalidatePath", "error": error.message}
+            return Installed("InvalidatePath", error.message)
         try:
             entry = (
                 import_legacy(document, "testEntry").entry
@@ -166,22 +214,25 @@ class Work:
                 else load_entry(document, "testEntry")
             )
         except EntryError as error:
-            return {"result": "InvalidateEntry", "error": error.message}
+            return Installed("InvalidateEntry", error.message)
         try:
             await self._jobs.install(entry)
         except PorticoError as error:
-            return {"result": "Rejected", "error": error.message}
-        return {"result": "OK"}
+            return Installed("Rejected", error.message)
+        return Installed("OK")
 
 
 def _shown(summary: JobSummary) -> dict[str, Any]:
-    status = "Running" if summary.status == "waiting" else summary.status.capitalize()
     return {
-        "jobId": summary.id,
-        "jobName": summary.name,
-        "startTime": moment(summary.started),
-        "status": status,
+        "job_id": summary.id,
+        "job_name": summary.name,
+        "start_time": moment(summary.started),
+        "status": _STATUSES[summary.status],
     }
+
+
+def _progress(work: WorkSummary) -> TaskOfJob:
+    return TaskOfJob(work.work, _TASK_STATUSES[work.status], work.task if work.status == "running" else None)
 
 
 def _read(path: Path, folder: Path) -> bytes | None:

@@ -4,7 +4,7 @@ The Python client, the command line and the pages use it. It translates and deci
 """
 
 from portico.doors.house import House
-from portico.doors.rest import events, people, queue, search, sessions
+from portico.doors.rest import changes, events, people, queue, search, sessions, terminals
 from portico.doors.route import Table
 
 
@@ -14,5 +14,7 @@ def rest(house: House) -> Table:
         *queue.table(house),
         *people.table(house),
         *events.table(house),
+        *changes.table(house),
         *search.table(house),
+        *terminals.table(house),
     ]

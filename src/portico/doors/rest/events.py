@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -11,12 +12,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from portico import limits
 from portico.doors.body import JsonResponse
 from portico.doors.house import House
-from portico.doors.rest.query import number
+from portico.doors.rest.query import number, numbered
 from portico.doors.rest.wire import wire
-from portico.doors.route import Route, Table
+from portico.doors.route import Doc, Route, Table
 from portico.doors.stream import send_events
 from portico.errors import BadRequest, NotFound
-from portico.events import HOST, Audited, Channel, Record
+from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
 
 _CHANNEL = re.compile(r"host|(session|task|job|terminal)/[\w.-]+")
 
@@ -27,6 +28,28 @@ def _by_pos(record: Record) -> bytes:
 
 def _by_seq(record: Record) -> bytes:
     return b"id: %d\ndata: %s\n\n" % (record.seq, wire(record))
+
+
+class EventRecord(Struct):
+    """An event in its place, as `wire` writes it."""
+
+    seq: int
+    channel: str
+    pos: int
+    time: int
+    event: AnyEvent
+
+
+class EventPage(Struct):
+    events: list[EventRecord]
+    head: int
+    """The last position there is: a cursor at the head has seen everything."""
+
+
+class AuditPage(Struct):
+    audit: list[Json]
+    next: int | None
+    """Where the following page begins."""
 
 
 def table(house: House) -> Table:
@@ -84,20 +107,24 @@ def table(house: House) -> Table:
         return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": "attachment"})
 
     async def audit(request: Request) -> Response:
-        found = []
+        """One page: as many records as asked for, and at most one read of the log, however many other events lie
+        between them. `next` is where the following page begins."""
         after = number(request, "after", 0)
-        while True:
-            records = await host.log.read(HOST, after, limits.READ_EVENTS)
-            if not records:
-                break
-            after = records[-1].pos
-            found += [
-                {"time": r.time, "pos": r.pos, **msgspec.to_builtins(r.event)}
-                for r in records
-                if isinstance(r.event, Audited)
-            ]
-        return JsonResponse({"audit": found})
+        limit = number(request, "limit", 1000, 1, limits.READ_EVENTS)
+        records = await host.log.read(HOST, after, limits.READ_EVENTS)
+        found = [record for record in records if isinstance(record.event, Audited)]
+        last = found[limit - 1].pos if len(found) > limit else records[-1].pos if records else after
+        page = [{"time": r.time, "pos": r.pos, **msgspec.to_builtins(r.event)} for r in found[:limit]]
+        return JsonResponse(AuditPage(page, last if last < host.log.head(HOST) else None))
 
+    followed: Doc = {
+        "answer": EventPage,
+        "media": "text/event-stream",
+        "query": {
+            "after": numbered("the cursor; 0"),
+            "limit": numbered("how many in one JSON answer; 1000", 1, limits.READ_EVENTS),
+        },
+    }
     return [
         Route(
             "/v1/sessions/{id}/events",
@@ -106,10 +133,37 @@ def table(house: House) -> Table:
             summary="A session's events from a cursor.",
             app=stream(of_session),
             stream=True,
+            doc=followed,
         ),
-        Route("/v1/events", None, "read", summary="Events of some or all channels.", app=stream(of_query), stream=True),
-        Route("/v1/blobs/{digest}", blob, "read", summary="A large output by its hash."),
-        Route("/v1/audit", audit, "admin", summary="The audit record."),
+        Route(
+            "/v1/events",
+            None,
+            "read",
+            summary="Events of some or all channels.",
+            app=stream(of_query),
+            stream=True,
+            doc={**followed, "query": {**followed["query"], "channel": "one or more; without it all"}},
+        ),
+        Route(
+            "/v1/blobs/{digest}",
+            blob,
+            "read",
+            summary="A large output by its hash.",
+            doc={"media": "application/octet-stream"},
+        ),
+        Route(
+            "/v1/audit",
+            audit,
+            "admin",
+            summary="The audit record.",
+            doc={
+                "answer": AuditPage,
+                "query": {
+                    "after": numbered("a position; 0"),
+                    "limit": numbered("how many; 1000", 1, limits.READ_EVENTS),
+                },
+            },
+        ),
     ]
 
 

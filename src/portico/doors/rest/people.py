@@ -9,9 +9,9 @@ from starlette.responses import Response
 from portico import limits
 from portico.doors.body import JsonResponse, read_as
 from portico.doors.house import House
-from portico.doors.route import Route, Table, caller
+from portico.doors.route import Doc, Route, Table, caller
 from portico.errors import BadRequest
-from portico.events import Json
+from portico.events import Grant, Json
 from portico.host.session import Session
 
 
@@ -44,6 +44,25 @@ class GrantBody(Struct, forbid_unknown_fields=True):
     seconds: float = limits.GRANT_SECONDS
 
 
+class Decided(Struct):
+    approval: str
+    allowed: bool
+    by: str
+
+
+class Answered(Struct):
+    question: str
+    response: Literal["accept", "decline", "cancel"]
+
+
+class Drafted(Struct):
+    question: str
+
+
+class GrantList(Struct):
+    grants: list[Grant]
+
+
 def table(house: House) -> Table:
     host = house.host
 
@@ -57,24 +76,24 @@ def table(house: House) -> Table:
         decision = await session.approvals.answer(
             ident, by=caller(request).by, allow=body.allow, option=body.option, reason=body.reason, input=body.input
         )
-        return JsonResponse({"approval": ident, "allowed": decision.allowed, "by": decision.by})
+        return JsonResponse(Decided(ident, decision.allowed, decision.by))
 
     async def answer(request: Request) -> Response:
         session, ident = await owner(request)
         body = await read_as(request, AnswerBody)
         answers = body.answers if body.text is None else {**body.answers, "answer": body.text}
         await session.questions.answer(ident, body.response, answers, by=caller(request).by)
-        return JsonResponse({"question": ident, "response": body.response})
+        return JsonResponse(Answered(ident, body.response))
 
     async def draft(request: Request) -> Response:
         session, ident = await owner(request)
         body = await read_as(request, DraftBody)
         await session.questions.draft(ident, body.field, body.answer, by=caller(request).by)
-        return JsonResponse({"question": ident})
+        return JsonResponse(Drafted(ident))
 
     async def grants(request: Request) -> Response:
         now = host.now()
-        return JsonResponse({"grants": [grant for grant in host.grants.values() if grant.expires > now]})
+        return JsonResponse(GrantList([grant for grant in host.grants.values() if grant.expires > now]))
 
     async def grant(request: Request) -> Response:
         body = await read_as(request, GrantBody)
@@ -96,11 +115,37 @@ def table(house: House) -> Table:
         await host.grants.revoke(request.path_params["id"], by=caller(request).by)
         return Response(status_code=204)
 
+    decided: Doc = {"body": ApprovalBody, "answer": Decided, "codes": ["conflict"]}
+    answered: Doc = {"body": AnswerBody, "answer": Answered, "codes": ["conflict"]}
+    drafted: Doc = {"body": DraftBody, "answer": Drafted, "codes": ["conflict"]}
+    granted: Doc = {"body": GrantBody, "answer": Grant, "status": 201, "codes": ["not_found", "conflict"]}
     return [
-        Route("/v1/approvals/{id}", approve, "approve", ("POST",), "Answer an approval; the first valid answer wins."),
-        Route("/v1/questions/{id}", answer, "approve", ("POST",), "Answer, decline or cancel a question."),
-        Route("/v1/questions/{id}", draft, "approve", ("PATCH",), "Keep a draft of an answer."),
-        Route("/v1/grants", grants, "read", summary="Remembered answers that are still valid."),
-        Route("/v1/grants", grant, "approve", ("POST",), "Remember an answer in advance."),
-        Route("/v1/grants/{id}", revoke, "approve", ("DELETE",), "Forget a remembered answer."),
+        Route(
+            "/v1/approvals/{id}",
+            approve,
+            "approve",
+            ("POST",),
+            "Answer an approval; the first valid answer wins.",
+            doc=decided,
+        ),
+        Route(
+            "/v1/questions/{id}", answer, "approve", ("POST",), "Answer, decline or cancel a question.", doc=answered
+        ),
+        Route("/v1/questions/{id}", draft, "approve", ("PATCH",), "Keep a draft of an answer.", doc=drafted),
+        Route(
+            "/v1/grants",
+            grants,
+            "read",
+            summary="Remembered answers that are still valid.",
+            doc={"answer": GrantList},
+        ),
+        Route("/v1/grants", grant, "approve", ("POST",), "Remember an answer in advance.", doc=granted),
+        Route(
+            "/v1/grants/{id}",
+            revoke,
+            "approve",
+            ("DELETE",),
+            "Forget a remembered answer.",
+            doc={"others": {204: None}},
+        ),
     ]

@@ -1,14 +1,26 @@
 """Query parameters, read strictly: a wrong one is an error that names it, never a silent default."""
 
-from starlette.requests import Request
+from typing import Annotated, Literal
 
+from msgspec import Meta
+from starlette.requests import HTTPConnection
+
+from portico.doors.route import Param
 from portico.errors import BadRequest
 
 _LARGEST = 10**18 - 1
 """What fits into the log's numbers, with room."""
 
 
-def flag(request: Request, name: str) -> bool | None:
+Flag = Literal["true", "false", "1", "0"]
+
+
+def numbered(meaning: str, lowest: int = 0, highest: int = _LARGEST) -> Param:
+    """How the document describes what `number` reads."""
+    return Param(meaning, Annotated[int, Meta(ge=lowest, le=highest)])
+
+
+def flag(request: HTTPConnection, name: str) -> bool | None:
     value = request.query_params.get(name)
     if value is None:
         return None
@@ -17,7 +29,7 @@ def flag(request: Request, name: str) -> bool | None:
     return value in ("true", "1")
 
 
-def number(request: Request, name: str, default: int, lowest: int = 0, highest: int = _LARGEST) -> int:
+def number(request: HTTPConnection, name: str, default: int, lowest: int = 0, highest: int = _LARGEST) -> int:
     text = request.query_params.get(name, str(default))
     if not text.isdecimal() or len(text) > 18 or not lowest <= int(text) <= highest:
         raise BadRequest(f"{name!r} is a number from {lowest} to {highest}, not {text!r}.", field=name)

@@ -1,86 +1,19 @@
-"""The built-in agent: it needs nothing but a model behind an OpenAI-compatible endpoint."""
+"""One conversation with the built-in agent: what a message asks for, and the run that answers it."""
 
-from collections.abc import Iterable, Mapping
-
-from portico.agents.agent import (
-    Agent,
-    AgentContext,
-    AgentInfo,
-    AgentUnavailable,
-    Capabilities,
-    Message,
-    Model,
-    Opening,
-    Turn,
-)
-from portico.agents.loop.asking import Asker, Lacking
+from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
+from portico.agents.loop.agent import LoopAgent
+from portico.agents.loop.asking import Asker
 from portico.agents.loop.command import execute
-from portico.agents.loop.discovery import Directory
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import Run
-from portico.agents.loop.settings import Current, SettingsFile
+from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
 from portico.agents.loop.transcript import Entry, Said, of_parts, of_turns
-from portico.errors import BadRequest
 from portico.events import Json
 from portico.models.catalogue import is_toy
 
-NAME = "Built-in agent"
-ABOUT = "Works with any OpenAI-compatible model, in small steps, with your approval."
 STEPS_MAX = 1000
 """As the setting's own ceiling."""
-CONFIG: Json = {
-    "type": "object",
-    "properties": {
-        "mode": {
-            "type": "string",
-            "enum": ["auto", "agent", "chat"],
-            "default": "auto",
-            "title": "Mode",
-            "description": "agent: works with tools until it is done. chat: one answer. auto: chat for toy models.",
-        }
-    },
-}
-
-
-def loop(context: AgentContext) -> Iterable[Agent]:
-    return [LoopAgent(context)]
-
-
-class LoopAgent:
-    def __init__(self, context: AgentContext, environ: Mapping[str, str] | None = None) -> None:
-        self.settings = SettingsFile(context.home, context.settings.get("loop"))
-        self.directory = Directory(context.home, environ)
-        self.lacking: Lacking = {}
-
-    @property
-    def id(self) -> str:
-        return "loop"
-
-    async def describe(self) -> AgentInfo:
-        try:
-            current = self.settings.current()
-        except BadRequest as error:
-            return AgentInfo("loop", NAME, ABOUT, missing=error.message, config=CONFIG)
-        missing = await self.directory.missing(current)
-        names = await self.directory.names(current) if current.agent.enabled else []
-        return AgentInfo(
-            "loop",
-            NAME,
-            ABOUT,
-            [Model(name, name, meta={"toy": True} if is_toy(name) else {}) for name in names],
-            Capabilities(tools=True, steer=True, resume=True, fork=True),
-            missing,
-            CONFIG,
-            "toy" if names and is_toy(names[0]) else "",
-        )
-
-    async def open(self, opening: Opening) -> "LoopConversation":
-        opening.known_as(opening.vendor or f"loop-{opening.session}")
-        return LoopConversation(self, opening)
-
-    async def close(self) -> None:
-        await self.directory.close()
 
 
 class LoopConversation:

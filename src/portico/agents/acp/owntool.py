@@ -1,0 +1,92 @@
+"""The session's own tools in what an ACP agent reports: one call, although we hear of it twice.
+
+The agent calls them over MCP, where the call is made and shown; what it reports of the same call is left out. Only a
+call that asks for permission is shown from there on, and taken up when it arrives over MCP with the input that was
+shown.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from portico.agents.acp.prompt import text_of
+from portico.agents.agent import Call, Json
+
+SERVER = "portico"
+"""The name under which agents know our server of tools."""
+
+
+class OwnTools:
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = {name: re.compile(_FORM.format(re.escape(name))) for name in names}
+        self._known: dict[str, str] = {}
+        self._shown: list[tuple[Call, Any]] = []
+        self._performed: Counter[str] = Counter()
+
+    def name(self, update: Json) -> str | None:
+        """Which of the session's tools this is about. Later updates of a call need not name it again."""
+        ident = str(update.get("toolCallId"))
+        if ident not in self._known:
+            words = list(_words(update))
+            for name, form in self._names.items():
+                if any(form.fullmatch(word) for word in words):
+                    self._known[ident] = name
+        return self._known.get(ident)
+
+    def hides(self, update: Json) -> bool:
+        """Told over MCP already, or soon. A failure that never came to us is shown."""
+        name, status = self.name(update), update.get("status")
+        if name is None or (status == "failed" and not self._performed[name]):
+            return False
+        if status in ("completed", "failed"):
+            self._performed[name] -= 1
+        return True
+
+    def show(self, call: Call, update: Json) -> str:
+        """A call that asks for permission; returns its input as JSON text."""
+        given = input_of(update)
+        self._shown.append((call, given))
+        return msgspec.json.encode(given if given is not None else {}).decode()
+
+    def arrived(self, name: str, arguments: Json) -> Call | None:
+        """The call that was shown and allowed with just this input, if there is one."""
+        self._performed[name] += 1
+        for index, (call, given) in enumerate(self._shown):
+            if call.tool == name and not call.done and given == arguments:
+                del self._shown[index]
+                return call
+        return None
+
+
+_FORM = rf"(?:mcp[_-]+)?(?:{SERVER}[_\-:/.]+)?{{}}(?: \({SERVER} MCP Server\))?"
+"""How agents write the name of a tool of ours."""
+
+
+def _words(update: Json) -> Iterator[str]:
+    yield str(update.get("title") or "")
+    yield from tool_names(update.get("_meta"))
+
+
+def tool_names(meta: Any) -> Iterator[str]:
+    """The agent's own name of the tool, wherever in its remarks it stands."""
+    if isinstance(meta, dict):
+        for key, value in meta.items():
+            if key == "toolName" and isinstance(value, str):
+                yield value
+            yield from tool_names(value)
+
+
+def input_of(update: Json) -> Any:
+    """From its field, or (Gemini) as the JSON text that is shown to people."""
+    if update.get("rawInput") is not None:
+        return update["rawInput"]
+    content = update.get("content")
+    for piece in content if isinstance(content, list) else []:
+        try:
+            return msgspec.json.decode(text_of(piece.get("content")))
+        except (msgspec.DecodeError, AttributeError):
+            continue
+    return None

@@ -1,0 +1,85 @@
+"""The built-in agent: it needs nothing but a model behind an OpenAI-compatible endpoint.
+
+Every host has it, so what it takes to reach models and to work (an HTTP client, the tools) is imported when it is first
+asked for: it would be a quarter of the start.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from portico.agents.agent import Agent, AgentContext, AgentInfo, Capabilities, Model, Opening
+from portico.agents.loop.settings import SettingsFile
+from portico.errors import BadRequest
+from portico.events import Json
+from portico.models.catalogue import is_toy
+
+if TYPE_CHECKING:
+    from portico.agents.loop.asking import Lacking
+    from portico.agents.loop.conversation import LoopConversation
+    from portico.agents.loop.discovery import Directory
+
+NAME = "Built-in agent"
+ABOUT = "Works with any OpenAI-compatible model, in small steps, with your approval."
+CONFIG: Json = {
+    "type": "object",
+    "properties": {
+        "mode": {
+            "type": "string",
+            "enum": ["auto", "agent", "chat"],
+            "default": "auto",
+            "title": "Mode",
+            "description": "agent: works with tools until it is done. chat: one answer. auto: chat for toy models.",
+        }
+    },
+}
+
+
+def loop(context: AgentContext) -> Iterable[Agent]:
+    return [LoopAgent(context)]
+
+
+class LoopAgent:
+    def __init__(self, context: AgentContext, environ: Mapping[str, str] | None = None) -> None:
+        self.settings = SettingsFile(context.home, context.settings.get("loop"))
+        self.lacking: Lacking = {}
+        self._home = context.home
+        self._environ = environ
+
+    @cached_property
+    def directory(self) -> "Directory":
+        from portico.agents.loop.discovery import Directory
+
+        return Directory(self._home, self._environ)
+
+    @property
+    def id(self) -> str:
+        return "loop"
+
+    async def describe(self) -> AgentInfo:
+        try:
+            current = self.settings.current()
+        except BadRequest as error:
+            return AgentInfo("loop", NAME, ABOUT, missing=error.message, config=CONFIG)
+        missing = await self.directory.missing(current)
+        names = await self.directory.names(current) if current.agent.enabled else []
+        return AgentInfo(
+            "loop",
+            NAME,
+            ABOUT,
+            [Model(name, name, meta={"toy": True} if is_toy(name) else {}) for name in names],
+            Capabilities(tools=True, steer=True, resume=True, fork=True),
+            missing,
+            CONFIG,
+            "toy" if names and is_toy(names[0]) else "",
+        )
+
+    async def open(self, opening: Opening) -> "LoopConversation":
+        from portico.agents.loop.conversation import LoopConversation
+
+        opening.known_as(opening.vendor or f"loop-{opening.session}")
+        return LoopConversation(self, opening)
+
+    async def close(self) -> None:
+        if "directory" in self.__dict__:
+            await self.directory.close()

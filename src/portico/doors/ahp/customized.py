@@ -1,0 +1,137 @@
+"""A session's customizations: what its agent offers (MCP servers, plugins, folders of rules), and how a person switched
+them. The switches are kept in the session; an agent that opens a conversation leaves out what is switched off.
+
+What the host runs none of itself has the state that the agent reports for it, or else `ready` while it is on.
+"""
+
+from typing import TYPE_CHECKING
+
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.translate import Said
+from portico.errors import Conflict
+from portico.events import ClientKept
+from portico.host.agent import AgentInfo
+from portico.host.customization import KEY, is_on
+from portico.host.state import SessionState
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.deed import Deed
+    from portico.host.session import Session
+
+_READY: Json = {"kind": "ready"}
+_STOPPED: Json = {"kind": "stopped"}
+
+
+def modern(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
+    return [_shown(item, kept) for item in (info.customizations if info is not None else [])]
+
+
+def _shown(item: Json, kept: dict[str, Json]) -> Json:
+    said = kept.get(KEY + str(item.get("id")), {})
+    shown: Json = {**item, "enabled": said.get("enabled", item.get("enabled", True))}
+    if "enablement" in said:
+        shown["enablement"] = said["enablement"]
+    if item.get("children"):
+        shown["children"] = [_shown(child, kept) for child in item["children"]]
+    if item.get("type") == "mcpServer":
+        shown["state"] = said.get("state") or item.get("state") or _READY
+    return shown
+
+
+def seed(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
+    """Version 1 has one flat list, known by its URIs."""
+    return [
+        {
+            "customization": {"uri": each["uri"], "displayName": each["name"]},
+            "enabled": each["enabled"],
+            "status": "loaded",
+        }
+        for each in modern(info, kept)
+    ]
+
+
+def offered(info: AgentInfo) -> Json:
+    """In AgentInfo, where nobody has switched anything yet; with the name that version 1 reads."""
+    shown = [{**each, "displayName": each.get("name", "")} for each in modern(info, {})]
+    return {"customizations": shown} if shown else {}
+
+
+# -- switched --------------------------------------------------------------------------------------------------
+
+
+async def toggle(deed: "Deed", session: "Session") -> None:
+    action = deed.action
+    key = "uri" if deed.connection.dialect.seed else "id"
+    item = _find(deed, session, key, action[key])
+    enablement = action.get("enablement")
+    enabled = next((each["enabled"] for each in enablement or []), action.get("enabled", True))
+    value = {"enabled": enabled, "enablement": enablement or [{"kind": "session", "enabled": enabled}]}
+    await _keep(deed, session, item, value)
+
+
+async def start(deed: "Deed", session: "Session") -> None:
+    item = _server(deed, session)
+    await _keep(deed, session, item, {"running": True})
+
+
+async def stop(deed: "Deed", session: "Session") -> None:
+    item = _server(deed, session)
+    await _keep(deed, session, item, {"running": False})
+
+
+async def background(deed: "Deed", session: "Session") -> bool:
+    """Nothing here holds a session up while it starts."""
+    _server(deed, session)
+    return False
+
+
+def _server(deed: "Deed", session: "Session") -> Json:
+    item = _find(deed, session, "id", deed.action["id"])
+    if item.get("type") != "mcpServer":
+        raise Conflict(f"{deed.action['id']!r} is no MCP server.")
+    return item
+
+
+def _find(deed: "Deed", session: "Session", key: str, wanted: str) -> Json:
+    info = deed.connection.exchange.agents.get(session.state.agent)
+    for item in info.customizations if info is not None else []:
+        children: list[Json] = item.get("children") or []
+        for each in (item, *children):
+            if each.get(key) == wanted:
+                return each
+    raise Conflict(f"This session has no customization {wanted!r}.")
+
+
+async def _keep(deed: "Deed", session: "Session", item: Json, change: Json) -> None:
+    key = KEY + str(item["id"])
+    value: Json = {"uri": item.get("uri", ""), **session.state.kept.get(key, {}), **change}
+    if item.get("type") == "mcpServer":
+        value["state"] = (item.get("state") or _READY) if is_on(value) else _STOPPED
+    await session.keep(key, value, by=deed.by, action=deed.action)
+    session.runner.refresh()
+
+
+# -- as actions ------------------------------------------------------------------------------------------------
+
+
+def actions(event: ClientKept) -> list[Said]:
+    """What a switch says on the session's channel. A server's state comes behind it, for the reducer only knows that
+    it was asked for."""
+    value, ident = event.value or {}, event.key.removeprefix(KEY)
+    name = str(event.action.get("type", "")).removeprefix("session/")
+    fields: Json = {"id": ident}
+    if name == "customizationToggled":
+        fields |= {"enabled": value["enabled"], "enablement": value["enablement"]}
+    said = [Said(name, fields, event.by)]
+    if "state" in value:
+        said.append(Said("mcpServerStateChanged", {"id": ident, "state": value["state"]}))
+    return said
+
+
+def is_switch(event: ClientKept) -> bool:
+    return event.key.startswith(KEY)
+
+
+def of_session(info: AgentInfo | None, state: SessionState, *, as_seed: bool) -> Json:
+    shown = seed(info, state.kept) if as_seed else modern(info, state.kept)
+    return {"customizations": shown} if shown else {}

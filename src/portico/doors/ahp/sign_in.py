@@ -1,0 +1,78 @@
+"""Tokens that agents need from clients: `authenticate`, and the errors and notices that ask for one.
+
+A token goes to the agent that asked for it and nowhere else: not into the log, not into an error, not to another door.
+"""
+
+from typing import TYPE_CHECKING
+
+from portico.doors.ahp import uri, wire
+from portico.doors.ahp.command import Command, text, texts
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.wire import WireError
+from portico.errors import BadRequest
+from portico.host.agent import AgentInfo, Authenticates, Resource
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection import Connection
+
+_LONGEST = 20_000
+"""Characters of a token: the longest that vendors give out are a few thousand."""
+
+
+def metadata(of: Resource) -> Json:
+    """As RFC 9728 writes it."""
+    shown: Json = {"resource": of.resource, "required": of.required}
+    if of.name:
+        shown["resource_name"] = of.name
+    if of.servers:
+        shown["authorization_servers"] = of.servers
+    if of.scopes:
+        shown["scopes_supported"] = of.scopes
+    return shown | ({"resource_documentation": of.documentation} if of.documentation else {})
+
+
+async def authenticate(connection: "Connection", params: Json) -> Json:
+    resource, token = text(params, "resource"), text(params, "token")
+    if len(token) > _LONGEST:
+        raise BadRequest(f"A 'token' has at most {_LONGEST} characters.", field="token")
+    texts(params, "scopes")
+    seconds = params.get("expiresIn")
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0):
+        raise BadRequest("'expiresIn' is a number of seconds.", field="expiresIn")
+    asking = [
+        info.id for info in await connection.host.describe() if any(r.resource == resource for r in info.resources)
+    ]
+    agents = [agent for ident in asking if isinstance(agent := connection.host.agent(ident), Authenticates)]
+    if not agents:
+        raise BadRequest(f"Nothing here asks for a token of {resource!r}.", field="resource")
+    for agent in agents:
+        await agent.authenticate(resource, token, seconds)
+    await connection.host.audit("authenticate", connection.by, resource=resource)
+    await connection.exchange.describe_agents()
+    return {}
+
+
+async def check(connection: "Connection", provider: str | None) -> None:
+    """-32007, with what to sign in to, for an agent that would not answer anyway."""
+    if provider is None or provider not in connection.host.agents:
+        return
+    info = await connection.host.agent(provider).describe()
+    if info.lacking:
+        wanted = [metadata(each) for each in info.lacking]
+        words = info.missing or f"{info.name} is not signed in."
+        raise WireError(wire.AUTH_REQUIRED, words, wanted if connection.dialect.seed else {"resources": wanted})
+
+
+def tell(connection: "Connection", info: AgentInfo, channel: str = uri.ROOT) -> None:
+    """Asks a client for the tokens that an agent lacks. Since 0.8 the whole metadata goes along."""
+    for each in info.lacking:
+        if connection.dialect.seed:
+            notice: Json = {"type": "notify/authRequired", "resource": each.resource, "reason": each.state}
+            connection.push(wire.notification("notification", {"notification": notice}))
+        else:
+            resource = metadata(each) if connection.dialect.since("0.8.0") else each.resource
+            told = {"channel": channel, "resource": resource, "reason": each.state}
+            connection.push(wire.notification("auth/required", told))
+
+
+COMMANDS = {"authenticate": Command(authenticate)}

@@ -1,0 +1,117 @@
+"""Somebody at a terminal, over a WebSocket: what it shows goes out, what is typed comes in.
+
+Out: `{"terminal": {...}}`, the whole screen, when the reader has no cursor, or what follows it is too long or no longer
+there; then `{"events": [...]}`, each with the `pos` that is the cursor to come back with. In: `input` and
+`resize`. What is wrong with a message is answered with an error of the usual form, and the socket stays open.
+"""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from portico import events as e
+from portico import limits
+from portico.doors.body import ErrorBody, decode_as
+from portico.doors.rest.shell import resize, screen, type_into
+from portico.doors.rest.wire import wire
+from portico.doors.route import caller
+from portico.errors import BadRequest, PorticoError, TooSlow
+from portico.host.host import Host
+from portico.host.terminals import OpenTerminal
+
+TOO_SLOW = 1013
+"""The close code for a reader that fell behind: come back with your cursor."""
+CATCH_UP = 2_000
+"""Events that are still replayed one by one; the screen says the same in less from about here."""
+
+
+class Input(Struct, tag="input", tag_field="type", forbid_unknown_fields=True):
+    data: str
+
+
+class Resize(Struct, tag="resize", tag_field="type", forbid_unknown_fields=True):
+    cols: int
+    rows: int
+
+
+_SAID: Any = Input | Resize
+
+
+class Attachment:
+    def __init__(self, host: Host, terminal: OpenTerminal, socket: WebSocket) -> None:
+        self._host = host
+        self._terminal = terminal
+        self._socket = socket
+        self._by = caller(socket).by
+
+    async def run(self, after: int | None) -> None:
+        await self._socket.accept()
+        sending = asyncio.ensure_future(self._show(after))
+        taking = asyncio.ensure_future(self._take())
+        try:
+            await asyncio.wait({sending, taking}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                await self._end(sending)
+        finally:
+            for task in (sending, taking):
+                task.cancel()
+            await asyncio.gather(sending, taking, return_exceptions=True)
+
+    async def _end(self, sending: "asyncio.Future[None]") -> None:
+        try:
+            sending.result()
+        except TooSlow as error:
+            await self._socket.close(TOO_SLOW, error.code)
+        except (WebSocketDisconnect, TimeoutError):
+            return  # the client is gone or takes nothing: its cursor lets it come back
+        else:
+            await self._socket.close(1000, "closed")
+
+    # -- out ---------------------------------------------------------------------------------------------------
+
+    async def _show(self, after: int | None) -> None:
+        """Ends when the terminal is closed for good."""
+        if after is None or not await self._whole(after):
+            after = await self._send_screen()
+        async for records in self._host.log.follow(self._terminal.channel, after=after):
+            await self._send(b'{"events":[%s]}' % b",".join(record.form("rest", wire) for record in records))
+            if isinstance(records[-1].event, e.TerminalRemoved):
+                return
+
+    async def _whole(self, after: int) -> bool:
+        """Whether all that follows the cursor can be replayed: old output is compacted, and leaves a gap."""
+        head = self._terminal.pos
+        if not head - CATCH_UP <= after <= head:
+            return False
+        records = await self._host.log.read(self._terminal.channel, after, CATCH_UP + 1)
+        return sum(record.pos <= head for record in records) == head - after
+
+    async def _send_screen(self) -> int:
+        shown = screen(self._terminal)
+        await self._send(b'{"terminal":%s}' % msgspec.json.encode(shown))
+        return shown.pos
+
+    async def _send(self, frame: bytes) -> None:
+        async with asyncio.timeout(limits.SEND_SECONDS):
+            await self._socket.send_text(frame.decode())
+
+    # -- in ----------------------------------------------------------------------------------------------------
+
+    async def _take(self) -> None:
+        while (message := await self._socket.receive())["type"] != "websocket.disconnect":
+            try:
+                await self._do(message.get("text"))
+            except PorticoError as error:
+                await self._send(msgspec.json.encode(ErrorBody(error.message, error.code, error.field)))
+
+    async def _do(self, text: str | None) -> None:
+        if text is None:
+            raise BadRequest("Send text frames with one JSON object in each.", field="body")
+        match decode_as(text.encode(), _SAID):
+            case Input(data=data):
+                type_into(self._terminal, data)
+            case Resize(cols=cols, rows=rows):
+                await resize(self._terminal, cols, rows, self._by)

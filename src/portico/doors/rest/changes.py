@@ -1,0 +1,38 @@
+"""What a session's turns changed in its folder."""
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from portico.doors.body import JsonResponse
+from portico.doors.house import House
+from portico.doors.route import Route, Table
+from portico.host.state import ChangeList
+
+
+def table(house: House) -> Table:
+    async def listing(request: Request) -> Response:
+        session = await house.host.get(request.path_params["id"])
+        return JsonResponse(await session.changes(request.query_params.get("turn")))
+
+    async def diff(request: Request) -> Response:
+        session = await house.host.get(request.path_params["id"])
+        query = request.query_params
+        return PlainTextResponse(await session.diff(query.get("path"), query.get("turn")))
+
+    one, turn = "/v1/sessions/{id}/changes", "of one turn; without it of all"
+    return [
+        Route(
+            one,
+            listing,
+            "read",
+            summary="Files that the turns changed.",
+            doc={"answer": ChangeList, "query": {"turn": turn}, "codes": ["conflict"]},
+        ),
+        Route(
+            f"{one}/diff",
+            diff,
+            "read",
+            summary="The same as a unified diff.",
+            doc={"media": "text/plain", "query": {"turn": turn, "path": "of one file"}, "codes": ["conflict"]},
+        ),
+    ]

@@ -1,0 +1,99 @@
+"""A shell's command line, taken apart far enough to compare it with rules.
+
+The attack: a line that looks harmless and is not. `ls; rm -rf ~`, `ls $(curl evil)`, `ls <(make)`, a here-document, a
+redirection, `PATH=. ls`, `git -C x push` where `git push` is not allowed, `xargs rm`. So a line is understood only if
+it does nothing but run plain commands one after another; whatever else is in it, a person looks at it.
+"""
+
+import re
+import shlex
+
+LINE_MAX = 4_000
+"""Characters: nobody reads a longer line, and no rule is run over it."""
+
+_UNSAFE = re.compile(r"[`$\\<>{}\[\]~*?!#^\x00-\x08\x0a-\x1f\x7f]|\.\.")
+"""Substitution, redirection, expansion, further lines and steps upwards. Inside quotes they may be harmless: then a
+person says so."""
+_SEPARATORS = frozenset({";", "&&", "||", "|", "&"})
+_ELSEWHERE = re.compile(r"^/|^-.*/|=/|^=")
+"""A path from the root, also behind an option (`-o/etc/x`, `--output=/x`), or zsh's `=program`."""
+
+Words = list[str]
+
+
+def split(line: str) -> list[Words] | None:
+    """The sub-commands of a command line, as words; None when it does more than run them one after another."""
+    if len(line) > LINE_MAX or _UNSAFE.search(line):
+        return None
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        words = list(lexer)
+    except ValueError:  # an open quote
+        return None
+    parts: list[Words] = [[]]
+    for word in words:
+        if word in _SEPARATORS:
+            parts.append([])
+        elif set(word) & set("();<>|&"):
+            return None
+        else:
+            parts[-1].append(word)
+    parts = [part for part in parts if part]
+    # `NAME=value program` changes what the program does; a keyword (`if`, `for`) begins more than a command.
+    if any("=" in part[0] or part[0] in _KEYWORDS or any(map(_ELSEWHERE.search, part)) for part in parts):
+        return None
+    return parts
+
+
+_KEYWORDS = frozenset(
+    {"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function"}
+    | {"time", "coproc", "in", "eval", "exec", "source", ".", "command", "builtin", "alias", "unalias", "trap", "env"}
+    | {"export", "declare", "typeset", "readonly", "local", "set", "shopt"}
+)
+"""Words of the shell itself: what follows them is not a plain command."""
+
+
+def allows(rule: str, words: Words, *, options: bool = True) -> bool:
+    """Does an allowing rule speak of this sub-command? Its words are the first ones. `options=False`: no further
+    option may follow, for programs that write files when told to (`git log --output=x`)."""
+    if is_expression(rule):
+        return _found(rule, words)
+    wanted = rule.split()
+    rest = words[len(wanted) :]
+    return bool(wanted) and words[: len(wanted)] == wanted and (options or not any(w.startswith("-") for w in rest))
+
+
+def forbids(rule: str, words: Words) -> bool:
+    """Does a refusing rule speak of this sub-command? Options between its words do not hide it, nor does a path."""
+    if is_expression(rule):
+        return _found(rule, words)
+    wanted = rule.split()
+    return bool(wanted) and _program(words[0]) == wanted[0] and _in_order(wanted[1:], words[1:])
+
+
+def mentions(rule: str, words: Words) -> bool:
+    """Might a refusing rule speak of it? `xargs rm`, `nice rm`: a program can be started by another."""
+    return forbids(rule, words) or any(forbids(rule, words[at:]) for at in range(1, len(words)))
+
+
+def is_expression(rule: str) -> bool:
+    """`/a regular expression/`, searched in the whole sub-command."""
+    return len(rule) > 2 and rule.startswith("/") and rule.endswith("/")
+
+
+def _found(rule: str, words: Words) -> bool:
+    try:
+        return re.search(rule[1:-1], " ".join(words)) is not None
+    except re.error:
+        return False  # a rule that is none lets nothing pass
+
+
+def _program(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
+def _in_order(wanted: Words, words: Words) -> bool:
+    rest = iter(words)
+    return all(word in rest for word in wanted)

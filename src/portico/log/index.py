@@ -1,0 +1,147 @@
+"""The SQL of the search index: a file of its own that can be thrown away, since all of it comes from the log.
+
+`texts` holds what was said, case-folded; `grams` finds the texts that have all three-letter pieces of what is wanted
+(FTS5's trigram tokenizer, so that it works inside words and in every script), and `instr` decides. So the result is
+exactly that of comparing every text. Plain blocking functions, for one thread.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+VERSION = 1
+PIECES = 16
+"""Three-letter pieces of a query that the index is asked for: more of them sieve no better and cost time."""
+_STEPS = 10_000
+"""Of SQLite's machine between two looks at the clock."""
+_TABLES = (
+    "CREATE TABLE state (cursor INTEGER NOT NULL)",
+    "INSERT INTO state VALUES (0)",
+    "CREATE TABLE texts (id INTEGER PRIMARY KEY, session TEXT NOT NULL, pos INTEGER NOT NULL, turn TEXT,"
+    " folded BLOB NOT NULL)",
+    "CREATE INDEX texts_by_session ON texts (session)",
+    "CREATE VIRTUAL TABLE grams USING fts5 (folded, content = '', detail = none,"
+    " tokenize = 'trigram case_sensitive 1')",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+
+class Said(NamedTuple):
+    """A text that somebody said, and its place."""
+
+    session: str
+    pos: int
+    turn: str | None
+    text: str
+
+
+class Place(NamedTuple):
+    session: str
+    pos: int
+    turn: str | None
+
+
+class Index:
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self.cursor: int = db.execute("SELECT cursor FROM state").fetchone()[0]
+        """The number of the log up to which everything is in here."""
+
+    @classmethod
+    def open(cls, path: Path) -> "Index":
+        """A file that is no index of this version is replaced by an empty one. Fails where SQLite has no trigrams."""
+        try:
+            return cls(_connect(path))
+        except sqlite3.DatabaseError:
+            remove(path)
+            return cls(_connect(path))
+
+    def close(self) -> None:
+        self._db.close()
+
+    def add(self, texts: Iterable[Said], cursor: int) -> None:
+        with self._db:
+            self._db.execute("BEGIN")
+            for said in texts:
+                folded = said.text.casefold()
+                row = (said.session, said.pos, said.turn, folded.encode())
+                ident = self._db.execute("INSERT INTO texts (session, pos, turn, folded) VALUES (?, ?, ?, ?)", row)
+                self._db.execute("INSERT INTO grams (rowid, folded) VALUES (?, ?)", (ident.lastrowid, _plain(folded)))
+            self._db.execute("UPDATE state SET cursor = ?", (cursor,))
+        self.cursor = cursor
+
+    def sessions(self) -> set[str]:
+        return {session for (session,) in self._db.execute("SELECT DISTINCT session FROM texts")}
+
+    def forget(self, session: str) -> None:
+        """A contentless table must be told what it is to forget."""
+        with self._db:
+            self._db.execute("BEGIN")
+            rows = self._db.execute("SELECT id, folded FROM texts WHERE session = ?", (session,)).fetchall()
+            self._db.executemany(
+                "INSERT INTO grams (grams, rowid, folded) VALUES ('delete', ?, ?)",
+                [(ident, _plain(folded.decode())) for ident, folded in rows],
+            )
+            self._db.execute("DELETE FROM texts WHERE session = ?", (session,))
+
+    def find(self, wanted: str, seconds: float) -> list[Place] | None:
+        """The first place in each turn of each session, oldest first; None when the time was not enough.
+        `wanted` is case-folded."""
+        end = time.monotonic() + seconds
+        self._db.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+        query = _query(wanted)
+        chosen = "id IN (SELECT rowid FROM grams WHERE grams MATCH :query) AND " if query else ""
+        sql = f"SELECT session, pos, turn, min(id) FROM texts WHERE {chosen}instr(folded, :wanted)"
+        try:
+            rows = self._db.execute(
+                f"{sql} GROUP BY session, turn ORDER BY 4", {"query": query, "wanted": wanted.encode()}
+            ).fetchall()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise
+            return None
+        finally:
+            self._db.set_progress_handler(None, 0)
+        return [Place(session, pos, turn) for session, pos, turn, _ in rows]
+
+
+def remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA secure_delete = ON")  # what is deleted is gone from the file, too
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            db.execute("BEGIN")
+            for statement in _TABLES:
+                db.execute(statement)
+            db.execute("COMMIT")
+        elif version != VERSION:
+            raise sqlite3.DatabaseError(f"version {version}")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _plain(folded: str) -> str:
+    """The tokenizer stops at a zero."""
+    return folded.replace("\0", "\ufffd")
+
+
+def _query(wanted: str) -> str:
+    """Pieces of three letters that a text must have, all of them; empty when there is none to ask for."""
+    pieces = [wanted[at : at + 3] for at in range(len(wanted) - 2)]
+    pieces = [piece for piece in dict.fromkeys(pieces) if "\0" not in piece]
+    step = max(1, len(pieces) // PIECES)
+    return " AND ".join('"' + piece.replace('"', '""') + '"' for piece in pieces[::step])

@@ -1,0 +1,183 @@
+"""What a session changed, from every point of view; commit, discard, reviewed files, and the numbers in lists."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doors.ahp.conftest import Connect, Served
+from tests.doors.ahp.wire_client import Refused, WireClient
+
+SESSION = "scripted:/s1"
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+    return subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def folder(served: Served) -> Path:
+    git(served.work, "init")
+    git(served.work, "config", "user.name", "t")
+    git(served.work, "config", "user.email", "t@example.org")
+    (served.work / "a.txt").write_text("one\n")
+    git(served.work, "add", ".")
+    git(served.work, "commit", "-m", "first")
+    return served.work
+
+
+async def edit(client: WireClient, chat: str, turn: str, name: str) -> None:
+    """A turn that appends a line to a file, with a yes to its approval."""
+    await client.say(chat, turn, f"edit {name}")
+    prefix = "session" if client.seed else "chat"
+
+    def waiting() -> Any:
+        return [each for each in client.actions(f"{prefix}/toolCallReady") if each["turnId"] == turn]
+
+    [asked] = await client.wait(waiting)
+    which = {"turnId": turn, "toolCallId": asked["toolCallId"]}
+    await client.dispatch(chat, f"{prefix}/toolCallConfirmed", **which, approved=True, confirmed="user-action")
+    await client.wait(lambda: [each for each in client.actions(f"{prefix}/turnComplete") if each["turnId"] == turn])
+
+
+def files(client: WireClient, name: str) -> dict[str, Any]:
+    return {each["id"]: each["edit"].get("diff") for each in client.states[name]["files"]}
+
+
+async def changeset(client: WireClient, kind: str, **values: str) -> str:
+    await client.subscribe(SESSION)
+    [found] = [each for each in client.states[SESSION]["changesets"] if each["changeKind"] == kind]
+    name: str = found["uriTemplate"]
+    for key, value in values.items():
+        name = name.replace("{" + key + "}", value)
+    await client.subscribe(name)
+    return name
+
+
+async def test_every_point_of_view(served: Served, folder: Path, connect: Connect) -> None:
+    client: WireClient = await connect()
+    chat = await client.create_session(SESSION)
+    await edit(client, chat, "one", "a.txt")
+    await edit(client, chat, "two", "b.txt")
+    line = {"added": 1, "removed": 0}
+    assert files(client, await changeset(client, "uncommitted")) == {"a.txt": line, "b.txt": line}
+    assert files(client, await changeset(client, "session")) == {"a.txt": line, "b.txt": line}
+    assert files(client, await changeset(client, "turn", turnId="one")) == {"a.txt": line}
+    assert files(client, await changeset(client, "turn", turnId="two")) == {"b.txt": line}
+    between = await changeset(client, "compare-turns", originalTurnId="one", modifiedTurnId="two")
+    assert files(client, between) == {"b.txt": line}
+    [shown] = client.states[between]["files"]
+    read = await client.request("resourceRead", channel=client.root, uri=shown["edit"]["after"]["content"]["uri"])
+    assert read["data"] == "three\n"
+    git(folder, "checkout", "-b", "work")
+    git(folder, "add", ".")
+    git(folder, "commit", "-m", "second")
+    assert files(client, await changeset(client, "branch")) == {"a.txt": line, "b.txt": line}
+    assert files(client, await changeset(client, "uncommitted")) == {}
+    for wrong in ("turn/none", "turn", "compare/one", "nothing", "session/x"):
+        with pytest.raises(Refused) as refused:
+            await client.subscribe(f"{between.partition('/compare')[0]}/{wrong}")
+        assert refused.value.code == -32008
+
+
+async def test_whoever_looks_sees_a_turn_s_changes_at_its_end(folder: Path, connect: Connect) -> None:
+    client, other = await connect(), await connect("0.7.0", "other")
+    chat = await client.create_session(SESSION)
+    name = await changeset(client, "uncommitted")
+    await other.subscribe(name)
+    await edit(client, chat, "one", "a.txt")
+    line = {"added": 1, "removed": 0}
+    await client.wait(lambda: files(client, name) == {"a.txt": line})
+    await other.wait(lambda: files(other, name) == {"a.txt": line})
+
+
+async def test_lists_say_how_much_has_changed(served: Served, folder: Path, connect: Connect) -> None:
+    client, old = await connect(), await connect("1", "old")
+    chat = await client.create_session(SESSION)
+    await old.subscribe(SESSION)
+    await edit(client, chat, "one", "a.txt")
+    expected = {"additions": 1, "deletions": 0, "files": 1}
+
+    def told() -> bool:
+        summaries = [
+            each["params"]["changes"] for each in client.notices if each["method"] == "root/sessionSummaryChanged"
+        ]
+        return any(each.get("changes") == expected for each in summaries)
+
+    await client.wait(told)
+    listed = await client.request("listSessions", channel=client.root)
+    assert listed["items"][0]["changes"] == expected
+    await old.wait(lambda: old.states[SESSION]["summary"].get("diffs"))
+    [diff] = old.states[SESSION]["summary"]["diffs"]
+    assert (diff["diff"], diff["after"]["uri"]) == ({"added": 1, "removed": 0}, (folder / "a.txt").as_uri())
+    folded = old.states[SESSION]["summary"]["diffs"]
+    await served.restart()
+    again = await connect("1", "again")
+    await again.subscribe(SESSION)
+    assert again.states[SESSION]["summary"]["diffs"] == folded
+
+
+async def test_a_review_ends_when_the_file_changes(folder: Path, connect: Connect) -> None:
+    client, other = await connect(), await connect("0.9.0", "other")
+    await client.create_session(SESSION)
+    (folder / "a.txt").write_text("two\n")
+    name = await changeset(client, "uncommitted")
+    await other.subscribe(name)
+    await client.act(name, "changeset/filesReviewChanged", files=["a.txt"], reviewed=True)
+    await other.wait(lambda: other.states[name]["files"][0]["reviewed"])
+    await client.subscribe(name)
+    assert client.states[name]["files"][0]["reviewed"] is True
+    (folder / "a.txt").write_text("three\n")
+    await client.subscribe(name)
+    assert client.states[name]["files"][0]["reviewed"] is False
+    echo = await client.act(name, "changeset/filesReviewChanged", files=["none"], reviewed=True)
+    assert "rejectionReason" in echo
+
+
+async def test_operations(folder: Path, connect: Connect) -> None:
+    client = await connect()
+    await client.create_session(SESSION)
+    (folder / "a.txt").write_text("two\n")
+    (folder / "new.txt").write_text("new\n")
+    name = await changeset(client, "uncommitted")
+
+    async def invoke(operation: str, **target: Any) -> Any:
+        return await client.request("invokeChangesetOperation", channel=name, operationId=operation, **target)
+
+    async def refused(operation: str, **target: Any) -> int:
+        with pytest.raises(Refused) as refused:
+            await invoke(operation, **target)
+        return int(refused.value.code)
+
+    one = {"kind": "resource", "resource": (folder / "new.txt").as_uri()}
+    assert await refused("commit", target=one) == -32602
+    assert await refused("push") == -32602
+    assert await refused("discard", target={"kind": "range", "resource": one["resource"]}) == -32602
+    assert await refused("discard", target={"kind": "resource", "resource": "file:///etc/passwd"}) == -32602
+    await invoke("discard", target=one)
+    assert not (folder / "new.txt").exists()
+    assert files(client, name) == {"a.txt": {"added": 1, "removed": 1}}
+    assert await invoke("commit") == {"message": "Committed."}
+    assert (files(client, name), git(folder, "status", "--porcelain")) == ({}, "")
+    statuses = [each["status"] for each in client.actions("changeset/operationStatusChanged")]
+    assert await refused("commit") == -32011
+    await client.wait(lambda: len(client.actions("changeset/operationStatusChanged")) == len(statuses) + 2)
+    assert client.actions("changeset/operationStatusChanged")[-1]["status"] == "error"
+    (folder / "a.txt").write_text("four\n")
+    await invoke("discard")
+    assert (folder / "a.txt").read_text() == "two\n"
+
+
+async def test_a_repository_without_a_commit(served: Served, connect: Connect) -> None:
+    git(served.work, "init")
+    (served.work / "a.txt").write_text("one\n")
+    git(served.work, "add", ".")
+    client = await connect()
+    await client.create_session(SESSION)
+    name = await changeset(client, "uncommitted")
+    assert files(client, name) == {"a.txt": {"added": 1, "removed": 0}}
+    assert files(client, await changeset(client, "branch")) == {"a.txt": {"added": 1, "removed": 0}}
+    await client.request("invokeChangesetOperation", channel=name, operationId="discard")
+    assert files(client, name) == {}

@@ -1,0 +1,81 @@
+"""What a waiting call would do to a file, and what a finished one has done: previews and structured results."""
+
+from typing import Any
+
+import pytest
+
+from portico.doors.ahp import parts
+from portico.doors.ahp.versions import Dialect
+from portico.host.state import CallPart
+from tests.doors.ahp.conftest import Connect, Served
+from tests.doors.ahp.wire_client import Refused, WireClient
+
+CHAT = "ahp-chat://default/czovMQ"
+
+
+async def begin(client: WireClient, text: str, **more: Any) -> str:
+    name = "s:/1"
+    await client.request("createSession", **{"session" if client.seed else "channel": name}, **more)
+    chat = name if client.seed else CHAT
+    await client.subscribe(chat)
+    prefix, field = ("session", "userMessage") if client.seed else ("chat", "message")
+    await client.dispatch(chat, f"{prefix}/turnStarted", turnId="t-1", **{field: {"text": text}})
+    return chat
+
+
+async def test_an_edit_is_previewed_before_it_is_confirmed(served: Served, connect: Connect, version: str) -> None:
+    client: WireClient = await connect(version)
+    (served.work / "notes.txt").write_text("one\ntwo\n")
+    chat = await begin(client, "edit notes.txt")
+    prefix = "session" if client.seed else "chat"
+    ready = await client.action(f"{prefix}/toolCallReady")
+    [edit] = ready["edits"]["items"]
+    name = (served.work / "notes.txt").as_uri()
+    assert edit["diff"] == {"added": 1, "removed": 0}
+    assert (edit["before"]["uri"], edit["after"]["uri"]) == (name, name)
+    root = {} if client.seed else {"channel": client.root}
+    read = [
+        await client.request("resourceRead", **root, uri=edit[side]["content"]["uri"]) for side in ("before", "after")
+    ]
+    assert [each["data"] for each in read] == ["one\ntwo\n", "one\ntwo\nthree\n"]
+    which = {"turnId": "t-1", "toolCallId": ready["toolCallId"]}
+    await client.dispatch(chat, f"{prefix}/toolCallConfirmed", **which, approved=True, confirmed="user-action")
+    await client.action(f"{prefix}/turnComplete")
+    with pytest.raises(Refused) as refused:
+        await client.request("resourceRead", **root, uri=edit["after"]["content"]["uri"])
+    assert refused.value.code == -32008
+
+
+async def test_structured_results_of_agents_and_clients(connect: Connect, version: str) -> None:
+    client: WireClient = await connect(version)
+    tools = [{"name": "pick", "inputSchema": {"type": "object"}}]
+    chat = await begin(client, "client", activeClient={"clientId": "tester", "tools": tools})
+    prefix = "session" if client.seed else "chat"
+    ready = await client.action(f"{prefix}/toolCallReady")
+    which = {"turnId": "t-1", "toolCallId": ready["toolCallId"]}
+    result = {"success": True, "pastTenseMessage": "Picked", "structuredContent": {"picked": [1, 2]}}
+    echo = await client.act(chat, f"{prefix}/toolCallComplete", **which, result=result)
+    assert echo["action"]["result"]["structuredContent"] == {"picked": [1, 2]}
+    await client.action(f"{prefix}/turnComplete")
+    [turn] = client.states[chat]["turns"]
+    assert turn["responseParts"][0]["toolCall"]["structuredContent"] == {"picked": [1, 2]}
+
+
+def test_what_agents_report_becomes_the_protocols_content() -> None:
+    reported: list[Any] = [
+        {"type": "diff", "path": "/p/a.py", "old": "a\nb\n", "new": "a\nc\nd\n"},
+        {"type": "diff", "path": "a.py", "old": None, "new": "x"},
+        {"type": "terminal", "terminal": "t-1"},
+        {"type": "structured", "value": {"n": 1}},
+    ]
+    call = CallPart("c1", "edit", ready=True, done=True, ok=True, content=reported, outcome="completed")
+    shown = parts.call(call, Dialect("0.9.0", lambda: 0))
+    name = "file:///p/a.py"
+    assert shown["content"] == [
+        {
+            "type": "fileEdit",
+            "after": {"uri": name, "content": {"uri": name}},
+            "diff": {"added": 2, "removed": 1},
+        }
+    ]
+    assert shown["structuredContent"] == {"n": 1}

@@ -1,0 +1,88 @@
+"""What is kept for clients that come back: always everything behind `since`, never too much."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico import limits
+from portico.doors.ahp import numbers, uri
+from portico.doors.ahp.envelope import Act
+from portico.doors.ahp.recent import Recent, Ring
+from portico.doors.ahp.targets import ROOT, Target
+from tests.doors.ahp.conftest import Connect, Served
+
+CHAT = Target("chat", "session-1")
+
+
+def act(seq: int, place: int = 0, size: int = 100) -> Act:
+    return Act(numbers.number(seq, place), "chat/delta", b"x" * size, None, None)
+
+
+@given(st.lists(st.lists(st.integers(1, 400), max_size=4), max_size=40))
+def test_a_ring_holds_all_behind_its_beginning(records: list[list[int]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "RECENT_BYTES", 1_000)
+        ring, told = Ring(9), []
+        for seq, sizes in enumerate(records, 10):
+            acts = [act(seq, place, size) for place, size in enumerate(sizes)]
+            told += acts
+            ring.add(acts)
+    assert ring.acts == [each for each in told if numbers.mark(each.number).seq > ring.since]
+    assert ring.size == sum(len(each.frame) for each in ring.acts) <= 1_000
+
+
+def test_how_far_a_ring_reaches() -> None:
+    ring = Ring(9)
+    assert ring.reaches(numbers.mark(numbers.number(10, 0)))
+    assert ring.reaches(numbers.mark(numbers.through(9)))
+    assert not ring.reaches(numbers.mark(numbers.number(9, 0)))
+    assert not ring.reaches(numbers.mark(numbers.through(8)))
+
+
+def test_all_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "RECENT_TOTAL_BYTES", 1_000)
+    recent = Recent()
+    recent.keep(CHAT, False, 9)
+    recent.keep(ROOT, False, 9)
+    ring = recent.ring(CHAT, False)
+    assert ring is not None
+    assert recent.ring(ROOT, False) is None  # what it says replaces what it said; nothing to replay
+    recent.add(ring, [act(seq) for seq in range(10, 20)])
+    assert recent.ring(CHAT, False) is ring
+    recent.add(ring, [act(20)])
+    assert not recent
+
+
+async def test_a_client_that_was_alone_hears_what_it_missed(connect: Connect, served: Served) -> None:
+    client = await connect("0.9.0")
+    chat = await client.create_session("scripted:/s1")
+    await client.drop()
+    session = await served.host.get("scripted:/s1")
+    for index in range(5):
+        await session.keep("draft", {"text": str(index), "origin": {"kind": "user"}}, by="somebody")
+    result = await client.reconnect()
+    assert [_text(each) for each in result["actions"] if each["channel"] == chat] == list("01234")
+    assert client.states[chat]["draft"]["text"] == "4"
+
+
+async def test_a_chat_that_went_away_meanwhile(connect: Connect, served: Served) -> None:
+    """From the log alone a removed chat cannot be told; what others heard can be told again."""
+    client, other = await connect("0.9.0"), await connect("0.9.0", "other")
+    await client.create_session("scripted:/s1")
+    await other.subscribe("scripted:/s1")
+    await client.drop()
+    await other.request("createChat", channel="scripted:/s1", chat="chat:/side")
+    await other.request("disposeChat", channel="chat:/side")
+    assert (await client.reconnect())["type"] == "replay"
+    await client.drop()
+    served.exchange.recent.clear()
+    client.last_seen = 0
+    assert (await client.reconnect())["type"] == "snapshot"
+    fresh = await connect("0.9.0", "fresh", "scripted:/s1", uri.ROOT)
+    assert client.states["scripted:/s1"] == fresh.states["scripted:/s1"]
+
+
+def _text(envelope: Any) -> str:
+    return str(envelope["action"]["draft"]["text"])

@@ -1,0 +1,121 @@
+"""Requests that never become one, on real sockets: whoever is too slow is told and cut off, everybody else is not."""
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+
+import pytest
+import websockets
+
+from portico import limits
+from tests.doors import sharing
+from tests.doors.standing import Standing, read_events, standing
+
+anyio_backend, shared = sharing.anyio_backend, sharing.shared
+
+SHORT = 0.2
+SLOW_HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+
+
+def _slow_body(here: Standing) -> bytes:
+    return (
+        f"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {here.home.token()}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"
+    ).encode()
+
+
+async def stall(here: Standing, beginning: bytes) -> bytes:
+    """Sends the beginning and no more; returns what the server says before it closes the connection."""
+    async with asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", here.server.port)
+        writer.write(beginning)
+        try:
+            return await reader.read()
+        finally:
+            writer.close()
+
+
+async def trickle(here: Standing, beginning: bytes) -> None:
+    """Sends the beginning, then a byte at a time; returns when the server has had enough of it."""
+    async with asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", here.server.port)
+        writer.write(beginning)
+        ended = asyncio.ensure_future(reader.read())
+        with contextlib.suppress(ConnectionError):  # what it says last may be lost: we are still sending
+            while not ended.done():
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.wait({ended}, timeout=0.02)
+        with contextlib.suppress(ConnectionError):
+            await ended
+        writer.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REQUEST_HEAD_SECONDS", SHORT)
+    monkeypatch.setattr(limits, "REQUEST_BODY_SECONDS", SHORT)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_connection_that_says_nothing_is_closed(shared: Standing) -> None:
+    assert await stall(shared, b"") == b""
+    assert (await shared.http.get("/v1")).status_code == 200
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_head_that_comes_a_byte_at_a_time_is_cut_off(shared: Standing) -> None:
+    """Some thousand of these held every connection of the host, for ever."""
+    await trickle(shared, SLOW_HEAD)
+    said = await stall(shared, SLOW_HEAD)
+    assert said.startswith(b"HTTP/1.1 408 ")
+    assert b'"field":"head"' in said
+    assert b"within 0.2 seconds" in said
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_body_that_comes_a_byte_at_a_time_is_cut_off(
+    shared: Standing, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = len(shared.server.host.list())
+    with caplog.at_level(logging.WARNING):
+        await trickle(shared, _slow_body(shared))
+        said = await stall(shared, _slow_body(shared))
+        assert (await shared.http.get("/v1")).status_code == 200
+    assert said.startswith(b"HTTP/1.1 408 ")
+    assert b'"field":"body"' in said
+    assert len(shared.server.host.list()) == before
+    assert caplog.messages == [], "a client that is too slow is no bug of ours"
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_further_request_on_the_same_connection_has_a_time_limit_too(shared: Standing) -> None:
+    whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    said = await stall(shared, whole + SLOW_HEAD)
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert b"HTTP/1.1 408 " in said
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_streams_and_sockets_have_no_time_limit(shared: Standing) -> None:
+    ident = await shared.start()
+    async with (
+        shared.http.stream("GET", f"/v1/sessions/{ident}/events", headers={"Accept": "text/event-stream"}) as stream,
+        websockets.connect(f"{shared.url.replace('http', 'ws')}/ahp?tkn={shared.home.token()}") as socket,
+    ):
+        for _ in range(3):  # each takes as long as the limit
+            assert b"408" in await stall(shared, SLOW_HEAD)
+        await shared.say(ident, "[[say:still there]]")
+        assert (await read_events(stream, 1))[0][0] == 1
+        await (await socket.ping())
+
+
+async def test_an_idle_connection_is_closed_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "KEEP_ALIVE_SECONDS", SHORT)
+    async with standing(tmp_path) as here, asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", here.server.port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        said = await reader.read()
+        assert said.startswith(b"HTTP/1.1 200 ")
+        writer.close()

@@ -1,0 +1,57 @@
+"""The supervisor of local models, with a child that is no model: started on demand, unloaded when nobody asks."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from portico.models.server import Address, LocalServer
+from portico.workspace.child import environment
+
+IDLE = 0.05
+
+
+class Stub(LocalServer):
+    """Its child only says that it is ready."""
+
+    starts = 0
+
+    async def _start(self) -> Address:
+        self.starts += 1
+        self._spawn(["sh", "-c", f"echo READY http://127.0.0.1:{self.starts}; cat"], environment())
+        return Address(await self._ready(), "", 1)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Stub]:
+    stub = Stub("stub", Path("stub.gguf"))
+    yield stub
+    await stub.close()
+
+
+async def unloaded(server: Stub) -> None:
+    async with asyncio.timeout(10):
+        while server.running:  # noqa: ASYNC110 (no event tells it)
+            await asyncio.sleep(0.01)
+
+
+async def test_it_is_unloaded_when_idle_and_comes_back(server: Stub) -> None:
+    assert (await server.address(IDLE)).url == "http://127.0.0.1:1"
+    await unloaded(server)
+    assert (await server.address(IDLE)).url == "http://127.0.0.1:2"
+
+
+async def test_it_stays_while_somebody_waits_for_an_answer(server: Stub) -> None:
+    await server.address(IDLE)
+    with server.using():
+        await asyncio.sleep(4 * IDLE)
+        assert server.running
+    await unloaded(server)
+
+
+async def test_never_is_never(server: Stub) -> None:
+    await server.address(IDLE)
+    await server.address(0)  # the settings have changed
+    await asyncio.sleep(4 * IDLE)
+    assert server.running

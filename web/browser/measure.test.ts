@@ -1,0 +1,69 @@
+/** How quick a session of 10,000 blocks is: it prints numbers and judges nothing, since machines differ. */
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { RealHost } from "./host";
+import { Person } from "./person";
+
+const TURNS = 2_500;
+const STEPS = 300;
+const host = new RealHost();
+
+beforeAll(async () => {
+  const turns = Array.from({ length: TURNS }, (_, index) => ({
+    prompt: `Question ${index}`,
+    reasoning: "Let me think about it.",
+    answer: `Answer **${index}**:\n\n- one\n- two\n\n\`\`\`py\nprint(${index})\n\`\`\``,
+  }));
+  const script = { providers: [{ id: "long", name: "Long", models: [{ id: "m", name: "M" }], sessions: [{ title: "Long", cwd: host.folder, turns }] }] };
+  writeFileSync(join(host.folder, "script.json"), JSON.stringify(script));
+  await host.start("--script", join(host.folder, "script.json"));
+});
+afterAll(() => host.close());
+
+/** Time the page's main thread has worked, in ms: on a busy machine it says more than the clock. */
+async function work(page: Page): Promise<() => Promise<number>> {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Performance.enable", { timeDomain: "threadTicks" });
+  return async () => Math.round(1000 * ((await devtools.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0));
+}
+
+test("a session of 10,000 blocks", { timeout: 180_000 }, async () => {
+  const person = await Person.arrive();
+  const { page } = person;
+  await page.goto(host.login);
+  const { sessions } = (await (await person.context.request.get(`${host.url}/v1/sessions`)).json()) as { sessions: { id: string; title: string }[] };
+  const id = sessions.find(({ title }) => title === "Long")!.id;
+  const worked = await work(page);
+  for (let round = 0; round < 3; round++) {
+    await page.goto(`${host.url}/agents.html`);
+    await page.waitForSelector(".agent");
+    const before = await worked();
+    await page.goto(`${host.url}/session.html?id=${id}`);
+    await page.waitForFunction((text) => document.querySelector("#transcript")?.textContent?.includes(text), `Question ${TURNS - 1}`);
+    const found = await page.evaluate(() => {
+      const [state] = performance.getEntriesByType("resource").filter(({ name }) => name.includes("/v1/sessions/")) as PerformanceResourceTiming[];
+      const round = (value = 0) => Math.round(value);
+      return { fetched: round(state?.responseEnd), kilobytes: round((state?.encodedBodySize ?? 0) / 1024), shown: round(performance.now()), elements: document.querySelectorAll("*").length };
+    });
+    console.log("opened", { ...found, worked: (await worked()) - before });
+  }
+  const before = await worked();
+  const frames = await page.evaluate(async (steps) => {
+    const view = document.querySelector("#transcript")!;
+    const found: number[] = [];
+    for (let [step, before] = [0, performance.now()]; step < steps; step++) {
+      view.scrollTop -= 400;
+      await new Promise(requestAnimationFrame);
+      found.push(performance.now() - before);
+      before = performance.now();
+    }
+    return found.sort((one, other) => one - other);
+  }, STEPS);
+  const part = (share: number) => Math.round(frames[Math.floor(share * (STEPS - 1))] ?? 0);
+  console.log("a frame while scrolling 400 px at a time", { median: part(0.5), p95: part(0.95), worst: part(1), worked: ((await worked()) - before) / STEPS });
+  expect(person.trouble).toEqual([]);
+  await person.leave();
+});

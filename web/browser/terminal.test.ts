@@ -1,0 +1,140 @@
+/** A real shell in a real browser: typed into, found again after a reload, lost with its host. */
+
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { RealHost } from "./host";
+import { Person } from "./person";
+
+const host = new RealHost();
+let person: Person;
+
+beforeAll(() => host.start());
+afterAll(() => host.close());
+beforeEach(async () => {
+  person = await Person.arrive();
+  await person.page.goto(host.login);
+});
+afterEach(async () => {
+  const { request } = person.context;
+  const { terminals } = (await (await request.get(`${host.url}/v1/terminals`)).json()) as { terminals: { id: string }[] };
+  for (const { id } of terminals) await request.delete(`${host.url}/v1/terminals/${id}`);
+  expect(person.trouble).toEqual([]);
+  await person.leave();
+});
+
+const rows = () => person.page.locator(".xterm-rows");
+
+/** Waits until the terminal shows it. */
+async function shows(text: string): Promise<void> {
+  await rows().locator("div", { hasText: text }).first().waitFor();
+}
+
+async function opened(): Promise<void> {
+  await person.page.goto(`${host.url}/terminal.html`);
+  await person.page.click("#first");
+  await person.page.locator(".terminal-status", { hasText: "×" }).waitFor();
+}
+
+async function run(line: string): Promise<void> {
+  await person.page.keyboard.type(line);
+  await person.page.keyboard.press("Enter");
+}
+
+test("a shell is typed into, keeps its colours, takes the size of the page and is there after a reload", async () => {
+  const { page } = person;
+  await opened();
+  await run("echo $((40 + 2))-is-the-answer");
+  await shows("42-is-the-answer");
+  await run("printf '\\033[38;2;10;120;30mtrue\\033[0m\\n'; printf '\\033[31mred\\033[0m\\n'");
+  const colours = page.locator(".xterm-rows span", { hasText: /^(true|red)$/ });
+  await colours.nth(1).waitFor();
+  const seen = await colours.evaluateAll((all) => all.map((each) => getComputedStyle(each).color));
+  expect(seen).toEqual(["rgb(10, 120, 30)", "rgb(176, 36, 28)"]);
+  await page.setViewportSize({ width: 700, height: 500 });
+  const status = page.locator(".terminal-status");
+  await status.filter({ hasText: /· [5-9]\d × [12]\d$/ }).waitFor();
+  const [, size] = (await status.textContent())!.split(" · ");
+  await run("stty size");
+  await shows(size!.split(" × ").reverse().join(" "));
+  await page.reload();
+  await shows("42-is-the-answer");
+  await run("echo still-$((1 + 1))");
+  await shows("still-2");
+  expect(await person.barriers()).toEqual([]);
+});
+
+test("escape goes to the shell, shift and escape leaves it, and keys work then", async () => {
+  const { page } = person;
+  await opened();
+  await run("cat -v");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Enter");
+  await shows("^[");
+  await page.keyboard.press("Control+c");
+  await page.keyboard.press("Shift+Escape");
+  await page.keyboard.press("?");
+  await page.getByText("Leave the terminal").waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("x");
+  await page.click("dialog .danger");
+  await page.getByText("This shell was closed.").waitFor();
+});
+
+test("the end of the shell is told", async () => {
+  await opened();
+  await run("exit 3");
+  await person.page.getByText("The shell has ended with code 3.").waitFor();
+});
+
+test("what a program prints too fast is caught up with", async () => {
+  await opened();
+  await run("head -c 12000000 /dev/zero | tr '\\0' x | fold -w 79; echo; echo done-$((1 + 1))");
+  await shows("done-2");
+  await run("echo again-$((1 + 2))");
+  await shows("again-3");
+});
+
+test("two pages on one terminal show the same, and each can type", async () => {
+  await opened();
+  const other = await person.context.newPage();
+  await other.goto(person.page.url());
+  await other.locator(".terminal-status", { hasText: "×" }).waitFor();
+  await other.keyboard.type("echo from-$((1 + 1))\n");
+  await shows("from-2");
+  await other.close();
+});
+
+test("a terminal stands on the page of a session, in its folder", async () => {
+  const { page } = person;
+  await page.goto(`${host.url}/sessions.html?agent=demo`);
+  await page.waitForSelector("#model option", { state: "attached" });
+  await page.click("#start");
+  await page.waitForURL(/session\.html/);
+  await page.click("#menu summary");
+  await page.click("#terminal");
+  await page.waitForSelector(".xterm-cursor");
+  await run("pwd");
+  await shows(host.folder);
+  await page.reload();
+  await page.waitForSelector("#status");
+  await page.focus("#transcript");
+  await page.keyboard.press("t");
+  await shows(host.folder);
+  expect(await person.barriers()).toEqual([]);
+});
+
+test("a shell ends with its host, and the page says so", async () => {
+  const { page } = person;
+  await opened();
+  await run("echo before-$((1 + 1))");
+  await shows("before-2");
+  await host.kill();
+  await page.waitForSelector(".connection-lost:not([hidden])");
+  await host.start();
+  await page.locator(".terminal-status", { hasText: "the host was started anew" }).waitFor();
+  await shows("before-2");
+  person.trouble.length = 0; // the browser reports what could not be reached meanwhile
+  await page.reload();
+  await page.getByText("This shell is no more").waitFor();
+  await page.click("#first");
+  await page.waitForSelector(".xterm-cursor");
+});

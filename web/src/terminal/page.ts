@@ -1,0 +1,124 @@
+/** The terminals of this host: one is shown, the others are a click away. */
+
+import { explain } from "../api";
+import { byId, make, makeButton } from "../page";
+import { ask, shortcuts } from "../shortcuts";
+import { type Terminal, terminalAddress, v1 } from "../v1";
+import { watch } from "../watch";
+import { Stand } from "./stand";
+
+const query = new URLSearchParams(window.location.search);
+const trouble = byId("trouble");
+const tabs = byId("tabs");
+const close = byId("close", HTMLButtonElement);
+const empty = byId("empty");
+let terminals: Terminal[] = [];
+let selected = query.get("id") ?? "";
+/** Something stands there, and stays when it has ended: its last screen can be read. */
+let showing = false;
+
+const stand = new Stand({
+  changed(terminal) {
+    const known = terminals.find(({ id }) => id === terminal.id);
+    if (known) Object.assign(known, terminal);
+    show();
+  },
+  gone() {
+    terminals = terminals.filter(({ id }) => id !== selected);
+    show();
+  },
+});
+stand.element.hidden = true;
+byId("place").append(stand.element);
+
+function say(error: unknown): void {
+  trouble.textContent = explain(error);
+  trouble.hidden = false;
+}
+
+async function attempt(work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+    trouble.hidden = true;
+  } catch (error) {
+    say(error);
+  }
+}
+
+function show(): void {
+  tabs.replaceChildren(...terminals.map(tab));
+  tabs.hidden = terminals.length === 0;
+  const now = terminals.find(({ id }) => id === selected);
+  close.hidden = !now;
+  stand.element.hidden = !showing;
+  empty.hidden = showing;
+  document.title = `${now?.title ?? "Terminals"} · Portico`;
+}
+
+function tab(terminal: Terminal): HTMLElement {
+  const button = makeButton("tab", terminal.title || terminal.id, () => select(terminal.id));
+  button.setAttribute("role", "tab");
+  button.setAttribute("aria-selected", String(terminal.id === selected));
+  button.tabIndex = terminal.id === selected ? 0 : -1;
+  if (terminal.exited) button.append(make("span", "soft", " (ended)"));
+  button.title = terminal.cwd;
+  button.addEventListener("keydown", ({ key }) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    if (step) (button.parentElement?.children[(terminals.indexOf(terminal) + step + terminals.length) % terminals.length] as HTMLElement | undefined)?.focus();
+  });
+  return button;
+}
+
+function select(id: string): void {
+  selected = id;
+  showing = true;
+  window.history.replaceState(null, "", terminalAddress(id));
+  show();
+  void stand.show(id);
+}
+
+function open(): void {
+  void attempt(async () => {
+    const terminal = await v1.openTerminal(query.get("session") ?? undefined);
+    terminals.push(terminal);
+    select(terminal.id);
+  });
+}
+
+function end(): void {
+  const now = terminals.find(({ id }) => id === selected);
+  if (!now) return;
+  const work = () => attempt(() => v1.closeTerminal(now.id));
+  if (now.exited) void work();
+  else ask("End this shell?", "The shell and all programs that run in it are ended.", "End it", work);
+}
+
+async function load(): Promise<void> {
+  terminals = await v1.terminals();
+  const first = selected ? terminals.find(({ id }) => id === selected) : terminals[0];
+  if (first && !showing) return select(first.id);
+  if (selected && !showing) {
+    byId("empty-title").textContent = "This shell is no more";
+    byId("empty-text").textContent = "Somebody closed it, or the host was started anew: shells end with the host. What it did to your files stays.";
+  }
+  show();
+}
+
+byId("new").addEventListener("click", open);
+byId("first").addEventListener("click", open);
+close.addEventListener("click", end);
+shortcuts(
+  [
+    { key: "c", text: "New terminal", run: open },
+    { key: "x", text: "Close the terminal", run: end },
+    { key: "i", text: "Type into the terminal", run: () => stand.focus() },
+    { key: "s", text: "All sessions", run: () => window.location.assign("/sessions.html") },
+  ],
+  [
+    ["Shift+Esc", "Leave the terminal"],
+    ["Ctrl+C", "Copy, if something is selected"],
+    ["Ctrl+V", "Paste"],
+  ],
+);
+
+watch(load).catch(say);

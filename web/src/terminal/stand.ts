@@ -1,0 +1,90 @@
+/** Where a terminal stands on a page: its screen, a line that says what it is, and keys for those who have none. */
+
+import { explain } from "../api";
+import { folder } from "../conversation/words";
+import { make, makeButton } from "../page";
+import type { Terminal } from "../v1";
+import type { TerminalView } from "./screen";
+
+export interface Owner {
+  /** What is known of the terminal has changed. */
+  changed(terminal: Terminal): void;
+  /** It is no more; its last screen stays to be read. */
+  gone(): void;
+}
+
+const KEYS: [name: string, data: string][] = [
+  ["Esc", "\x1b"],
+  ["Tab", "\t"],
+  ["Ctrl+C", "\x03"],
+  ["Ctrl+D", "\x04"],
+  ["↑", "\x1b[A"],
+  ["↓", "\x1b[B"],
+];
+
+export class Stand {
+  readonly element = make("section", "terminal");
+  private readonly holder = make("div", "terminal-screen");
+  private readonly status = make("p", "terminal-status soft");
+  private view: TerminalView | undefined;
+  private shown = "";
+
+  constructor(private readonly owner: Owner) {
+    this.element.setAttribute("aria-label", "Terminal");
+    this.status.setAttribute("role", "status");
+    const keys = make("div", "terminal-keys");
+    // A button takes the focus, and with it the keyboard of a phone goes: so the focus stays where it is.
+    keys.addEventListener("pointerdown", (event) => event.preventDefault());
+    keys.append(...KEYS.map(([name, data]) => makeButton("quiet", name, () => this.view?.type(data))));
+    const foot = make("footer", "terminal-foot");
+    foot.append(this.status, keys);
+    this.element.append(this.holder, foot);
+  }
+
+  async show(id: string): Promise<void> {
+    this.leave();
+    this.shown = id;
+    this.say("Connecting …");
+    try {
+      const { TerminalView } = await import("./screen");
+      if (this.shown !== id) return;
+      this.view = new TerminalView(this.holder, id, {
+        changed: (terminal) => {
+          this.say(wordsOf(terminal), terminal.exited);
+          this.owner.changed(terminal);
+        },
+        gone: (how) => {
+          this.say(how === "closed" ? "This shell was closed." : "This shell has ended: the host was started anew, and its shells ended with it.", true);
+          this.owner.gone();
+        },
+        refused: (reason) => this.say(reason, true),
+      });
+      this.view.focus();
+    } catch (error) {
+      this.say(explain(error), true);
+    }
+  }
+
+  focus(): void {
+    this.view?.focus();
+  }
+
+  leave(): void {
+    this.shown = "";
+    this.view?.leave();
+    this.view = undefined;
+    this.say("");
+  }
+
+  private say(text: string, ended = false): void {
+    this.status.textContent = text;
+    this.status.classList.toggle("ended", ended);
+  }
+}
+
+/** What a person wants to know of a terminal in one line. */
+export function wordsOf({ cwd, cols, rows, exited, code, held }: Terminal): string {
+  if (exited) return `The shell has ended${code === undefined || code === null ? "" : ` with code ${code}`}.`;
+  const facts = [folder(cwd), `${cols} × ${rows}`];
+  return [...facts, ...(held ? ["an editor has it: watch only"] : [])].join(" · ");
+}
