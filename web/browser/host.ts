@@ -30,7 +30,9 @@ export class RealHost {
     const [program = "", ...before] = COMMAND.split(" ");
     const home = join(this.folder, "home");
     const given = [...before, "serve", "--print-ready", "--port", port, "--home", home, "--workspace", this.folder];
-    const child = spawn(program, [...given, ...this.options], { cwd: this.folder, stdio: "pipe", env: this.bare ? { PATH: "/usr/bin:/bin", HOME: this.folder } : process.env });
+    // Not the home of whoever runs the tests: what their shell does at its start is nobody's business here.
+    const env = { ...(this.bare ? { PATH: "/usr/bin:/bin" } : process.env), HOME: this.folder, SHELL: "/bin/bash" };
+    const child = spawn(program, [...given, ...this.options], { cwd: this.folder, stdio: "pipe", env });
     this.process = child;
     let complaints = "";
     child.stderr.on("data", (text) => (complaints += String(text)));
