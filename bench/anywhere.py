@@ -115,18 +115,29 @@ class _Client:
 
 
 async def _send(server: Server, text: str) -> None:
-    headers = {"Authorization": f"Bearer {server.home.token()}"}
-    async with httpx.AsyncClient(base_url=server.url, headers=headers, trust_env=False) as client:
-        (await client.post("/message", json={"text": text})).raise_for_status()
+    """By a plain socket: making an HTTP client takes 20 ms of this process, which the host would be charged for."""
+    body = json.dumps({"text": text}).encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    head = [
+        "POST /message HTTP/1.1",
+        f"Host: 127.0.0.1:{server.port}",
+        f"Authorization: Bearer {server.home.token()}",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+    ]
+    writer.write(("\r\n".join(head) + "\r\n\r\n").encode() + body)
+    answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 202"), answer
+    writer.close()
 
 
 async def _first(server: Server, model: str) -> Row:
     """Each delta carries the time at which the model wrote it."""
     prompt = json.dumps([{"say": "t={{now}};", "repeat": 5, "gap": 30}])
-    bare = []
+    bare: list[float] = []
     async with httpx.AsyncClient(trust_env=False) as http:
-        for _ in range(10):
-            bare.append(await _bare_first(http, model, prompt))
+        for _ in range(PROMPTS):
+            bare += await _bare_delays(http, model, prompt)
     delays = []
     client = await _Client(server).open()
     for _ in range(PROMPTS):
@@ -142,19 +153,20 @@ async def _first(server: Server, model: str) -> Row:
     return Row(
         "model's byte to a client's fragment",
         f"p50 {ms(p50(delays))}, p99 {ms(p99(delays))}",
-        f"bare HTTP client {ms(p50(bare))}",
+        f"bare HTTP client p50 {ms(p50(bare))}, p99 {ms(p99(bare))}",
         f"{p50(delays) / max(p50(bare), 1e-4):.1f}x",
-        verdict("10 ms", p50(delays) <= 0.01),
+        verdict("10 ms", p99(delays) <= 0.01),
     )
 
 
-async def _bare_first(client: httpx.AsyncClient, model: str, prompt: str) -> float:
+async def _bare_delays(client: httpx.AsyncClient, model: str, prompt: str) -> list[float]:
     body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": prompt}]}
+    found: list[float] = []
     async with client.stream("POST", f"{model}/v1/chat/completions", json=body) as answer:
         async for data in answer.aiter_bytes():
-            if b"t=" in data:
-                return max(0.0, time.time() - int(data.split(b"t=")[1].split(b";")[0]) / 1000)
-    raise ValueError("no delta came")
+            for piece in data.split(b"t=")[1:]:
+                found.append(max(0.0, time.time() - int(piece.split(b";")[0]) / 1000))
+    return found
 
 
 async def _fast(server: Server, project: Path, model: str) -> Row:

@@ -10,6 +10,12 @@ BATCH_EVENTS = 4_000
 """Events in one transaction: about 40 ms of work, so that one burst does not hold up everybody's next commit."""
 DELTA_BYTES = 64 * KIB
 """One merged delta: the largest frame that the event streams send without cutting."""
+COMMIT_BYTES = 16 * KIB
+"""What a commit adds to the write-ahead log beside its events: about four pages."""
+CHECKPOINT_BYTES = 4 * MIB
+"""Committed since the last checkpoint: SQLite's own figure (1,000 pages)."""
+WAL_BYTES = 64 * MIB
+"""The write-ahead log: above it a commit waits once, so that reading does not slow down."""
 EVENT_BYTES = 8 * MIB
 """One event: a large prompt with attachments fits; anything larger belongs into a blob."""
 PENDING_BYTES = 64 * MIB
@@ -53,8 +59,9 @@ STOP_SECONDS = 10.0
 """Graceful stop: running turns are asked to end, then the process goes."""
 CAPTURES = 2
 """Folders captured at once: each starts half a dozen short git processes, and tools wait for theirs."""
-CAPTURE_SECONDS = 5.0
-"""A tool waits this long for the capture of its turn's beginning: seconds are a huge repository on a cold disk."""
+CAPTURE_SECONDS = 10.0
+"""A tool waits this long for the capture of its turn's beginning, and a stop for that of the last end: seconds are a
+huge repository on a cold disk."""
 CAPTURE_END_SECONDS = 0.5
 """A turn that used tools waits this long for the capture of its end: usually it is 50 ms, and cancels are quick."""
 DIFF_BYTES = MIB

@@ -52,10 +52,13 @@ def test_help_and_wrong_use(tmp_path: Path) -> None:
     for verb in VERBS:
         assert verb in helped.stdout
     assert "\x1b" not in helped.stdout
-    for wrong in (["nosuch"], ["serve", "--port", "many"]):
+    assert helped.stdout.isascii(), "without a terminal there are no boxes either"
+    for wrong in (["nosuch"], ["serve", "--port", "many"], ["token", "new"], ["serve", "--script-delay", "-1"]):
         done = inside(tmp_path / "home", *wrong)
         assert done.returncode == 2, wrong
         assert "Traceback" not in done.stderr
+        assert done.stderr.isascii()
+        assert "Error: " in done.stderr
 
 
 def test_version(tmp_path: Path) -> None:

@@ -80,6 +80,8 @@ def test_delete_asks_first(home: Path) -> None:
         command.enter("n\n")
         assert command.finish()[0] != 0
     assert inside(home, "sessions", "show", ident).returncode == 0
+    unasked = inside(home, "sessions", "delete", ident)
+    assert (unasked.returncode, "Say --yes" in unasked.stderr) == (64, True), "nobody can be asked without a terminal"
     deleted = portico(home, "sessions", "delete", ident, "--yes", "--json")
     assert json.loads(deleted.stdout) == {"deleted": [ident]}
     assert inside(home, "sessions", "delete", ident, "--yes").returncode == 66

@@ -33,6 +33,13 @@ async def project(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine must not decide what these tests see."""
+    monkeypatch.setattr(limits, "CAPTURE_SECONDS", 60)
+    monkeypatch.setattr(limits, "CAPTURE_END_SECONDS", 60)
+
+
 async def shell(message: Message, turn: Turn) -> None:
     """The message is a shell line that nobody is asked about."""
     call = turn.tool("shell", "{}")

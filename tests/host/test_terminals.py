@@ -15,7 +15,7 @@ from portico.host.host import Host
 from portico.host.terminals import OPEN, OpenTerminal
 from portico.testing.fixtures import HostOpener
 from portico.workspace.scrollback import Command
-from tests.workspace.living import alive
+from tests.workspace.living import gone
 
 CLAIM = {"kind": "client", "clientId": "ada"}
 
@@ -39,12 +39,6 @@ async def until(host: Host, terminal: OpenTerminal, condition: Callable[[], Any]
 
 def _is_complete(part: object) -> bool:
     return isinstance(part, Command) and part.complete
-
-
-async def gone(pid: int) -> None:
-    async with asyncio.timeout(10):
-        while alive(pid):  # noqa: ASYNC110  (the kernel tells only the parent)
-            await asyncio.sleep(0.01)
 
 
 async def events(host: Host, terminal: OpenTerminal) -> list[e.Event]:

@@ -14,7 +14,7 @@ import pytest
 
 from portico import limits
 from portico.errors import LogDamaged, LogUnavailable
-from portico.log import sqlite
+from portico.log import database, sqlite
 from portico.log.database import Batch, Database, Row
 from portico.log.sqlite import SqliteLog
 from tests.log.events import fact
@@ -249,3 +249,21 @@ def test_a_host_on_a_really_full_disk(tmp_path: Path) -> None:
     report = json.loads(run("full_disk.py", str(tmp_path)))
     assert "cannot be written" in report.pop("refused")
     assert report == {"running": "failed", "after": "completed", "gapless": True, "kept": True}
+
+
+@pytest.mark.parametrize(
+    ("words", "room", "said"),
+    [
+        ("disk I/O error", False, "is full. Free some space; then start again."),
+        ("disk I/O error", True, "cannot be written: disk I/O error."),
+        ("unable to open database file", True, "cannot be opened. Make its folder readable and writable; then start"),
+    ],
+)
+def test_what_sqlite_says_becomes_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, room: bool, said: str
+) -> None:
+    """On a full disk SQLite speaks of an I/O error when its shared memory finds no room, and a person looks for a
+    broken disk."""
+    monkeypatch.setattr(database, "has_room", lambda path: room)
+    error = database.translate(sqlite3.OperationalError(words), tmp_path / "log.db", "then start again")
+    assert said in error.message

@@ -12,6 +12,12 @@ def alive(pid: int) -> bool:
         return False
 
 
+async def gone(pid: int) -> None:
+    async with asyncio.timeout(10):
+        while alive(pid):  # noqa: ASYNC110  (the kernel tells only the parent)
+            await asyncio.sleep(0.01)
+
+
 async def pids_in(file: Path, count: int) -> list[int]:
     """The process ids that a test's script has written down, once there are `count` of them."""
     async with asyncio.timeout(10):

@@ -1,7 +1,7 @@
 /** The pages beyond the seeds' as pictures, light and dark, desktop and phone, in `screenshots/`. */
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { RealHost } from "./host";
@@ -14,6 +14,7 @@ const own = new RealHost();
 beforeAll(async () => {
   mkdirSync(folder, { recursive: true });
   execFileSync("git", ["init", "-q", host.folder]);
+  writeFileSync(join(host.folder, ".gitignore"), "/home/\n");
   await host.start();
 });
 afterAll(() => Promise.all([host.close(), own.close()]));
@@ -26,7 +27,7 @@ describe.each([
   { name: "phone-light", phone: true, dark: false },
   { name: "phone-dark", phone: true, dark: true },
 ])("$name", ({ name, ...look }) => {
-  test("all pages of the house", async () => {
+  test("all pages of the house", { timeout: 300_000 }, async () => {
     const person = await Person.arrive(look);
     const { page } = person;
     const take = async (state: string) => {
@@ -42,7 +43,7 @@ describe.each([
       await page.waitForURL(/session\.html/);
     };
     const shell = async (line: string) => {
-      await page.locator(".terminal-status", { hasText: "×" }).waitFor();
+      await page.locator(".shell-status", { hasText: "×" }).waitFor();
       await page.keyboard.type(`${line}; echo done-$((1 + 1))\n`);
       await page.locator(".xterm-rows div", { hasText: "done-2" }).first().waitFor();
     };
@@ -79,6 +80,7 @@ describe.each([
     await start("demo", "ask me");
     await page.waitForSelector(".question");
     await take("question");
+    rmSync(join(host.folder, "portico-demo.md"), { force: true });
     await start("demo", "write something");
     await page.waitForSelector(".approval");
     await take("approval");

@@ -24,7 +24,7 @@ describe.each([
   { name: "phone-light", phone: true, dark: false },
   { name: "phone-dark", phone: true, dark: true },
 ])("$name", ({ name, ...look }) => {
-  test("all pages", async () => {
+  test("all pages", { timeout: 300_000 }, async () => {
     const person = await Person.arrive(look);
     const { page } = person;
     const take = async (state: string, of: Page = page) => {

@@ -31,7 +31,7 @@ async function shows(text: string): Promise<void> {
 async function opened(): Promise<void> {
   await person.page.goto(`${host.url}/terminal.html`);
   await person.page.click("#first");
-  await person.page.locator(".terminal-status", { hasText: "×" }).waitFor();
+  await person.page.locator(".shell-status", { hasText: "×" }).waitFor();
 }
 
 async function run(line: string): Promise<void> {
@@ -50,7 +50,7 @@ test("a shell is typed into, keeps its colours, takes the size of the page and i
   const seen = await colours.evaluateAll((all) => all.map((each) => getComputedStyle(each).color));
   expect(seen).toEqual(["rgb(10, 120, 30)", "rgb(176, 36, 28)"]);
   await page.setViewportSize({ width: 700, height: 500 });
-  const status = page.locator(".terminal-status");
+  const status = page.locator(".shell-status");
   await status.filter({ hasText: /· [5-9]\d × [12]\d$/ }).waitFor();
   const [, size] = (await status.textContent())!.split(" · ");
   await run("stty size");
@@ -97,7 +97,7 @@ test("two pages on one terminal show the same, and each can type", async () => {
   await opened();
   const other = await person.context.newPage();
   await other.goto(person.page.url());
-  await other.locator(".terminal-status", { hasText: "×" }).waitFor();
+  await other.locator(".shell-status", { hasText: "×" }).waitFor();
   await other.keyboard.type("echo from-$((1 + 1))\n");
   await shows("from-2");
   await other.close();
@@ -130,7 +130,7 @@ test("a shell ends with its host, and the page says so", async () => {
   await host.kill();
   await page.waitForSelector(".connection-lost:not([hidden])");
   await host.start();
-  await page.locator(".terminal-status", { hasText: "the host was started anew" }).waitFor();
+  await page.locator(".shell-status", { hasText: "the host was started anew" }).waitFor();
   await shows("before-2");
   person.trouble.length = 0; // the browser reports what could not be reached meanwhile
   await page.reload();

@@ -1,6 +1,7 @@
 /** What can answer on this host, and what the others need. */
 
 import { explain } from "./api";
+import { commandsOf, commandView } from "./commands";
 import { price } from "./conversation/words";
 import { byId, make } from "./page";
 import { shortcuts } from "./shortcuts";
@@ -21,7 +22,7 @@ function card(agent: Agent): HTMLElement {
   if (agent.label) head.append(make("span", "tag", agent.label));
   found.append(head);
   if (agent.description) found.append(make("p", "", agent.description));
-  if (agent.missing) found.append(make("p", "note", agent.missing));
+  if (agent.missing) found.append(make("p", "note", agent.missing), ...commandsOf(agent.missing).map(commandView));
   const can = Object.entries(agent.capabilities ?? {}).flatMap(([name, yes]) => (yes && CAPABILITIES[name] ? [CAPABILITIES[name]] : []));
   if (can.length > 0) found.append(make("p", "soft", `It ${can.join(", ")}.`));
   const models = agent.models ?? [];
@@ -59,7 +60,10 @@ try {
   empty.hidden = agents.length > 0;
   empty.append(
     make("h2", "", "No agent here"),
-    make("p", "", "Start the host with an agent: “portico serve --agent demo” needs nothing at all; “portico doctor” tells what this machine could use."),
+    make("p", "", "Start the host with an agent. The demo agent needs nothing at all:"),
+    commandView("portico serve --agent demo"),
+    make("p", "", "And this tells what the machine could use:"),
+    commandView("portico doctor"),
   );
 } catch (error) {
   const trouble = byId("trouble");

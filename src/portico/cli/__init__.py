@@ -37,6 +37,7 @@ def build(only: str | None = None) -> typer.Typer:
         help="The host for coding agents: one log, many doors.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        rich_markup_mode="rich" if sys.stdout.isatty() and sys.stderr.isatty() else None,  # plain without a terminal
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)

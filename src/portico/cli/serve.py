@@ -35,7 +35,7 @@ def serve(
     entry: Annotated[Path | None, typer.Option(help="The jobs' entry file (JSON or YAML).")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="Offer only this agent; repeatable.")] = None,
     script: Annotated[Path | None, typer.Option(help="What the scripted agent plays.")] = None,
-    script_delay: Annotated[float, typer.Option(help="Milliseconds every scripted turn waits.")] = 0,
+    script_delay: Annotated[float, typer.Option(min=0, help="Milliseconds every scripted turn waits.")] = 0,
     test: Annotated[bool, typer.Option("--test", help="Test mode: short countdowns, test-only routes.")] = False,
     test_folder: Annotated[Path, typer.Option(help="Where test entries may lie, in test mode.")] = Path("test"),
     api_level: Annotated[str, typer.Option(help="Portal API level: 000 or latest.")] = "latest",

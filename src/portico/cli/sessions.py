@@ -173,6 +173,8 @@ def delete(
     Example: portico sessions delete session-1 session-2 --yes
     """
     if not yes:
+        if not sys.stdin.isatty():
+            raise BadRequest("Nobody is here to be asked. Say --yes if it is meant.", field="yes")
         typer.confirm(f"Delete {', '.join(session)} for good?", abort=True)
 
     async def work() -> None:

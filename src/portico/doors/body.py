@@ -87,15 +87,16 @@ def _outside_strings(data: bytes) -> bytes:
     return b"".join(bare.split(b'"')[::2])
 
 
-def _path(message: str) -> str | None:
-    """msgspec says `... - at `$.a.b``; the field is `a.b`. A missing or unknown field is named in the text."""
+def _path(message: str) -> str:
+    """msgspec says `... - at `$.a.b``; the field is `a.b`. A missing or unknown field is named in the text. Without any
+    of them it is the body itself."""
     _, found, path = message.rpartition(" - at `$")
     prefix = path.rstrip("`").lstrip(".") if found else ""
     for words in ("missing required field `", "contains unknown field `"):
         if words in message:
             name = message.split(words)[1].split("`")[0]
             return f"{prefix}.{name}" if prefix else name
-    return prefix or None
+    return prefix or "body"
 
 
 def error_body(error: PorticoError) -> ErrorBody:

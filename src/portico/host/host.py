@@ -107,6 +107,9 @@ class Host:
             async with asyncio.timeout(limits.STOP_SECONDS):
                 await self._interrupt_all()
         await asyncio.gather(*(session.runner.release() for session in self._sessions.values()))
+        captures = [task for task in self._tasks if task.get_name().startswith("capture ")]
+        if captures:  # the last turn's end must not be forgotten for a hurried goodbye
+            await asyncio.wait(captures, timeout=limits.CAPTURE_SECONDS)
         if self.log.down is None:
             await self.terminals.close()
         for agent in self.agents.values():

@@ -142,7 +142,7 @@ class Search:
                 await self.catch_up()
 
     async def catch_up(self) -> None:
-        """Brings the index to the log's end; whoever is told to stop in between leaves it whole."""
+        """Brings the index to where the log is now; whoever is told to stop in between leaves it whole."""
         async with self._lock:
             try:
                 await self._follow()
@@ -151,8 +151,8 @@ class Search:
 
     async def _follow(self) -> None:
         index, log = await self._opened(), self._host.log
-        while index is not None and index.cursor < log.seq:
-            mark = log.seq
+        mark = log.seq  # not further: under load there is always something new, and it can wait for the next time
+        while index is not None and index.cursor < mark:
             records = await log.read_all(after=index.cursor, limit=BATCH, whole=True)
             cursor = records[-1].seq if records else mark
             await self._run(partial(index.add, _texts(records), cursor))

@@ -38,6 +38,9 @@ class SqliteLog:
         self._loop = asyncio.get_running_loop()
         self._writer = ThreadPoolExecutor(1, "portico-log")
         self._readers = ThreadPoolExecutor(2, "portico-read")
+        self._checkpointer = ThreadPoolExecutor(1, "portico-checkpoint")
+        self._checkpointing = False
+        self._uncheckpointed = 0
         self._hub = Hub()
         self._taps: list[Tap] = []
         self._listeners: list[FailureListener] = []
@@ -240,6 +243,20 @@ class SqliteLog:
             self._hub.publish(records)
         self._announce()
         self._kick()
+        self._uncheckpointed += limits.COMMIT_BYTES + sum(len(record.data) for record in records)
+        if self._uncheckpointed > limits.CHECKPOINT_BYTES and not self._checkpointing and not self._closed:
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """Beside the commits. When these are faster for so long that the write-ahead log only grows, in their place."""
+        self._checkpointing, self._uncheckpointed = True, 0
+        done = self._loop.run_in_executor(self._checkpointer, self._database.checkpoint)
+        done.add_done_callback(self._checkpointed)
+
+    def _checkpointed(self, future: "asyncio.Future[int]") -> None:
+        self._checkpointing = False
+        if not self._closed and future.result() > limits.WAL_BYTES:
+            self._loop.run_in_executor(self._writer, self._database.checkpoint)
 
     # -- when the disk says no ---------------------------------------------------------------------------------
 
@@ -397,6 +414,7 @@ class SqliteLog:
     def _shut(self) -> None:
         self._writer.shutdown()
         self._readers.shutdown()
+        self._checkpointer.shutdown()
         self._database.close()
 
 

@@ -64,7 +64,8 @@ def test_nothing_is_lost_for_a_caller_who_hung_up(api: httpx.Client, tmp_path: P
     address = (api.base_url.host, api.base_url.port)
     with socket.create_connection(address) as caller:
         caller.sendall(f"GET /api/copilot/session/{session}/live/k HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-        time.sleep(0.2)  # until the host has read it
+        while "portico_connections 2\n" not in api.get("../metrics").text:  # this one, and the caller's
+            time.sleep(0.01)
         assert api.get(f"copilot/session/{session}/live/k").json() == {"error": "ParallelCallNotSupported"}
     api.post(f"copilot/session/{session}/query", content="[[say:hi]]")
     elements: list[dict[str, Any]] = []

@@ -56,7 +56,7 @@ function show(): void {
 }
 
 function tab(terminal: Terminal): HTMLElement {
-  const button = makeButton("tab", terminal.title || terminal.id, () => select(terminal.id));
+  const button = makeButton("tab", nameOf(terminal), () => select(terminal.id));
   button.setAttribute("role", "tab");
   button.setAttribute("aria-selected", String(terminal.id === selected));
   button.tabIndex = terminal.id === selected ? 0 : -1;
@@ -67,6 +67,11 @@ function tab(terminal: Terminal): HTMLElement {
     if (step) (button.parentElement?.children[(terminals.indexOf(terminal) + step + terminals.length) % terminals.length] as HTMLElement | undefined)?.focus();
   });
   return button;
+}
+
+/** Shells are all called the same; the folder tells them apart. */
+function nameOf({ title, cwd }: Terminal): string {
+  return `${title} · ${cwd.split("/").at(-1) || "/"}`;
 }
 
 function select(id: string): void {

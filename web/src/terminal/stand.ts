@@ -23,20 +23,20 @@ const KEYS: [name: string, data: string][] = [
 ];
 
 export class Stand {
-  readonly element = make("section", "terminal");
-  private readonly holder = make("div", "terminal-screen");
-  private readonly status = make("p", "terminal-status soft");
+  readonly element = make("section", "shell");
+  private readonly holder = make("div", "shell-screen");
+  private readonly status = make("p", "shell-status soft");
   private view: TerminalView | undefined;
   private shown = "";
 
   constructor(private readonly owner: Owner) {
     this.element.setAttribute("aria-label", "Terminal");
     this.status.setAttribute("role", "status");
-    const keys = make("div", "terminal-keys");
+    const keys = make("div", "shell-keys");
     // A button takes the focus, and with it the keyboard of a phone goes: so the focus stays where it is.
     keys.addEventListener("pointerdown", (event) => event.preventDefault());
     keys.append(...KEYS.map(([name, data]) => makeButton("quiet", name, () => this.view?.type(data))));
-    const foot = make("footer", "terminal-foot");
+    const foot = make("footer", "shell-foot");
     foot.append(this.status, keys);
     this.element.append(this.holder, foot);
   }

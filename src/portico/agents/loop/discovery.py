@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from portico.agents.loop.answer import ModelError, NoList
-from portico.agents.loop.endpoint import Endpoint
+from portico.agents.loop.endpoint import Endpoint, certificates
 from portico.agents.loop.settings import Current, LoopSettings
 from portico.errors import AgentUnavailable
 from portico.models.catalogue import is_toy
@@ -73,6 +73,7 @@ class Directory:
             if self._built_from != current.loop:
                 # Not closed yet: a run may be in the middle of a request there.
                 self._retired += [place.endpoint for place in self._places]
+                await asyncio.to_thread(certificates)
                 self._places = [Place(endpoint, guessed) for endpoint, guessed in self._endpoints(current.loop)]
                 self._built_from = current.loop
                 self._asked_at = 0.0

@@ -5,6 +5,8 @@ from costing more than a slow one. The key is in no message and no log line.
 """
 
 import asyncio
+import functools
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from urllib.parse import urlsplit
@@ -74,6 +76,12 @@ class _List(Struct):
     data: list[_Listed] = []
 
 
+@functools.cache
+def certificates() -> ssl.SSLContext:
+    """Reading the system's certificates takes 20 ms: once for all endpoints, and not in the event loop."""
+    return httpx.create_ssl_context()
+
+
 class Endpoint:
     """Where models answer. `close` it when it is not needed any more."""
 
@@ -106,6 +114,7 @@ class Endpoint:
             headers=headers,
             timeout=httpx.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout)),
             trust_env=not local,  # a proxy is for the world outside
+            verify=certificates() if self.url.startswith("https:") else False,
             limits=httpx.Limits(max_keepalive_connections=8),
         )
 
