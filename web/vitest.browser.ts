@@ -1,13 +1,13 @@
 import { defineConfig } from "vitest/config";
 
-/** Needs a Chromium and the built pages. Files run one after the other: each has a host and a browser to itself. */
+/** Needs a Chromium and the built pages. Two files at a time: each has hosts and a browser to itself, and both mostly wait. */
 export default defineConfig({
   root: import.meta.dirname,
   test: {
     environment: "node",
     include: ["browser/**/*.test.ts"],
     setupFiles: ["browser/chromium.ts"],
-    fileParallelism: false,
+    maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

@@ -31,6 +31,8 @@ const ENTRY = {
     crashing: task("[[crash]]"),
     /** Streams for as long as anybody looks. */
     endless: task("[[deltas:6000]] [[gap:50]]"),
+    /** No at first, yes from then on. */
+    enough: { ...task("[[say:Looked.]]"), criteria: { ...asked(true), condition: ["[[before:enough-no|1|job_boolean_false|No.]] [[after:enough-yes|1|job_boolean_true|Yes.]] [[say:Asked.]]"] } },
     /** Its own sessions and driving ones, and the second attempt is the good one. */
     twice: {
       prompt: ["[[say:An attempt.]]"],
@@ -48,6 +50,7 @@ const ENTRY = {
     broken: { work: seq(ref("quick"), ref("refused")) },
     crashed: { work: ref("crashing") },
     endless: { work: seq(ref("quick"), par(ref("endless"), ref("quick"))) },
+    again: { work: { kind: "Loop", body: ref("quick"), postCondition: [false, ref("enough")] } },
     judged: { work: { ...ref("twice"), modelOverride: { category: "other" } } },
     shapes: {
       work: seq(
@@ -63,11 +66,10 @@ const ENTRY = {
     { keyword: "one", jobs: [{ name: "Hello", jobName: "hello world" }, null, { name: "Told", jobName: "told" }] },
     { keyword: "two", jobs: [{ name: "Broken", jobName: "broken" }] },
     { keyword: "three", jobs: [{ name: "Crashed", jobName: "crashed" }, { name: "Endless", jobName: "endless" }, { name: "Judged", jobName: "judged" }] },
-    { keyword: "charts", jobs: [{ name: "Shapes", jobName: "shapes" }, { name: "Large", jobName: "large" }] },
+    { keyword: "charts", jobs: [{ name: "Shapes", jobName: "shapes" }, { name: "Large", jobName: "large" }, { name: "Again", jobName: "again" }] },
   ],
 };
 
-export const JOBS = Object.keys(ENTRY.jobs);
 export const LARGE = WIDE * TALL;
 
 /** The options that give a host this entry. */

@@ -15,7 +15,8 @@ test("opens the link, starts a session, answers an approval, runs the demo job a
   const { page } = person;
   const fits = async () => expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
 
-  // The link has led to the setup; everything is filled in.
+  // The link leads to the setup; everything is filled in.
+  await page.goto(host.login);
   await page.tap("#start-button:enabled");
   await page.waitForSelector("#session-ui", { state: "visible" });
   await fits();
@@ -55,6 +56,7 @@ test("opens the link, starts a session, answers an approval, runs the demo job a
 test("a question is answered in the same place", async () => {
   const person = await somebody({ phone: true, size: { width: 390, height: 844 }, dark: true });
   const { page } = person;
+  await page.goto(host.url);
   await page.tap("#start-button:enabled");
   await page.waitForSelector("#session-ui", { state: "visible" });
   await page.fill("#request-textarea", "ask me");

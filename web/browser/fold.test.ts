@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { apply } from "../src/conversation/fold";
-import type { LogRecord, SessionState } from "../src/conversation/state";
+import type { LogRecord, Part, SessionState } from "../src/conversation/state";
 import { RealHost } from "./host";
 
 const host = new RealHost();
@@ -24,9 +24,15 @@ function bare(value: unknown): unknown {
 const UNSHOWN = new Set(["ids", "by", "created", "modified", "named", "vendor", "config", "kept", "clients", "uri", "origin"]);
 const HIDDEN_IN_TURN = new Set(["pos", "resumes", "stops"]);
 
+function shownPart(part: Part): object {
+  if (part.part !== "call") return { ...part, meta: undefined };
+  const approvals = part.approvals?.map((approval) => ({ ...approval, file: undefined }));
+  return { ...part, approvals, meta: undefined, kind: part.kind === "other" ? undefined : part.kind };
+}
+
 function shown(state: SessionState): unknown {
   const turns = (state.turns ?? []).map((turn) => {
-    const parts = (turn.parts ?? []).map((part) => ({ ...part, meta: undefined, kind: part.part === "call" && part.kind === "other" ? undefined : "kind" in part ? part.kind : undefined }));
+    const parts = (turn.parts ?? []).map(shownPart);
     return Object.fromEntries(Object.entries({ ...turn, parts }).filter(([name]) => !HIDDEN_IN_TURN.has(name)));
   });
   return bare(Object.fromEntries(Object.entries({ ...state, turns, read: state.read === false ? "no" : undefined }).filter(([name]) => !UNSHOWN.has(name))));

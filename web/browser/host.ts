@@ -30,8 +30,8 @@ export class RealHost {
     const [program = "", ...before] = COMMAND.split(" ");
     const home = join(this.folder, "home");
     const given = [...before, "serve", "--print-ready", "--port", port, "--home", home, "--workspace", this.folder];
-    // A plain shell: what the user's own start-up files do, and how long they take, is not ours to test.
-    const env = this.bare ? { PATH: "/usr/bin:/bin", HOME: this.folder } : { ...process.env, SHELL: "/bin/sh" };
+    // A plain shell in a home of its own: what the user's start-up files do, and how long they take, is not ours to test.
+    const env = { ...(this.bare ? { PATH: "/usr/bin:/bin" } : process.env), HOME: this.folder, SHELL: "/bin/sh" };
     const child = spawn(program, [...given, ...this.options], { cwd: this.folder, stdio: "pipe", env });
     this.process = child;
     let complaints = "";

@@ -33,7 +33,7 @@ test("the matrix is the grid: keywords, jobs, empty cells, the title and Stop Se
   const person = await atMatrix();
   const { page } = person;
   const rows = await page.$$eval("#matrix-table tr", (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
-  expect(rows).toEqual([["Available JobsStop Server"], ["one", "Hello", "", "Told"], ["two", "Broken", "", ""], ["three", "Crashed", "Endless", "Judged"], ["charts", "Shapes", "Large", ""]]);
+  expect(rows).toEqual([["Available JobsStop Server"], ["one", "Hello", "", "Told"], ["two", "Broken", "", ""], ["three", "Crashed", "Endless", "Judged"], ["charts", "Shapes", "Large", "Again"]]);
   expect(await page.textContent(".matrix-title")).toBe("Available Jobs");
   expect(await page.$$eval(".matrix-keyword", (all) => all.map((each) => each.textContent))).toEqual(["one", "two", "three", "charts"]);
   expect(await page.textContent("#left-part #matrix-part #matrix-table #stop-server-button")).toBe("Stop Server");

@@ -32,6 +32,7 @@ describe("coming in", () => {
 
   test("the cookie is out of reach for scripts and other sites", async () => {
     const { context, page } = await somebody();
+    await page.goto(host.login);
     const [cookie] = await context.cookies();
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: "Strict", secure: false });
     expect(await page.evaluate(() => document.cookie)).toBe("");

@@ -181,6 +181,19 @@ describe("an ended job", () => {
     expect(person.trouble).toEqual([]);
   });
 
+  test("a work that starts again has forgotten its first round", async () => {
+    const { page, jobId } = await watching("again");
+    await status(page, "SUCCEEDED");
+    const { responses } = await host.ask<{ responses: { callback?: string; workId?: number }[] }>(`/api/copilot/job/${jobId}/live/another-reader`);
+    const started = responses.filter(({ callback }) => callback === "workStarted").map(({ workId }) => workId!);
+    expect(started).toHaveLength(4);
+    const bodyWork = Math.max(...started);
+    await page.locator(`g.node:has([data-work-id="${bodyWork}"])`).click();
+    await page.waitForFunction(() => document.querySelector(".tab-panel:not([hidden])")?.textContent?.includes("[TASK SUCCEEDED]"));
+    expect(await tabs(page)).toEqual(["Driving"]);
+    expect(await shown(page).locator(".message-block-message").count()).toBe(1);
+  });
+
   test("a crash is an error of the job: FAILED, and it says what happened", async () => {
     const person = await watching("crashed");
     const { page } = person;

@@ -2,7 +2,7 @@
 
 import { explain, type LiveElement } from "./api";
 import { approvalCard } from "./conversation/approval";
-import type { Acts } from "./conversation/pieces";
+import type { CardActs } from "./conversation/pieces";
 import { questionCard } from "./conversation/question";
 import { active, type Part, waitingApproval, waits } from "./conversation/state";
 import { v1 } from "./v1";
@@ -11,14 +11,14 @@ export class AskedView {
   /** What waits, by its id, with its card once that is known. */
   private readonly cards = new Map<string, HTMLElement | undefined>();
   private cwd = "";
-  private readonly acts: Acts;
+  private readonly acts: CardActs;
 
   constructor(
     private readonly sessionId: string,
     private readonly part: HTMLElement,
     private readonly complain: (text: string) => void,
   ) {
-    this.acts = { cwd: () => this.cwd, fork: () => {}, resume: () => {}, files: () => {}, attempt: (work) => this.attempt(work) };
+    this.acts = { cwd: () => this.cwd, attempt: (work) => this.attempt(work) };
   }
 
   take({ callback, askId }: LiveElement): void {

@@ -34,6 +34,8 @@ export class SessionResponseRenderer {
     if ("IntersectionObserver" in window) {
       this.pages = new IntersectionObserver((entries) => this.showPages(entries), { root: container, rootMargin: NEARBY });
     }
+    // What is at the end stays in sight when a card or a keyboard takes room.
+    if ("ResizeObserver" in window) new ResizeObserver(() => this.followEnd()).observe(container);
     this.watchReader();
   }
 

@@ -30,6 +30,5 @@ test.each(pages)("%s is light", (page) => {
   const files = [...needed(page)];
   expect(files.some((name) => name.endsWith(".js"))).toBe(true);
   const size = files.reduce((sum, name) => sum + compressed(name), 0);
-  // The terminal's emulator is the one thing that may be larger.
-  expect(size, files.map((name) => `${name} ${compressed(name)}`).join("\n")).toBeLessThan(page === "terminal.html" ? 2 * MOST : MOST);
+  expect(size, files.map((name) => `${name} ${compressed(name)}`).join("\n")).toBeLessThan(MOST);
 });

@@ -3,13 +3,13 @@
 import { make, makeButton } from "../page";
 import { v1 } from "../v1";
 import { diffView } from "./diff";
-import { type Acts, box, exact, pretty, relative } from "./pieces";
+import { type CardActs, box, exact, pretty, relative } from "./pieces";
 import type { Approval, CallPart, Option } from "./state";
 import { who } from "./words";
 
 const VERBS: Record<string, string> = { read: "read", write: "change a file", shell: "run a command", other: "use a tool" };
 
-export function approvalCard(approval: Approval, call: CallPart, acts: Acts): HTMLElement {
+export function approvalCard(approval: Approval, call: CallPart, acts: CardActs): HTMLElement {
   const card = make("section", "card approval");
   const title = make("h3", "", approval.result ? "May the result be used?" : `May the agent ${VERBS[approval.kind] ?? "do this"}?`);
   title.id = `title-${approval.id}`;

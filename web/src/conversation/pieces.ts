@@ -3,16 +3,20 @@
 import { EscapeFilter } from "../escapes";
 import { make } from "../page";
 
-/** What rows may ask of the session. */
-export interface Acts {
+/** What cards may ask of the session. */
+export interface CardActs {
   /** The session's folder. */
   cwd(): string;
+  /** Does something, and says on the page when that failed. */
+  attempt(work: () => Promise<unknown>): Promise<boolean>;
+}
+
+/** What rows may ask of the session. */
+export interface Acts extends CardActs {
   fork(turn: string): void;
   resume(): void;
   /** Shows the files that a turn changed. */
   files(turn: string): void;
-  /** Does something, and says on the page when that failed. */
-  attempt(work: () => Promise<unknown>): Promise<boolean>;
 }
 
 export const plain = (text: string) => new EscapeFilter().push(text);

@@ -3,13 +3,13 @@
 import { outsideAddress } from "../markdown";
 import { make, makeButton } from "../page";
 import { v1 } from "../v1";
-import { type Acts, plain } from "./pieces";
+import { type CardActs, plain } from "./pieces";
 import type { Field, QuestionPart } from "./state";
 import { who } from "./words";
 
 type Control = { field: Field; read(): unknown };
 
-export function questionCard(question: QuestionPart, acts: Acts): HTMLElement {
+export function questionCard(question: QuestionPart, acts: CardActs): HTMLElement {
   const card = make("form", "card question");
   const title = make("h3", "", plain(question.text));
   title.id = `title-${question.id}`;
@@ -36,7 +36,7 @@ function bare(answer: unknown): string {
   return typeof answer === "string" ? answer : JSON.stringify(answer);
 }
 
-function fill(card: HTMLFormElement, question: QuestionPart, acts: Acts): void {
+function fill(card: HTMLFormElement, question: QuestionPart, acts: CardActs): void {
   const fields = question.fields?.length ? question.fields : [{ id: "answer", title: "Your answer", required: true }];
   const controls = fields.map((field) => control(card, field));
   const address = question.url ? outsideAddress(question.url) : undefined;
