@@ -27,9 +27,6 @@ class Live:
     remembers: bool = True
     """Whether it takes up every conversation after its death; when it does not, Portico tells it what was said."""
 
-    forks: bool = False
-    """Whether it copies a conversation itself; when it does not, Portico tells the copy what was said."""
-
     def table(self, home: Path, model: str) -> dict[str, Any]:
         assert self.program.exists(), f"{self.name} is not installed; run tests/live/install.sh"
         return {**self.settings(home, model), "start_timeout": START_SECONDS}
@@ -121,7 +118,7 @@ def age_gemini(home: Path) -> None:
 COPILOT = MODULES / "@github/copilot-linux-x64/copilot"
 LIVE = (
     Live("copilot", COPILOT, _copilot),
-    Live("opencode", MODULES / "opencode-linux-x64/bin/opencode", _opencode, forks=True),
+    Live("opencode", MODULES / "opencode-linux-x64/bin/opencode", _opencode),
     Live("goose", MODULES / "@aaif/goose-binary-linux-x64/bin/goose", _goose),
     # Gemini 0.61 names the file of a session after the minute it was opened in. Asked to load one within that same
     # minute, it first overwrites it, and says "No previous sessions found for this project".

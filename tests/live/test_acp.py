@@ -62,14 +62,6 @@ async def test_a_day_with_a_real_agent(live: Live, tmp_path: Path) -> None:
         turn = await play(session, {"say": ["Hello ", "there", "."]})
         assert (turn.outcome, said(turn)) == ("completed", "Hello there."), turn.error
 
-        fork = await host.fork(session.id, by="test")
-        before = len(model.requests)
-        turn = await play(fork, {"say": "I am another."})
-        assert any("Hello there." in str(each.body) for each in list(model.requests)[before:])
-        assert bool(said(turn, "notice")) is not live.forks
-        if live.forks:
-            assert said(turn) == "I am another."
-
         turn = await play(session, write("yes"), {"say": "Done."}, allow=True)
         assert file.read_text().strip() == "yes"
         assert calls(turn)[-1].approvals[0].kind == "write"
