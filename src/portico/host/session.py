@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 SNAPSHOT = "snapshot"
 SUMMARY = "summary"
+_BEGINNINGS = (e.TurnStarted, e.TurnResumed)
 
 
 class Session:
@@ -124,7 +125,7 @@ class Session:
             self.approvals.settle(event)
         elif isinstance(event, e.QuestionAnswered):
             self.questions.settle(event)
-        elif isinstance(event, e.TurnStarted | e.TurnResumed) and self._launch is not None:
+        elif isinstance(event, _BEGINNINGS) and self._launch is not None:
             self._begin(*self._launch)
         elif isinstance(event, e.TurnEnded) and self.running is not None and self.running.id == event.turn:
             self.running = None

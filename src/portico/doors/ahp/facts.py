@@ -25,13 +25,25 @@ _TOGETHER = 500
 class Facts:
     """What one client has said and is not in the log yet, in order."""
 
-    __slots__ = ("_appending", "_channel", "_connection", "_waiting")
+    __slots__ = ("_appending", "_channel", "_connection", "_name", "_session", "_waiting")
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
         self._waiting: list[tuple[Deed, e.Event]] = []
         self._channel: Channel = ""
+        self._name = ""
+        self._session: Session | None = None
         self._appending: set[asyncio.Task[None]] = set()
+
+    def subject(self, name: str) -> Session | None:
+        """The session that was last meant by this name. It still is: what a name means never changes while it lives."""
+        session = self._session
+        if session is None or name != self._name or self._connection.host.find(session.id) is not session:
+            return None
+        return session
+
+    def remember(self, name: str, session: Session) -> None:
+        self._name, self._session = name, session
 
     def add(self, deed: Deed, channel: Channel, event: e.Event) -> None:
         if channel != self._channel or len(self._waiting) >= _TOGETHER:

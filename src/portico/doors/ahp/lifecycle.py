@@ -12,6 +12,7 @@ from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.exchange import Known
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
+from portico.doors.ahp.teller import Teller
 from portico.doors.ahp.wire import WireError
 from portico.errors import BadRequest, NotFound, RateLimited
 from portico.events import HOST, Record
@@ -284,9 +285,9 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
 
 
 def _replay(connection: "Connection", target: Target, records: list[Record]) -> list[Act]:
-    exchange, seed = connection.exchange, connection.dialect.seed
+    teller = Teller(connection.exchange, target, connection.dialect.seed)
     channels = set(_channels(connection, target))
-    return [act for record in records if record.channel in channels for act in exchange.acts(target, record, seed)]
+    return [act for record in records if record.channel in channels for act in teller.acts(record)]
 
 
 def _root_now(connection: "Connection") -> list[wire.Raw]:
