@@ -26,6 +26,7 @@ from portico.home import Endpoint, Home
 from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
 from tests.doors import sharing
+from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, options, standing
 from tests.process import HostProcess, inside, portico
 
@@ -284,6 +285,19 @@ async def test_new_rules_of_approval_count_at_once(quick: Standing) -> None:
         {"make": True, "make install": False},
         ("sudo",),
     )
+
+
+async def test_rules_that_an_editor_pushed_hold_after_a_restart_before_any_editor_is_back(tmp_path: Path) -> None:
+    async with standing(tmp_path) as here:
+        async with opened(
+            WireClient(f"{here.url}/ahp?tkn={here.home.token()}".replace("http", "ws"), "e", "0.9.0")
+        ) as c:
+            await c.initialize(c.root)
+            await c.act(c.root, "root/configChanged", config={"terminalAutoApproveRules": {"make": True, "rm": False}})
+        pushed = here.server.host.rules.clients
+        assert pushed.commands == {"make": True, "rm": False}
+    async with standing(tmp_path) as here:
+        assert here.server.host.rules.clients == pushed
 
 
 @pytest.mark.parametrize(

@@ -417,11 +417,13 @@ class Host:
         return child.adopt(ident, message)
 
     async def delete(self, ident: str, *, by: str) -> str:
-        """Ends it and forgets its history, and that of its children. Returns what stays of its worktree, and why."""
+        """Ends it with its terminals and forgets its history, and that of its children. Returns what stays of its
+        worktree, and why."""
         session = await self.get(ident)
         for child in [s.id for s in self._sessions.values() if s.summary.parent == session.id]:
             await self.delete(child, by=by)
         await session.close(by=by)
+        await self.terminals.end_of(session.id, by=by)
         await session.captures.forget()
         stays = await self._release(session, by)
         async with session.lock:

@@ -231,10 +231,17 @@ def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.M
 
 
 async def _from_the_log(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> list[Act] | None:
-    """The same, translated again; None when a snapshot has to do."""
+    """The same, translated again and kept for the next who comes back; None when a snapshot has to do."""
     channels = {channel: target for target in found for channel in _channels(connection, target)}
     records = await _missed(connection, list(channels), mark, found)
-    return None if records is None else [act for target in found for act in _replay(connection, target, records)]
+    if records is None:
+        return None
+    told = {target: _replay(connection, target, records) for target in found}
+    acts = [act for each in told.values() for act in each]
+    if all(act.before is None for act in acts):  # older versions must hear a resumed turn as it was then
+        for target, each in told.items():
+            connection.exchange.recent.refill(target, connection.dialect.seed, mark.seq - 1, each)
+    return acts
 
 
 def _channels(connection: "Connection", target: Target) -> list[str]:
