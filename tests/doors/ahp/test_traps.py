@@ -1,6 +1,7 @@
 """The traps that other hosts fell into, and what editors do beyond the protocol: each has its test here or is named in
 the docstring of one elsewhere."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,13 @@ from tests.doors.ahp.test_commands import refused
 from tests.doors.ahp.wire_client import WireClient, opened
 
 Json = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A plain bash, without anybody's start-up files."""
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.setenv("HOME", str(tmp_path))
 
 
 def draft(text: str) -> Json:
@@ -150,3 +158,18 @@ async def test_a_fact_for_a_session_that_was_deleted_meanwhile(connect: Connect)
     await client.act(chat, "chat/draftChanged", draft=draft("after"))
     assert client.states[chat]["draft"]["text"] == "after"
     assert client.echoes(lost) == []
+
+
+async def test_old_and_new_forms_are_sent_together(connect: Connect) -> None:
+    """Clients ignore what they do not know, so nobody has to guess what the other one speaks."""
+    client = await connect("0.7.0")
+    chat = await client.create_session("scripted:/s1")
+    await client.say(chat, "t", "fail please")
+    failed = await client.action("chat/error")
+    assert failed["error"]["message"] == failed["part"]["error"]["message"] == "it broke"
+    await client.request("createTerminal", channel="t:/1")
+    await client.subscribe("t:/1")
+    await client.act("t:/1", "terminal/input", data="exit 3\n")
+    await client.wait(lambda: client.states["t:/1"]["lifecycle"]["status"] == "exited")
+    state = client.states["t:/1"]
+    assert (state["exitCode"], state["lifecycle"]["exitCode"]) == (3, 3)
