@@ -22,10 +22,11 @@ from portico.errors import (
     RateLimited,
 )
 from portico.events import HOST, ErrorInfo, Json, Message, Origin, Record
+from portico.host import fallback
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
 from portico.host.clock import Clock
-from portico.host.fallback import check as check_fallback
+from portico.host.config import check as check_config
 from portico.host.fold import closing
 from portico.host.grants import Grants
 from portico.host.isolation import Isolation, isolate, release
@@ -276,7 +277,8 @@ class Host:
         """A new session. Without an agent the first one that is ready; without a model its first; without a folder
         the current one. With `worktree` it works in one of its own, or shares another session's (as JSON). An agent
         that is not there is no mistake where the settings name a fallback for it."""
-        if check_fallback(config or {}) and agent is not None and agent not in self.agents:
+        check_config(config or {})
+        if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
         else:
             info = await self.agent(agent).describe() if agent else await self.first_ready()
