@@ -200,7 +200,20 @@ class RemoteSession:
         """Sends a message and gives all events of its turn, through the turn's end. Queued: it waits for its turn."""
         after = await self.head()
         sent = await self.post(text, model=model)
-        turn, pending = sent.get("turn"), sent.get("pending")
+        async with aclosing(self._turn(after, sent.get("turn"), sent.get("pending"))) as records:
+            async for record in records:
+                yield record
+
+    async def resumed(self) -> AsyncGenerator[RemoteRecord, None]:
+        """Takes the last turn up again, if it failed or was interrupted, and gives all that it adds."""
+        after = await self.head()
+        async with aclosing(self._turn(after, await self.resume())) as records:
+            async for record in records:
+                yield record
+
+    async def _turn(
+        self, after: int, turn: str | None, pending: str | None = None
+    ) -> AsyncGenerator[RemoteRecord, None]:
         async with aclosing(self.follow(after)) as records:
             async for record in records:
                 event = record.event
