@@ -23,6 +23,7 @@ from portico.doors.server import Server, listen
 from portico.errors import BadRequest, HomeInUse
 from portico.events import Audited, HostStopped, PartDelta, TurnEnded
 from portico.home import Endpoint, Home
+from portico.host.catalogue import Catalogue
 from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
 from tests.doors import sharing
@@ -60,7 +61,7 @@ async def test_it_starts_and_stops_in_the_written_order(tmp_path: Path, monkeypa
         (Home, "make"),
         (Home, "lock"),
         (SqliteLog, "__init__"),
-        (Host, "_read_catalogue"),
+        (Catalogue, "read"),
         (Gate, "add"),
         (Server, "_listen"),
         (Home, "announce"),

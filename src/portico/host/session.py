@@ -17,7 +17,7 @@ from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, Sessi
 from portico.events import ErrorInfo, Json, Message, Outcome, Record, ToolSpec
 from portico.host.approval import Approvals
 from portico.host.changes import Captures
-from portico.host.fallback import check as check_fallback
+from portico.host.config import check as check_config
 from portico.host.fold import closing, fold
 from portico.host.question import Questions
 from portico.host.queue import Queue
@@ -161,7 +161,7 @@ class Session:
         await self._record(e.SessionModel(model=model, by=by))
 
     async def configure(self, values: Json, *, by: str, replace: bool = False) -> None:
-        check_fallback(values)
+        check_config(values)
         await self._record(e.SessionConfigured(values=values, by=by, replace=replace))
 
     async def archive(self, archived: bool, *, by: str) -> None:

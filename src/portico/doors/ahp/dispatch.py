@@ -19,6 +19,7 @@ from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.events import HOST
+from portico.host.config import APPROVAL_KEYS
 from portico.host.session import Session
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ async def _configure_root(deed: Deed) -> bool:
     if values == exchange.root_values:
         return False  # editors push the same settings ten times per connection
     changed = {key for key in {*values, *exchange.root_values} if values.get(key) != exchange.root_values.get(key)}
-    if changed & config.APPROVE_KEYS:
+    if changed & APPROVAL_KEYS:
         connection.require("approve")
     exchange.configure(values)
     log = connection.host.log

@@ -13,6 +13,7 @@ from portico.doors.ahp import session_commands, snapshots
 from portico.doors.ahp.deed import Deed
 from portico.errors import Conflict, LogUnavailable, PorticoError
 from portico.events import Channel
+from portico.host.config import check as check_values
 from portico.host.session import Session, checked_title
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def _rename(deed: Deed, session: Session) -> e.Event:
 def _configure(deed: Deed, session: Session) -> e.Event:
     values = deed.action["config"]
     session_commands.check_config(deed.connection, values)
+    check_values(values)
     schema = deed.connection.exchange.config_of(session.state)["schema"]["properties"]
     for key, value in values.items():
         if schema.get(key, {}).get("sessionMutable") is False and session.state.config.get(key) != value:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from portico import events as e
 from portico.doors.ahp import attachments, message, names, parts, shapes, sign_in, snapshots, uri, wire
 from portico.doors.ahp.command import Command, optional, subject, text
-from portico.doors.ahp.config import APPROVE_KEYS
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.wire import WireError
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.events import Origin, ToolSpec
+from portico.host.config import decides_calls
 from portico.host.context import CONTEXT, transcript
 from portico.host.isolation import Isolation
 from portico.host.session import Session
@@ -72,7 +72,7 @@ class Progress:
 
 
 def check_config(connection: "Connection", config: Json) -> None:
-    if APPROVE_KEYS & config.keys():
+    if decides_calls(config):
         connection.require("approve")
 
 
