@@ -305,11 +305,12 @@ async def test_a_tool_called_with_the_key_of_another_session_does_not_run_there(
 
 
 async def test_the_same_call_in_two_sessions_at_once_runs_in_each(open_host: HostOpener, tmp_path: Path) -> None:
-    """Also if the agent says nothing of one of them, or says it late."""
+    """To which session a call belongs is what the agent told of it."""
     older, newer = await two_sessions(open_host, tmp_path)
     reported = {"toolCallId": "m", "title": "portico-whose", "rawInput": {}}
-    waiting = steps(["update", "tool_call", reported], ["sleep", 30])
+    waiting = steps(["update", "tool_call", reported], ["text", "I wait"], ["sleep", 30])
     busy = await older.send(Message(waiting), by="test")
+    await older.wait_until(lambda state: bool(state.active and state.active.parts))
     turn = await turn_of(newer, steps(["update", "tool_call", reported], ["mcp", "whose", {}]))
     assert said(turn) == newer.id
     await older.cancel(by="test")

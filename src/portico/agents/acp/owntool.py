@@ -41,12 +41,14 @@ class OwnTools:
     def hides(self, update: Json) -> bool:
         """Told over MCP already, or soon. A failure that never came to us is shown."""
         name, status = self.name(update), update.get("status")
-        if name is None or (status == "failed" and not self._performed[name]):
+        if name is None:
             return False
         ident, given = str(update.get("toolCallId")), input_of(update)
         if status in ("completed", "failed"):
-            self._performed[name] -= 1
             self._told.pop(ident, None)
+            if status == "failed" and not self._performed[name]:
+                return False
+            self._performed[name] -= 1
         elif given is not None:
             self._told[ident] = given
         return True
