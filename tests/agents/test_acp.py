@@ -260,6 +260,63 @@ async def test_a_session_tool_that_failed_on_its_way_is_shown(open_host: HostOpe
     assert [(each.tool, each.outcome) for each in calls(turn)] == [("shout", "failed")]
 
 
+async def _whose(arguments: dict[str, object], call: Call) -> ToolResult:
+    return ToolResult(True, call.turn.session.id)
+
+
+WHOSE = Tool(ToolSpec("whose", "Says in which session it runs", {"type": "object"}), _whose)
+
+
+async def two_sessions(open_host: HostOpener, tmp_path: Path, **settings: object) -> tuple[Session, Session]:
+    """In one folder, the second opened last: like opencode, the fake agent then has only the second one's key."""
+    host = await open_host(fake_agent(tmp_path, settings=settings))
+    host.tools["whose"] = WHOSE
+    older, newer = [await host.start(by="test", cwd=str(tmp_path)) for _ in range(2)]
+    for session in (older, newer):
+        await turn_of(session, "hello")
+    return older, newer
+
+
+async def test_with_a_process_per_session_a_tool_runs_where_it_was_called(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    """The tool of the older session came with the key of the newer one."""
+    older, newer = await two_sessions(open_host, tmp_path, process_per_session=True)
+    for session in (older, newer):
+        turn = await turn_of(session, steps(["mcp", "whose", {}]))
+        assert (said(turn), [call.output for call in calls(turn)]) == (session.id, [session.id])
+
+
+@pytest.mark.parametrize("running", [True, False])
+async def test_a_tool_called_with_the_key_of_another_session_does_not_run_there(
+    open_host: HostOpener, tmp_path: Path, running: bool
+) -> None:
+    older, newer = await two_sessions(open_host, tmp_path)
+    busy = ""
+    if running:
+        busy = await newer.send(Message(steps(["text", "working"], ["sleep", 30])), by="test")
+        await newer.wait_until(lambda state: bool(state.active and state.active.parts))
+    reported = {"toolCallId": "m", "title": "portico-whose", "rawInput": {}}
+    turn = await turn_of(older, steps(["update", "tool_call", reported], ["mcp", "whose", {}]))
+    assert said(turn).startswith("Called in another session.")
+    if running:
+        await newer.cancel(by="test")
+        assert calls(await newer.wait(busy)) == []
+
+
+async def test_the_same_call_in_two_sessions_at_once_runs_in_each(open_host: HostOpener, tmp_path: Path) -> None:
+    """To which session a call belongs is what the agent told of it."""
+    older, newer = await two_sessions(open_host, tmp_path)
+    reported = {"toolCallId": "m", "title": "portico-whose", "rawInput": {}}
+    waiting = steps(["update", "tool_call", reported], ["text", "I wait"], ["sleep", 30])
+    busy = await older.send(Message(waiting), by="test")
+    await older.wait_until(lambda state: bool(state.active and state.active.parts))
+    turn = await turn_of(newer, steps(["update", "tool_call", reported], ["mcp", "whose", {}]))
+    assert said(turn) == newer.id
+    await older.cancel(by="test")
+    await older.wait(busy)
+
+
 async def test_servers_of_tools_from_the_settings_are_passed_on(open_host: HostOpener, tmp_path: Path) -> None:
     agent = fake_agent(tmp_path)
     found = agent.mcp_servers(http=True)

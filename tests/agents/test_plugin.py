@@ -1,5 +1,6 @@
 """A stranger's package brings an agent through the entry point, as docs/guide/agents.md says."""
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -13,19 +14,31 @@ from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import said, waiting_approval
 
 PLUGIN = Path(__file__).with_name("plugin")
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "agents.md"
 
 
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def copied_from_the_guide(folder: Path) -> Path:
+    """The two files that a reader of the guide writes."""
+    _, _, text = GUIDE.read_text().partition("## Writing an agent")
+    folder.mkdir()
+    for name, language in (("pyproject.toml", "toml"), ("portico_echo.py", "python")):
+        (folder / name).write_text(text.partition(f"```{language}\n")[2].partition("```")[0])
+    return folder
+
+
+@pytest.fixture(params=["package", "guide"])
+def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an installer leaves: the module on the path, and the metadata that names its entry points."""
-    project = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["project"]
+    plugin = PLUGIN if request.param == "package" else copied_from_the_guide(tmp_path / "plugin")
+    project = tomllib.loads((plugin / "pyproject.toml").read_text())["project"]
     info = tmp_path / "site" / f"portico_echo-{project['version']}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
     points = project["entry-points"]["portico.agents"].items()
     (info / "entry_points.txt").write_text("[portico.agents]\n" + "".join(f"{name} = {to}\n" for name, to in points))
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    monkeypatch.syspath_prepend(str(PLUGIN))
+    monkeypatch.syspath_prepend(str(plugin))
+    monkeypatch.delitem(sys.modules, "portico_echo", raising=False)
 
 
 @pytest.mark.usefixtures("installed")

@@ -100,6 +100,43 @@ async def test_who_ignores_a_cancel_is_replaced(
     assert int(said(await turn_of(session, steps(["pid"])))) != pid
 
 
+async def test_with_a_process_per_session_a_death_ends_one_and_a_release_ends_its_own(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    host = await open_host(fake_agent(tmp_path, settings={"process_per_session": True}))
+    one, two = [await host.start(by="test", cwd=str(tmp_path)) for _ in range(2)]
+    pids = [int(said(await turn_of(session, steps(["pid"])))) for session in (one, two)]
+    assert pids[0] != pids[1]
+    assert len(list(Roll(tmp_path).folder.glob("*.json"))) == 2
+    turn = await turn_of(one, steps(["die"]))
+    assert turn.error is not None
+    assert turn.error.code == "agent_died"
+    assert int(said(await turn_of(two, steps(["pid"])))) == pids[1]
+    again = int(said(await turn_of(one, steps(["pid"]))))
+    assert again != pids[0]
+    await host.delete(two.id, by="test")
+    await gone(pids[1])
+    assert started(again) is not None
+    await host.close()
+    assert started(again) is None
+    assert list(Roll(tmp_path).folder.glob("*.json")) == []
+
+
+async def test_a_process_of_one_s_own_rests_and_a_failed_start_leaves_nothing(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    table = {"process_per_session": True, "idle_timeout": 0.4}
+    host = await open_host(fake_agent(tmp_path, settings=table))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    pid = int(said(await turn_of(session, steps(["pid"]))))
+    await gone(pid)
+    assert int(said(await turn_of(session, steps(["pid"])))) != pid
+    host = await open_host(fake_agent(tmp_path, settings=table, env={"FAKE_DIE": "session/new"}))
+    turn = await turn_of(await host.start(by="test", cwd=str(tmp_path)), "hello")
+    assert turn.outcome == "failed"
+    assert list(Roll(tmp_path).folder.glob("*.json")) == []
+
+
 @pytest.mark.parametrize("late", ["", "1"])
 async def test_a_conversation_goes_on_after_a_restart_of_the_host(
     open_host: HostOpener, tmp_path: Path, late: str

@@ -5,8 +5,11 @@ import json
 import sqlite3
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from portico.agents.agent import AgentInfo, Model, Resource
+from portico.cli.doctor import Finding, agent_finding
 from portico.log.database import Batch, Database, Row
 from tests.cli.terminal import TerminalCommand
 from tests.process import inside, portico
@@ -54,6 +57,15 @@ def test_doctor_is_well_with_and_without_a_host(home: Path, tmp_path: Path) -> N
     alone = inside(tmp_path / "home", "doctor")
     assert alone.returncode == 0
     assert "not running; start it with: portico serve" in alone.stdout
+
+
+def test_doctor_says_who_is_signed_in() -> None:
+    github = Resource("https://api.github.com", "GitHub Copilot", state="given")
+    known = AgentInfo("copilot", "Copilot", models=[Model("a", "A")], resources=[github])
+    assert agent_finding(known) == Finding("agent copilot", True, "1 models, signed in to GitHub Copilot")
+    asked = msgspec.structs.replace(github, state="required")
+    unknown = AgentInfo("copilot", "Copilot", missing="Run: copilot login", resources=[asked])
+    assert agent_finding(unknown) == Finding("agent copilot", False, "Run: copilot login")
 
 
 def _findings(home: Path) -> tuple[int, dict[str, tuple[bool, str]]]:

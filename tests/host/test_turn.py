@@ -142,6 +142,25 @@ async def test_an_agent_that_will_not_open(open_host: HostOpener) -> None:
     assert (turn.outcome, turn.error) == ("failed", ErrorInfo("agent_failed", "not signed in"))
 
 
+async def test_silence_at_the_opening_is_death_too(open_host: HostOpener, clock: FakeClock) -> None:
+    """A hung process kept the turn open for ever when it was asked for a new conversation."""
+    asked = asyncio.Event()
+
+    class Hung(PlayAgent):
+        async def open(self, opening: Opening) -> "Conversation":  # type: ignore[override]
+            asked.set()
+            await asyncio.get_running_loop().create_future()
+            raise AssertionError
+
+    session = await (await open_host(Hung(idle), clock=clock)).start(by="test", cwd="/")
+    turn = await session.send(Message("go"), by="test")
+    await asked.wait()
+    clock.advance(limits.TURN_IDLE_SECONDS)
+    ended = await session.wait(turn)
+    assert ended.error is not None
+    assert (ended.outcome, ended.error.code) == ("failed", "agent_died")
+
+
 async def test_silence_is_death(open_host: HostOpener, clock: FakeClock) -> None:
     session = await (await open_host(PlayAgent(hang), clock=clock)).start(by="test", cwd="/")
     turn = await session.send(Message("go"), by="test")

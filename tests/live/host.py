@@ -18,6 +18,7 @@ from portico.agents.acp import acp
 from portico.agents.agent import Agent, AgentContext
 from portico.agents.stale import Entry, Roll
 from portico.events import Message
+from portico.host.clock import Clock
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState, TurnState
@@ -36,10 +37,10 @@ def agent_of(folder: Path, live: Live, model: str) -> Agent:
 
 
 @asynccontextmanager
-async def hosting(folder: Path, *agents: Agent) -> AsyncIterator[Host]:
+async def hosting(folder: Path, *agents: Agent, clock: Clock | None = None) -> AsyncIterator[Host]:
     (folder / "work").mkdir(parents=True, exist_ok=True)
     log = await SqliteLog.open(folder / "log.db")
-    host = await Host.open(log, agents)
+    host = await Host.open(log, agents, clock or Clock())
     try:
         yield host
     finally:

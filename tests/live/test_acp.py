@@ -97,6 +97,26 @@ async def test_a_day_with_a_real_agent(live: Live, tmp_path: Path) -> None:
     assert processes(tmp_path) == []
 
 
+async def _whose(arguments: dict[str, Any], call: Call) -> ToolResult:
+    return ToolResult(True, call.turn.session.id)
+
+
+async def test_two_sessions_of_opencode_in_one_folder_have_each_its_own_tools(tmp_path: Path) -> None:
+    """It keeps one set of MCP servers per folder and process: the older one's tool came with the newer one's key."""
+    (live,) = [live for live in LIVE if live.name == "opencode"]
+    async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+        host.tools["whose"] = Tool(ToolSpec("whose", "Says in which session it runs", SCHEMA), _whose)
+        sessions = [await host.start(by="test", cwd=str(tmp_path / "work")) for _ in range(2)]
+        for session in sessions:
+            await play(session, {"say": "Hello."})
+        steps = {"calls": [{"match": ".*whose", "args": {"argument": "?"}}]}, {"say": "{{result}}"}
+        turns = await asyncio.gather(*(play(session, *steps, allow=True) for session in sessions))
+        assert [[call.output for call in calls(turn)] for turn in turns] == [[each.id] for each in sessions]
+        assert [session.id in said(turn) for session, turn in zip(sessions, turns, strict=True)] == [True, True]
+        assert len(processes(tmp_path)) == 2
+    assert processes(tmp_path) == []
+
+
 @agents
 async def test_a_session_goes_on_after_the_host_was_killed(live: Live, tmp_path: Path) -> None:
     async with ModelServer() as model:

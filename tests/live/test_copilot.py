@@ -1,6 +1,7 @@
 """The real Copilot runtime behind the SDK, with a provider of our own: the scripted model server."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -9,14 +10,20 @@ from typing import Any
 
 import pytest
 
+from portico.agents.copilot.agent import CopilotAgent
 from portico.agents.stale import started
 from portico.events import Message
-from portico.host.state import QuestionPart
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.state import QuestionPart, TurnState
+from portico.testing.clock import FakeClock
 from portico.testing.model import ModelServer
 from tests.agents.acp_agent import calls, said
 from tests.live.copilot_agent import copilot_agent
 from tests.live.host import SECONDS, begin, hosting, play, process_of, processes, script
+from tests.live.programs import COPILOT, copilot_cache
 from tests.live.test_acp import HANGING, REPORT, once
+from tests.process import inside
 
 pytestmark = pytest.mark.live
 
@@ -79,6 +86,51 @@ async def test_a_day_with_copilot(tmp_path: Path) -> None:
         assert (turn.outcome, said(turn)) == ("completed", "I am back."), turn.error
         pid = await process_of(tmp_path)
     assert started(pid) is None
+
+
+async def silence(clock: FakeClock, session: Session, turn: str) -> TurnState:
+    """Time passes until the turn has ended: what was on its way may still count as a word."""
+    ending = asyncio.ensure_future(session.wait(turn))
+    async with asyncio.timeout(SECONDS):
+        while not ending.done():
+            clock.advance(session.host.turn_idle_timeout)
+            await asyncio.wait({ending}, timeout=0.05)
+    return await ending
+
+
+async def test_a_hung_runtime_fails_its_turns_and_the_next_turn_works(tmp_path: Path) -> None:
+    """In the middle of an answer, and when a new session wants to begin."""
+    clock = FakeClock()
+    async with ModelServer() as model:
+        agent = copilot_agent(tmp_path, model.url)
+        async with hosting(tmp_path, agent, clock=clock) as host:
+            await hang_twice(host, agent, clock, tmp_path)
+    assert processes(tmp_path) == []
+
+
+async def hang_twice(host: Host, agent: CopilotAgent, clock: FakeClock, tmp_path: Path) -> None:
+    session, other = [await host.start(by="test", cwd=str(tmp_path / "work")) for _ in range(2)]
+    hung = await begin(session, once(HANGING, "I am back."))
+    os.killpg(await process_of(tmp_path), signal.SIGSTOP)
+    turn = await silence(clock, session, hung)
+    assert turn.error is not None
+    assert (turn.outcome, turn.error.code) == ("failed", "agent_died")
+    assert "said nothing for" in turn.error.message
+    turn = await play(session, {"say": "I am back."})
+    assert (turn.outcome, said(turn)) == ("completed", "I am back."), turn.error
+
+    os.killpg(await process_of(tmp_path), signal.SIGSTOP)
+    hung = await other.send(Message(script({"say": "Here."})), by="test")
+    runtime = await agent._supervisor.get()
+    async with asyncio.timeout(SECONDS):
+        while not runtime.running:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # nobody tells when it is asked
+    turn = await silence(clock, other, hung)
+    assert turn.error is not None
+    assert (turn.outcome, turn.error.code, said(turn)) == ("failed", "agent_died", "")
+    for each in (other, session):
+        turn = await play(each, {"say": "Here."})
+        assert (turn.outcome, said(turn)) == ("completed", "Here."), turn.error
 
 
 async def test_a_steered_message_reaches_the_running_turn(tmp_path: Path) -> None:
@@ -175,3 +227,16 @@ async def test_without_a_login_copilot_says_so(tmp_path: Path) -> None:
         await agent.close()
     assert info.missing is not None
     assert "copilot login" in info.missing
+
+
+def test_doctor_says_that_nobody_is_signed_in(tmp_path: Path) -> None:
+    home, vendor = tmp_path / "home", tmp_path / "vendor"
+    home.mkdir()
+    env = f'env = {{ HOME = "{vendor}", XDG_CACHE_HOME = "{copilot_cache()}" }}'
+    (home / "settings.toml").write_text(f'[agents.copilot]\nprogram = "{COPILOT}"\nhome = "{vendor}/.copilot"\n{env}\n')
+    done = inside(home, "doctor", "--json")
+    found = {each["what"]: each for each in json.loads(done.stdout)}
+    assert (done.returncode, found["agent copilot"]["ok"]) == (0, False)
+    assert found["agent copilot"]["detail"].startswith("Copilot is not signed in")
+    assert found["agent copilot"]["detail"].endswith("Run: copilot login")
+    assert processes(tmp_path) == []

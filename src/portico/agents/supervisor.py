@@ -12,7 +12,7 @@ import logging
 import os
 import secrets
 import subprocess
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -210,6 +210,24 @@ class Supervisor(Generic[C]):
             if self._idle_seconds and self._current.resumes:
                 self._own(self._rest(self._current), f"rest {self.name}")
             return self._current
+
+    @contextlib.contextmanager
+    def busy(self, connection: C) -> Iterator[None]:
+        """While something is asked of it, it does not rest; one that dies or leaves it unanswered is replaced."""
+        connection.running += 1
+        try:
+            yield
+        except AgentDied:
+            self.dismiss(connection)
+            raise
+        except asyncio.CancelledError:
+            # It was told to stop and did not, or nobody waits for it: this process is not to be trusted again.
+            connection.doomed = True
+            raise
+        finally:
+            connection.running -= 1
+            if connection.doomed and not connection.running:
+                self.dismiss(connection)
 
     async def _rest(self, connection: C) -> None:
         """Ends a process that nobody has used for long; the next turn starts another."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import typer
 
 from portico import __version__
-from portico.agents.agent import AgentContext
+from portico.agents.agent import AgentContext, AgentInfo
 from portico.agents.registry import discover
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.client import Client
@@ -60,9 +60,15 @@ async def _look(home: Home) -> list[Finding]:
     for agent in discover(AgentContext(home.path, settings.agents)):
         info = await agent.describe()
         await agent.close()
-        detail = info.missing or f"{len(info.models)} models" + (f" ({info.label})" if info.label else "")
-        findings.append(Finding(f"agent {info.id}", info.missing is None, detail))
+        findings.append(agent_finding(info))
     return findings
+
+
+def agent_finding(info: AgentInfo) -> Finding:
+    """What is missing (a sign-in too), or what there is."""
+    signed_in = [f"signed in to {each.name}" for each in info.resources if each.state == "given"]
+    there = ", ".join([f"{len(info.models)} models", *signed_in]) + (f" ({info.label})" if info.label else "")
+    return Finding(f"agent {info.id}", info.missing is None, info.missing or there)
 
 
 def _home(home: Home) -> Finding:

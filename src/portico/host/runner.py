@@ -5,7 +5,8 @@ host's stop) the turn gets exactly one end.
 """
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, TypeVar
 
 from portico import limits
 from portico.errors import AgentDied, AgentError, NotFound, PorticoError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from portico.host.session import Session
 
 RESUME_TEXT = "The last request was interrupted. Go on where you stopped. It was:\n"
+T = TypeVar("T")
 
 
 class Runner:
@@ -60,8 +62,8 @@ class Runner:
             message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
         while True:
             try:
-                conversation = await self._open(turn)
-                await self._watch(conversation, message, turn)
+                conversation = await self._watch(self._open(turn), turn)
+                await self._watch(conversation.send(message, turn), turn)
                 return
             except (AgentError, NotFound) as error:
                 if not await self._fall_back(turn, error):
@@ -103,17 +105,17 @@ class Runner:
         self._session.host.logger.error("agent of %s failed", self._session.id, exc_info=error)
         return "failed", ErrorInfo("agent_failed", f"{type(error).__name__}: {error}"), "agent"
 
-    async def _watch(self, conversation: Conversation, message: Message, turn: Turn) -> None:
+    async def _watch(self, work: Awaitable[T], turn: Turn) -> T:
         """Waits for the agent; silence beyond the limit counts as death. A person may take as long as they like."""
         host = self._session.host
-        sending = asyncio.ensure_future(conversation.send(message, turn))
+        sending = asyncio.ensure_future(work)
         try:
             while not sending.done():
                 silence = host.clock.time() - turn.active_at
                 if silence >= host.turn_idle_timeout and not turn.waiting:
                     raise AgentDied(f"The agent said nothing for {host.turn_idle_timeout:g} seconds.")
                 await host.clock.wait(sending, max(0.05, host.turn_idle_timeout - silence))
-            await sending
+            return await sending
         finally:
             sending.cancel()
 

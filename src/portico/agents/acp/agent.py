@@ -70,16 +70,9 @@ class AcpAgent:
         self._servers = servers
         self._folder = folder(home, name)
         self._facts = self._read_facts()
-        self._supervisor: Supervisor[Link] = Supervisor(
-            program.name or name,
-            [program.path() or program.command[0], *program.command[1:]],
-            agent_environment(program.pass_env, program.env),
-            self._folder,
-            Roll(home),
-            self._connect,
-            start_seconds=program.start_timeout,
-            idle_seconds=program.idle_timeout,
-        )
+        self._roll = Roll(home)
+        self._shared = self._supervise()
+        self._separate: set[Supervisor[Link]] = set()
 
     @property
     def id(self) -> str:
@@ -116,18 +109,36 @@ class AcpAgent:
         await asyncio.to_thread(import_module, "portico.agents.acp.conversation")
         from portico.agents.acp.conversation import AcpConversation
 
-        conversation = AcpConversation(self, opening)
-        await conversation.begin()
+        supervisor = self._shared
+        if self.program.separate:
+            supervisor = self._supervise()
+            self._separate.add(supervisor)
+        conversation = AcpConversation(self, opening, supervisor)
+        try:
+            await conversation.begin()
+        except BaseException:  # also a cancel: nobody else will ever close it
+            await conversation.close()
+            raise
         return conversation
 
     async def close(self) -> None:
-        await self._supervisor.close()
+        await asyncio.gather(*(each.close() for each in (self._shared, *self._separate)))
         await self.tools.close()
 
     # -- the process -------------------------------------------------------------------------------------------
 
-    async def link(self) -> "Link":
-        return await self._supervisor.get()
+    def _supervise(self) -> "Supervisor[Link]":
+        program = self.program
+        return Supervisor(
+            program.name or self.name,
+            [program.path() or program.command[0], *program.command[1:]],
+            agent_environment(program.pass_env, program.env),
+            self._folder,
+            self._roll,
+            self._connect,
+            start_seconds=program.start_timeout,
+            idle_seconds=program.idle_timeout,
+        )
 
     async def _connect(self, process: Process) -> "Link":
         from portico.agents.acp.link import Link
@@ -136,9 +147,11 @@ class AcpAgent:
         await link.initialize()
         return link
 
-    def dismiss(self, link: "Link") -> None:
-        """A dead or disobedient process: the next turn gets another."""
-        self._supervisor.dismiss(link)
+    async def leave(self, supervisor: "Supervisor[Link]") -> None:
+        """A conversation has ended, and with it the process that only it used."""
+        if supervisor in self._separate:
+            await supervisor.close()
+            self._separate.discard(supervisor)
 
     async def authenticate(self, link: "Link") -> None:
         """With the method that the settings name. Nobody's login is read or passed on: the agent has its own."""

@@ -13,11 +13,12 @@ import msgspec
 from portico.agents.acp.link import Link
 from portico.agents.acp.owntool import SERVER, OwnTools
 from portico.agents.acp.prompt import blocks
-from portico.agents.acp.replay import Replay
+from portico.agents.acp.replay import Replay, ping
 from portico.agents.acp.service import Cancelled, Service
 from portico.agents.acp.update import Updates
 from portico.agents.agent import Json, Message, Opening, Turn
 from portico.agents.retelling import NOTE, retold
+from portico.agents.supervisor import Supervisor
 from portico.errors import AgentDied, AgentError, AgentUnavailable, Conflict
 from portico.events import SessionConfigured, ToolSpec
 from portico.host.tool import ToolResult
@@ -34,8 +35,9 @@ _STOPS = {
 
 
 class AcpConversation:
-    def __init__(self, agent: "AcpAgent", opening: Opening) -> None:
+    def __init__(self, agent: "AcpAgent", opening: Opening, supervisor: Supervisor[Link]) -> None:
         self._agent = agent
+        self._supervisor = supervisor
         self._opening = opening
         self._vendor = opening.vendor
         self._service = Service(opening.cwd)
@@ -56,12 +58,9 @@ class AcpConversation:
     async def begin(self) -> Link:
         """Connects to a living process and takes the conversation up there: by its id, or told in words."""
         await self._leave()
-        link = await self._agent.link()
-        link.running += 1  # it must not be sent to rest meanwhile
-        try:
+        link = await self._supervisor.get()
+        with self._supervisor.busy(link):
             return await self._join(link)
-        finally:
-            link.running -= 1
 
     async def _join(self, link: Link) -> Link:
         base: Json = {"cwd": self._opening.cwd, "mcpServers": await self._mcp_servers(link)}
@@ -153,23 +152,13 @@ class AcpConversation:
             self._opening.history = turn.earlier
             link = await self.begin()
         self._start(turn)
-        link.running += 1
         try:
-            reply = await self._prompt(link, message)
-            async with self._order:
-                await self._finish(reply, turn)
-        except AgentDied:
-            self._agent.dismiss(link)
-            raise
-        except asyncio.CancelledError:
-            # It was told to stop and did not, or nobody waits for it: this process is not to be trusted again.
-            link.doomed = True
-            raise
+            with self._supervisor.busy(link):
+                reply = await self._prompt(link, message)
+                async with self._order:
+                    await self._finish(reply, turn)
         finally:
             self._turn = self._updates = self._ended = None
-            link.running -= 1
-            if link.doomed and not link.running:
-                self._agent.dismiss(link)
 
     def _start(self, turn: Turn) -> None:
         self._own_tools = OwnTools(spec.name for spec in self._opening.tools)
@@ -218,10 +207,13 @@ class AcpConversation:
 
     async def close(self) -> None:
         link = self._link
-        await self._service.close()
-        await self._leave()
-        if link is not None and link.usable and link.capability("sessionCapabilities", "close"):
-            await link.request("session/close", {"sessionId": self._vendor})
+        try:
+            await self._service.close()
+            await self._leave()
+            if link is not None and link.usable and link.capability("sessionCapabilities", "close"):
+                await link.request("session/close", {"sessionId": self._vendor})
+        finally:
+            await self._agent.leave(self._supervisor)
 
     async def _leave(self) -> None:
         if self._link is not None and self._vendor is not None:
@@ -278,7 +270,23 @@ class AcpConversation:
     def specs(self) -> list[ToolSpec]:
         return self._opening.tools
 
+    def expects(self, tool: str, arguments: Json) -> bool:
+        return self._turn is not None and self._own_tools.expects(tool, arguments)
+
+    async def _strays(self, name: str, arguments: Json) -> bool:
+        """Whether the agent called it in another session, and used the key of this one: the session of a call is what
+        the agent told us of it. Where that is not yet clear, what it may have told is waited for."""
+        link = self._link
+        if link is None or self.expects(name, arguments) or not link.expected_elsewhere(self, name, arguments):
+            return False
+        await ping(link, str(self._vendor))
+        async with self._order:
+            return not self.expects(name, arguments) and link.expected_elsewhere(self, name, arguments)
+
     async def call(self, name: str, arguments: Json) -> ToolResult:
+        if await self._strays(name, arguments):
+            where = f"agents.acp.{self._agent.name}"
+            raise Conflict(f"Called in another session. With [{where}] process_per_session = true this cannot happen.")
         if self._turn is None:
             raise Conflict("Nothing runs in this session.")
         async with self._order:  # what the agent said of it before is heard before

@@ -35,6 +35,9 @@ class Ears(Protocol):
 
     async def serve(self, method: str, params: Json) -> Json: ...
 
+    def expects(self, tool: str, arguments: Json) -> bool:
+        """Whether the agent has announced this call of a session tool here."""
+
 
 class Frames:
     """The SDK's transport over our process: one JSON object a line. What is no JSON object is somebody's print."""
@@ -164,6 +167,9 @@ class Link:
     def part(self, session: str, ears: Ears) -> None:
         if self._sessions.get(session) is ears:
             del self._sessions[session]
+
+    def expected_elsewhere(self, ears: Ears, tool: str, arguments: Json) -> bool:
+        return any(each is not ears and each.expects(tool, arguments) for each in self._sessions.values())
 
     async def close(self) -> None:
         self._sessions.clear()

@@ -25,6 +25,8 @@ class OwnTools:
         self._known: dict[str, str] = {}
         self._shown: list[tuple[Call, Any]] = []
         self._performed: Counter[str] = Counter()
+        self._told: dict[str, Any] = {}
+        """The input of each call that was reported and has not ended, by its id."""
 
     def name(self, update: Json) -> str | None:
         """Which of the session's tools this is about. Later updates of a call need not name it again."""
@@ -39,11 +41,23 @@ class OwnTools:
     def hides(self, update: Json) -> bool:
         """Told over MCP already, or soon. A failure that never came to us is shown."""
         name, status = self.name(update), update.get("status")
-        if name is None or (status == "failed" and not self._performed[name]):
+        if name is None:
             return False
+        ident, given = str(update.get("toolCallId")), input_of(update)
         if status in ("completed", "failed"):
+            self._told.pop(ident, None)
+            if status == "failed" and not self._performed[name]:
+                return False
             self._performed[name] -= 1
+        elif given is not None:
+            self._told[ident] = given
         return True
+
+    def expects(self, name: str, arguments: Json) -> bool:
+        """Whether just this call was reported and has not come over MCP yet."""
+        told = [given for ident, given in self._told.items() if self._known[ident] == name]
+        shown = [given for call, given in self._shown if call.tool == name and not call.done]
+        return arguments in shown or (arguments in told and len(told) > self._performed[name])
 
     def show(self, call: Call, update: Json) -> str:
         """A call that asks for permission; returns its input as JSON text."""

@@ -40,12 +40,22 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     files: bool = True
     terminals: bool = True
     """Whether it may read and write files and run commands through Portico, where they are asked for and recorded."""
+    process_per_session: bool | None = None
+    """Whether every session gets a process of its own; unsaid: where the program mixes up what belongs to which."""
     start_timeout: float = START_SECONDS
     idle_timeout: Annotated[float, Meta(ge=0)] = IDLE_SECONDS
     """Seconds without a turn after which its process is ended; 0: never."""
     install: str = ""
     """How to get it: shown when the program is missing."""
     enabled: bool = True
+
+    @property
+    def separate(self) -> bool:
+        """opencode keeps MCP servers by name for a whole folder: a tool called in one session ran with the key of the
+        session that was opened last."""
+        if self.process_per_session is not None:
+            return self.process_per_session
+        return any(Path(word).name.startswith("opencode") for word in self.command)
 
     def path(self) -> str | None:
         """The program's file, or None when it is not there."""

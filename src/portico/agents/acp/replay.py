@@ -40,18 +40,27 @@ class Replay:
     async def serve(self, method: str, params: Json) -> Json:
         raise Conflict("Nothing runs in this session.")
 
+    def expects(self, tool: str, arguments: Json) -> bool:
+        return False
+
     async def over(self, link: "Link", session: str) -> None:
         """Returns when a whole round trip brought nothing more."""
-        heard = -1
-        while heard != self._heard:
+        heard, answers = -1, True
+        while answers and heard != self._heard:
             heard = self._heard
-            try:
-                async with asyncio.timeout(_PING_SECONDS):
-                    await link.request(PING, {"sessionId": session})
-            except TimeoutError:
-                logger.warning("%s does not answer unknown requests", link.process.name)
-                return
-            except AgentDied:
-                raise
-            except AgentError as error:
-                logger.debug("%s has told its history: %s", link.process.name, error.message)
+            answers = await ping(link, session)
+
+
+async def ping(link: "Link", session: str) -> bool:
+    """When it returns, all that the agent said before is here. False: it does not answer such questions."""
+    try:
+        async with asyncio.timeout(_PING_SECONDS):
+            await link.request(PING, {"sessionId": session})
+    except TimeoutError:
+        logger.warning("%s does not answer unknown requests", link.process.name)
+        return False
+    except AgentDied:
+        raise
+    except AgentError as error:
+        logger.debug("%s was asked whether it has more to tell: %s", link.process.name, error.message)
+    return True

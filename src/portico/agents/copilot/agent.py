@@ -196,21 +196,15 @@ class CopilotAgent:
         await _import("conversation")
         from portico.agents.copilot.conversation import CopilotConversation
 
-        conversation = CopilotConversation(self, opening)
+        conversation = CopilotConversation(self, opening, self._supervisor)
         await conversation.begin()
         return conversation
-
-    async def runtime(self) -> "Runtime":
-        return await self._supervisor.get()
 
     async def _connect(self, process: Process) -> "Runtime":
         await _import("runtime")
         from portico.agents.copilot.runtime import Runtime
 
         return await Runtime.connect(process, self._token)
-
-    def dismiss(self, runtime: "Runtime") -> None:
-        self._supervisor.dismiss(runtime)
 
     async def close(self) -> None:
         await self._supervisor.close()

@@ -15,6 +15,7 @@ from portico.agents.agent import Call, Decision, Json, Message, Opening, Turn
 from portico.agents.copilot.event import Events
 from portico.agents.copilot.runtime import Runtime
 from portico.agents.retelling import NOTE, retold
+from portico.agents.supervisor import Supervisor
 from portico.errors import AgentDied, AgentError, PorticoError
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ _KINDS = {"shell": "shell", "write": "write", "read": "read"}
 
 
 class CopilotConversation:
-    def __init__(self, agent: "CopilotAgent", opening: Opening) -> None:
+    def __init__(self, agent: "CopilotAgent", opening: Opening, supervisor: Supervisor[Runtime]) -> None:
         self._agent = agent
+        self._supervisor = supervisor
         self._opening = opening
         self._vendor = opening.vendor
         self._runtime: Runtime | None = None
@@ -42,12 +44,9 @@ class CopilotConversation:
 
     async def begin(self) -> Runtime:
         """On a living runtime: the session goes on by the SDK's id, or is a new one."""
-        runtime = await self._agent.runtime()
-        runtime.running += 1  # it must not be sent to rest meanwhile
-        try:
+        runtime = await self._supervisor.get()
+        with self._supervisor.busy(runtime):
             return await self._join(runtime)
-        finally:
-            runtime.running -= 1
 
     async def _join(self, runtime: Runtime) -> Runtime:
         common = self._common()
@@ -99,25 +98,16 @@ class CopilotConversation:
         assert self._session is not None  # begin made it
         self._queue = asyncio.Queue()
         self._turn, self._events = turn, Events(turn, self._own_tools)
-        runtime.running += 1
         try:
-            if self._prelude:
-                turn.notice(NOTE)
-            text = self._prelude + message.text
-            await runtime.ask(self._session.send(text, attachments=attachments(message) or None))
-            self._prelude = ""
-            await self._listen(runtime, self._events)
-        except AgentDied:
-            self._agent.dismiss(runtime)
-            raise
-        except asyncio.CancelledError:
-            runtime.doomed = True  # it was told to stop and did not
-            raise
+            with self._supervisor.busy(runtime):
+                if self._prelude:
+                    turn.notice(NOTE)
+                text = self._prelude + message.text
+                await runtime.ask(self._session.send(text, attachments=attachments(message) or None))
+                self._prelude = ""
+                await self._listen(runtime, self._events)
         finally:
             self._turn = self._events = None
-            runtime.running -= 1
-            if runtime.doomed and not runtime.running:
-                self._agent.dismiss(runtime)
 
     async def _listen(self, runtime: Runtime, events: Events) -> None:
         idle = False
