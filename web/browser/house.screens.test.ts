@@ -119,7 +119,7 @@ describe.each([
     await page.waitForSelector("#empty:not([hidden])");
     await take("jobs-first");
     await host.startJob("plan-and-write", "A small tool");
-    await host.startJob("say-hello");
+    await host.startJob("hello");
     await page.reload();
     await page.waitForSelector(".session:nth-child(2)");
     await take("jobs");

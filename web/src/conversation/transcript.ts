@@ -20,7 +20,7 @@ export interface Row {
 const CHUNK = 16;
 /** A collapsed tool call and a short answer, on average; wrong guesses only move the scroll bar. */
 const ROW_REM = 4;
-const NEAR = "1500px 0px";
+const NEAR = "4000px 0px";
 /** So many pixels above the end still count as being at the end. */
 const AT_END = 48;
 
