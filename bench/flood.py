@@ -19,6 +19,8 @@ _MASK = b"\x00\x00\x00\x00"
 """A mask of zeros is as valid as any other, and spares us the exclusive-or."""
 _READ = 1 << 18
 _PING, _PONG = 0x89, b"\x8a"
+_PATIENCE = 120.0
+"""Seconds without an answer, or for all that is sent at once: a row that never comes ends with an error, not never."""
 
 
 class Flood:
@@ -26,7 +28,7 @@ class Flood:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self._socket = socket.create_connection((parts.hostname, parts.port))
+        self._socket = socket.create_connection((parts.hostname, parts.port), _PATIENCE)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         key = base64.b64encode(os.urandom(16)).decode()
         head = f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: {parts.netloc}\r\nUpgrade: websocket\r\n"
@@ -87,7 +89,7 @@ class Flood:
         with contextlib.suppress(BlockingIOError):
             while True:
                 self.take()
-        self._socket.setblocking(True)
+        self._socket.settimeout(_PATIENCE)
 
     def _next(self) -> tuple[int, int]:
         """Size and place of the next payload, which is in the buffer then."""

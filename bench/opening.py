@@ -73,7 +73,7 @@ async def _fill(path: Path) -> None:
 async def _open(path: Path) -> float:
     log = await SqliteLog.open(path)
     host = Host(log, [], Clock())
-    await host._read_catalogue()
+    await host.catalogue.read()
     started = time.perf_counter()
     session = await host.get("session-1")
     follower = log.follow(session.channel, after=session.state.pos)

@@ -19,6 +19,8 @@ from tests.process import HostProcess, inside, portico, running
         (["0", "--host", "0.0.0.0"], "--allow-remote"),
         (["0", "--host", "0.0.0.0", "--allow-remote", "--without-token"], "loopback only"),
         (["0", "--script", "no/such.yaml", "--agent", "scripted"], "cannot be read"),
+        (["0", "--script", "no/such.yaml"], "cannot be read"),
+        (["0", "--script", "some.yaml", "--agent", "demo"], "name it with --agent too"),
     ],
 )
 def test_wrong_flags_are_a_line_and_exit_code_64(tmp_path: Path, args: list[str], words: str) -> None:

@@ -1,4 +1,4 @@
-"""`portico sessions`: list, show, tail, export, delete."""
+"""`portico sessions`: list, show, tail, resume, export, delete."""
 
 import json
 import subprocess
@@ -50,6 +50,17 @@ def test_tail_from_any_position(home: Path, session: str) -> None:
     assert rest == whole[3:]
     plain = inside(home, "sessions", "tail", session, "--no-follow").stdout
     assert "an answer" in plain
+
+
+def test_a_failed_turn_is_taken_up_again(home: Path) -> None:
+    failed = inside(home, "send", "[[crashn:cli-resume|1]][[reasoning:0]][[say:back again]]", "--agent", "scripted")
+    assert failed.returncode == 1
+    session = failed.stderr.strip()
+    resumed = portico(home, "sessions", "resume", session)
+    assert (resumed.returncode, resumed.stdout.splitlines()[-1]) == (0, "back again")
+    done = inside(home, "sessions", "resume", session)
+    assert (done.returncode, "Only the last turn can be resumed" in done.stderr) == (75, True)
+    assert inside(home, "sessions", "resume", "session-999").returncode == 66
 
 
 def test_tail_follows_until_ctrl_c(home: Path, session: str) -> None:

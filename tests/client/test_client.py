@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
+import httpx
 import pytest
 
 from portico.client import Client, RemoteRecord
@@ -149,6 +150,33 @@ async def test_a_stream_over_kill_9_has_no_gap_and_no_repeat(tmp_path: Path) -> 
         assert positions[: len(seen)] == seen
         assert positions == list(range(1, len(positions) + 1))
         await asyncio.to_thread(again.stop)
+
+
+@pytest.mark.parametrize(("patience", "failures", "told"), [(0.1, 0, 0), (60, 1, 1), (60, 3, 1)])
+async def test_a_quiet_time_is_no_outage(patience: float, failures: int, told: int) -> None:
+    """A follower of an idle session gave up at once when the host restarted: the quiet time before it counted."""
+    calls: list[str] = []
+    lost: list[str] = []
+
+    async def quiet() -> AsyncIterator[bytes]:
+        yield b": beat\n\n"
+        await asyncio.sleep(0.2)  # longer than the client's patience in the first case
+        raise httpx.ReadError("gone")
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        calls.append(request.headers["Last-Event-ID"])
+        if len(calls) == 1:
+            return httpx.Response(200, content=quiet())
+        if len(calls) <= 1 + failures:
+            raise httpx.ConnectError("nobody there")
+        return httpx.Response(200, content=b'data: {"seq":8,"channel":"host","pos":8,"time":1,"event":{}}\n\n')
+
+    client = Client("http://host.test", patience=patience)
+    client.on_lost = lambda: lost.append("lost")
+    client._http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url=client.url)
+    async with client, aclosing(client.follow("/v1/events", 7)) as records:
+        assert (await anext(records)).pos == 8
+    assert (calls, len(lost)) == (["7"] * (failures + 2), told)
 
 
 async def test_patience_ends(tmp_path: Path) -> None:

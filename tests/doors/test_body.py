@@ -1,7 +1,7 @@
 """Bodies and JSON from strangers: bounded, and every error names its place."""
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -21,6 +21,24 @@ class Shape(Struct, forbid_unknown_fields=True):
     name: str
     inner: Inner | None = None
     many: list[Inner] = []
+
+
+class Chosen(Struct):
+    mode: Literal["chat", "agent"] | None = None
+    busy: Literal["queue", "steer"] = "queue"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"mode": "fast"}', "It is one of 'agent', 'chat'."),
+        (b'{"busy": "no"}', "It is one of 'queue', 'steer'."),
+    ],
+)
+def test_a_wrong_word_is_told_the_right_ones(body: bytes, words: str) -> None:
+    with pytest.raises(BadRequest) as wrong:
+        decode_as(body, Chosen)
+    assert wrong.value.message.endswith(words)
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,11 @@ from portico.doors.server import Server, listen
 from portico.errors import BadRequest, HomeInUse
 from portico.events import Audited, HostStopped, PartDelta, TurnEnded
 from portico.home import Endpoint, Home
+from portico.host.catalogue import Catalogue
 from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
 from tests.doors import sharing
+from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, options, standing
 from tests.process import HostProcess, inside, portico
 
@@ -59,7 +61,7 @@ async def test_it_starts_and_stops_in_the_written_order(tmp_path: Path, monkeypa
         (Home, "make"),
         (Home, "lock"),
         (SqliteLog, "__init__"),
-        (Host, "_read_catalogue"),
+        (Catalogue, "read"),
         (Gate, "add"),
         (Server, "_listen"),
         (Home, "announce"),
@@ -284,6 +286,19 @@ async def test_new_rules_of_approval_count_at_once(quick: Standing) -> None:
         {"make": True, "make install": False},
         ("sudo",),
     )
+
+
+async def test_rules_that_an_editor_pushed_hold_after_a_restart_before_any_editor_is_back(tmp_path: Path) -> None:
+    async with standing(tmp_path) as here:
+        async with opened(
+            WireClient(f"{here.url}/ahp?tkn={here.home.token()}".replace("http", "ws"), "e", "0.9.0")
+        ) as c:
+            await c.initialize(c.root)
+            await c.act(c.root, "root/configChanged", config={"terminalAutoApproveRules": {"make": True, "rm": False}})
+        pushed = here.server.host.rules.clients
+        assert pushed.commands == {"make": True, "rm": False}
+    async with standing(tmp_path) as here:
+        assert here.server.host.rules.clients == pushed
 
 
 @pytest.mark.parametrize(

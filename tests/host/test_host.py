@@ -68,6 +68,8 @@ async def test_everything_can_be_chosen(host: Host, tmp_path: Path) -> None:
         ({"model": "nothing"}, NotFound),
         ({"parent": "session-99"}, NotFound),
         ({"cwd": "relative"}, BadRequest),
+        ({"config": {"approvals": "maybe"}}, BadRequest),
+        ({"config": {"approvals": ["allow"]}}, BadRequest),
         ({"cwd": "/no/such/folder"}, BadRequest),
         ({"cwd": "/etc/hostname"}, BadRequest),
         ({"cwd": "/" + "x" * 5000}, BadRequest),

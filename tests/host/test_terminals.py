@@ -167,3 +167,17 @@ async def test_a_terminal_that_cannot_start_has_an_end_all_the_same(open_host: H
     told = [type(record.event) for record in await host.log.read(channel)]
     assert told == [e.TerminalStarted, e.TerminalExited, e.TerminalRemoved]
     assert await host.log.notes(OPEN) == {}
+
+
+async def test_terminals_end_with_the_session_they_were_opened_from(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host()
+    session = await host.start(by="ada", agent="scripted", cwd=str(tmp_path))
+    mine = await host.terminals.start(claim=CLAIM, cwd=str(tmp_path), by="ada", session=session.id)
+    other = await host.terminals.start(claim=CLAIM, cwd=str(tmp_path), by="ada")
+    mine.input("sleep 1000 & echo pid=$!\n")
+    [pid] = await until(host, mine, lambda: re.findall(r"pid=(\d+)\r", mine.shown.text()))
+    await host.delete(session.id, by="eve")
+    await gone(int(pid))
+    assert host.terminals.list() == [other]
+    told = await events(host, mine)
+    assert told[-1] == e.TerminalRemoved(by="eve")

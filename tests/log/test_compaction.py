@@ -37,6 +37,22 @@ async def test_drops_deltas_older_than_the_mark(old: SqliteLog, clock: FakeClock
     await old.close()
 
 
+async def test_chosen_channels_behind_any_number(old: SqliteLog, clock: FakeClock) -> None:
+    """Also behind one whose record is gone: each channel is read from where it stood then."""
+    for index in range(6):
+        await old.append(f"session/{index % 3}", started(), delta("x"), ended("x"))
+    clock.advance(60)
+    await old.compact(now(clock) - 30_000)
+    everything = await old.read_all()
+    assert len(everything) < old.seq
+    for chosen in ([CHANNEL], ["session/0", "session/2"], ["session/1", CHANNEL, "nowhere"]):
+        for after in range(old.seq + 1):
+            wanted = [record for record in everything if record.channel in chosen and record.seq > after]
+            assert await old.read_all(*chosen, after=after) == wanted
+            assert await old.read_all(*chosen, after=after, limit=2) == wanted[:2]
+    await old.close()
+
+
 async def test_keeps_what_still_runs(old: SqliteLog, clock: FakeClock) -> None:
     assert await old.compact(now(clock) + 1, {CHANNEL: 6}) == 3
     assert [r.pos for r in await old.read(CHANNEL)] == [1, 5, 6, 7]

@@ -5,24 +5,26 @@ from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
 
 from portico.agents.agent import Agent, AgentContext
-from portico.errors import NotFound, PorticoError
+from portico.errors import BadRequest, NotFound, PorticoError
 
 GROUP = "portico.agents"
-HIDDEN = ("scripted",)
-"""Offered only when asked for: it is for tests and for authors of jobs."""
+SCRIPTED = "scripted"
+"""Offered only when asked for, by its name or by a script: it is for tests and for authors of jobs."""
 
 logger = logging.getLogger("portico.agents")
 
 
 def discover(context: AgentContext, wanted: Sequence[str] = ()) -> list[Agent]:
     """The agents named by `wanted` (all that can be found, when empty), `demo` last. One broken plugin is not the
-    end: it is left out, and the log says why."""
+    end: it is left out, and the log says why. Whoever gives a script wants it played: its agents come first."""
     points = {point.name: point for point in entry_points(group=GROUP)}
     if wanted:
+        if context.script is not None and SCRIPTED not in wanted:
+            raise BadRequest(f"Only the agent {SCRIPTED!r} plays a script; name it with --agent too.", field="script")
         return [agent for name in wanted for agent in _make(_point(points, name), name, context)]
-    agents: list[Agent] = []
+    agents = _make(points[SCRIPTED], SCRIPTED, context) if context.script is not None else []
     for name in sorted(points, key=lambda name: (name == "demo", name)):
-        if name not in HIDDEN:
+        if name != SCRIPTED:
             try:
                 agents += points[name].load()(context)
             except (PorticoError, ImportError) as error:

@@ -32,6 +32,11 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise typer.Exit(130) from None
 
 
+def waiting() -> None:
+    """The stream stands still because the host is gone: say so, it may take a while."""
+    print("\n-- the host is gone; waiting for it to come back", file=sys.stderr, flush=True)
+
+
 def terminal() -> bool:
     return sys.stdout.isatty()
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated
 
@@ -10,9 +11,9 @@ import typer
 
 from portico import events as e
 from portico.cli.ask import Asker
-from portico.cli.output import HomeOption, JsonFlag, print_json, run
+from portico.cli.output import HomeOption, JsonFlag, print_json, run, waiting
 from portico.cli.show import Printer
-from portico.client import Client, RemoteSession
+from portico.client import Client, RemoteRecord, RemoteSession
 from portico.errors import BadRequest, PorticoError
 from portico.events import Json
 
@@ -39,8 +40,7 @@ def send(
 
     Example: portico send "write a haiku into haiku.txt"
     """
-    if yes and no:
-        raise BadRequest("Say --yes or --no, not both.", field="yes")
+    answering(yes, no)
     if worktree and (session is not None or last):
         raise BadRequest("--worktree is for a new session; leave out --session and --last.", field="worktree")
     if base is not None and not worktree:
@@ -58,7 +58,7 @@ def send(
                 return 0
             if session is None and not last and not as_json:
                 print(f"{remote.id}", file=sys.stderr)
-            return await _watch(client, remote, message, model, "allow" if yes else "deny" if no else "ask", as_json)
+            return await watch(client, remote, remote.send(message, model=model), answering(yes, no), as_json)
 
     raise typer.Exit(run(work()))
 
@@ -98,13 +98,22 @@ async def _session(
     return await client.start(agent=first, model=model, cwd=cwd, config=config, worktree=worktree)
 
 
-async def _watch(
-    client: Client, remote: RemoteSession, message: str, model: str | None, policy: str, as_json: bool
+def answering(yes: bool, no: bool) -> str:
+    """What becomes of approvals: `allow`, `deny` or `ask`."""
+    if yes and no:
+        raise BadRequest("Say --yes or --no, not both.", field="yes")
+    return "allow" if yes else "deny" if no else "ask"
+
+
+async def watch(
+    client: Client, remote: RemoteSession, turn: AsyncGenerator[RemoteRecord, None], policy: str, as_json: bool
 ) -> int:
+    """One turn to its end; the exit code says whether it completed."""
+    client.on_lost = waiting
     printer, asker = Printer(as_json, prompts=False), Asker(client, policy)
     outcome = "interrupted"
     try:
-        async with aclosing(remote.send(message, model=model)) as records:
+        async with aclosing(turn) as records:
             async for record in records:
                 printer.show(record)
                 asker.see(record.event)

@@ -10,13 +10,14 @@ import msgspec
 import typer
 from msgspec import UNSET
 
-from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, when
+from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, waiting, when
+from portico.cli.send import answering, watch
 from portico.cli.show import Printer
 from portico.client import Client
 from portico.errors import BadRequest
 from portico.host.state import CallPart, ChangeList, FileChange, QuestionPart, SessionState
 
-app = typer.Typer(help="List, show, follow, export and delete sessions.", no_args_is_help=True)
+app = typer.Typer(help="List, show, follow, resume, export and delete sessions.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -77,6 +78,7 @@ def tail(
         async with Client.local(home) as client:
             remote = client.session(session)
             head = await remote.head()
+            client.on_lost = waiting
             printer = Printer(as_json)
             if not follow and after >= head:
                 return
@@ -88,6 +90,28 @@ def tail(
             printer.done()
 
     run(work())
+
+
+@app.command()
+def resume(
+    session: str,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Allow every approval of this turn.")] = False,
+    no: Annotated[bool, typer.Option("--no", help="Deny every approval of this turn.")] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Go on with the last turn, if it failed or was interrupted, and watch it. Ctrl-C cancels it.
+
+    Example: portico sessions resume session-1
+    """
+    policy = answering(yes, no)
+
+    async def work() -> int:
+        async with Client.local(home) as client:
+            remote = client.session(session)
+            return await watch(client, remote, remote.resumed(), policy, as_json)
+
+    raise typer.Exit(run(work()))
 
 
 @app.command()

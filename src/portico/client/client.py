@@ -1,7 +1,7 @@
 """Calls and streams. A dropped stream comes back by itself, from the last event it has given out."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
@@ -33,10 +33,36 @@ class RemoteError(PorticoError):
         self.status = status
 
 
+class _Outage:
+    """How long a host has not been there."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._began = 0.0
+        self.tries = 0
+
+    def over(self) -> None:
+        self.tries = 0
+
+    def goes_on(self) -> bool:
+        """Another try failed; False when that is enough."""
+        now = asyncio.get_running_loop().time()
+        if self.tries == 0:
+            self._began = now
+        self.tries += 1
+        return now - self._began <= self._patience
+
+    @property
+    def wait(self) -> float:
+        return _RETRY_SECONDS[min(max(self.tries - 1, 0), len(_RETRY_SECONDS) - 1)]
+
+
 class Client:
     def __init__(self, url: str, token: str | None = None, *, patience: float = 30.0) -> None:
         self.url = url
         self.patience = patience
+        self.on_lost: Callable[[], None] | None = None
+        """Called when a stream has lost its host and waits for it."""
         self._home: Home | None = None
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.AsyncClient(
@@ -132,31 +158,35 @@ class Client:
         self, path: str, after: int = 0, by_seq: bool = False, **query: Any
     ) -> AsyncGenerator[RemoteRecord, None]:
         """Events behind the cursor, for ever. A dropped connection or a restarted host is waited out, up to
-        `patience` seconds without a single byte."""
-        failures, since = 0, asyncio.get_running_loop().time()
+        `patience` seconds; however long nothing happened before counts for nothing."""
+        outage = _Outage(self.patience)
         while True:
             try:
                 async with aclosing(self._stream(path, after, query)) as records:
                     async for record in records:
-                        failures, since = 0, asyncio.get_running_loop().time()
-                        after = record.seq if by_seq else record.pos
-                        yield record
+                        outage.over()
+                        if record is not None:
+                            after = record.seq if by_seq else record.pos
+                            yield record
             except httpx.TransportError as error:
-                if asyncio.get_running_loop().time() - since > self.patience:
+                if not outage.goes_on():
                     raise Unreachable(f"The host at {self.url} does not come back: {_words(error)}.") from error
+                if outage.tries == 2 and self.on_lost is not None:  # once may be a passing hiccup
+                    self.on_lost()
                 self._look_again()
             except RemoteError as error:
-                if error.status not in _PASSING or asyncio.get_running_loop().time() - since > self.patience:
+                if error.status not in _PASSING or not outage.goes_on():
                     raise
-            await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
-            failures += 1
+            await asyncio.sleep(outage.wait)
 
-    async def _stream(self, path: str, after: int, query: dict[str, Any]) -> AsyncGenerator[RemoteRecord, None]:
+    async def _stream(self, path: str, after: int, query: dict[str, Any]) -> AsyncGenerator[RemoteRecord | None, None]:
+        """First None: the host is there."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
         timeout = httpx.Timeout(60, connect=5)  # the host beats every 15 seconds
         async with self._http.stream("GET", path, headers=headers, params=query, timeout=timeout) as answer:
             if answer.status_code >= 400:
                 raise _remote(answer.status_code, await answer.aread())
+            yield None
             async for line in _lines(answer):
                 if line.startswith(b'data: {"seq"'):
                     yield decoder.decode(line[6:])
@@ -200,7 +230,20 @@ class RemoteSession:
         """Sends a message and gives all events of its turn, through the turn's end. Queued: it waits for its turn."""
         after = await self.head()
         sent = await self.post(text, model=model)
-        turn, pending = sent.get("turn"), sent.get("pending")
+        async with aclosing(self._turn(after, sent.get("turn"), sent.get("pending"))) as records:
+            async for record in records:
+                yield record
+
+    async def resumed(self) -> AsyncGenerator[RemoteRecord, None]:
+        """Takes the last turn up again, if it failed or was interrupted, and gives all that it adds."""
+        after = await self.head()
+        async with aclosing(self._turn(after, await self.resume())) as records:
+            async for record in records:
+                yield record
+
+    async def _turn(
+        self, after: int, turn: str | None, pending: str | None = None
+    ) -> AsyncGenerator[RemoteRecord, None]:
         async with aclosing(self.follow(after)) as records:
             async for record in records:
                 event = record.event

@@ -55,7 +55,9 @@ def decode_as(data: bytes, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=shape)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"The body is not as expected: {error}", field=_path(str(error))) from None
+        field = _path(str(error))
+        words = f"The body is not as expected: {error}{_choices(shape, field, str(error))}"
+        raise BadRequest(words, field=field) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"The body is not JSON: {error}", field="body") from None
 
@@ -97,6 +99,20 @@ def _path(message: str) -> str:
             name = message.split(words)[1].split("`")[0]
             return f"{prefix}.{name}" if prefix else name
     return prefix or "body"
+
+
+def _choices(shape: type, field: str, message: str) -> str:
+    """What a field with fixed words takes; msgspec only says that it was none of them."""
+    if not message.startswith("Invalid enum value"):
+        return ""
+    from msgspec import inspect  # late: only mistakes need it
+
+    whole = inspect.type_info(shape)
+    fields = whole.fields if isinstance(whole, inspect.StructType) else ()
+    kind = next((each.type for each in fields if each.encode_name == field), None)
+    kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    words = [repr(each) for one in kinds if isinstance(one, inspect.LiteralType) for each in one.values]
+    return f". It is one of {', '.join(words)}." if words else ""
 
 
 def error_body(error: PorticoError) -> ErrorBody:

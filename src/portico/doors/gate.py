@@ -126,8 +126,7 @@ class Gate:
         if isinstance(route, Route):
             receive = _bounded(headers, receive, route.max_body or limits.BODY_BYTES)
         caller = await self._identify(scope, headers, route)
-        if not caller.may(route.scope):
-            raise Forbidden(f"The token {caller.name!r} has no scope {route.scope!r}; make one that has.")
+        caller.require(route.scope)
         if route.scope != "open" or scope.get("method") not in ("GET", "HEAD"):
             self._check_origin(scope, headers)
         if isinstance(route, Route) and route.limited:

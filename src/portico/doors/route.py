@@ -13,6 +13,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
+from portico.errors import Forbidden
+
 Scope = Literal["open", "read", "drive", "approve", "files", "terminal", "jobs", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "drive", "approve", "files", "terminal", "jobs", "admin")
 
@@ -31,6 +33,10 @@ class Caller:
 
     def may(self, scope: Scope) -> bool:
         return scope == "open" or scope in self.scopes
+
+    def require(self, scope: Scope) -> None:
+        if not self.may(scope):
+            raise Forbidden(f"The token {self.name!r} has no scope {scope!r}; make one that has.")
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]

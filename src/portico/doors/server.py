@@ -24,7 +24,7 @@ from portico import __version__, limits
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
-from portico.doors.ahp.door import ahp
+from portico.doors.ahp.door import ahp, restore
 from portico.doors.anywhere import anywhere
 from portico.doors.gate import Gate
 from portico.doors.house import House
@@ -143,6 +143,7 @@ class Server:
         )
         self._apply_settings()
         self._build()
+        await restore(self.house)  # before anything runs again that it may concern
         await self.jobs.recover()
         await self._listen()
         stack.callback(self.home.retract)

@@ -3,14 +3,16 @@
 The next one takes over only while the turn has said and done nothing: what was begun is never silently done again.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from portico.errors import BadRequest
-from portico.events import Json
 from portico.host.state import SessionState, TextPart, TurnState
 
 SETTING = "fallback"
 
 
-def check(config: Json) -> list[str]:
+def check(config: Mapping[str, Any]) -> list[str]:
     """The choices of the settings. An agent that is not there is none of the mistakes: its turn passes to the next."""
     choices = config.get(SETTING)
     if choices is None:

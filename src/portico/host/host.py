@@ -14,24 +14,24 @@ from portico import __version__, limits
 from portico import events as e
 from portico.errors import (
     AgentUnavailable,
-    AlreadyExists,
     BadRequest,
     LogUnavailable,
     NotFound,
     PorticoError,
     RateLimited,
 )
-from portico.events import HOST, ErrorInfo, Json, Message, Origin, Record
+from portico.events import HOST, Json, Message, Origin, Record
+from portico.host import fallback
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
+from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
-from portico.host.fallback import check as check_fallback
-from portico.host.fold import closing
+from portico.host.config import check as check_config
 from portico.host.grants import Grants
 from portico.host.isolation import Isolation, isolate, release
 from portico.host.policy import WorkspacePolicy
-from portico.host.session import SUMMARY, Session
-from portico.host.state import SessionState, Summary, TurnState
+from portico.host.session import Session
+from portico.host.state import Summary, TurnState
 from portico.host.terminals import Terminals
 from portico.host.tool import Tool
 from portico.host.turn import Turn
@@ -41,8 +41,6 @@ T = TypeVar("T")
 Watcher = Callable[[str, Summary | None], None]
 """Called with a session's id and its new summary; None when it was deleted."""
 
-_DELETED = "deleted"
-_DONE = b"done"
 _SWEEP_SECONDS = 60.0
 """How often idle sessions leave memory and old deltas are compacted."""
 _IDLE_SECONDS = 120.0
@@ -68,13 +66,10 @@ class Host:
         self.capturing = asyncio.Semaphore(limits.CAPTURES)
         self.stopping = False
         self.started_at = time.monotonic()
-        self._sessions: dict[str, Session] = {}
-        self._by_uri: dict[str, str] = {}
-        self._next = 1
+        self.catalogue = Catalogue(self)
         self._watchers: list[Watcher] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
-        self._creating = asyncio.Lock()
         log.tap(self._apply)
         log.on_failure(self._log_failed)
 
@@ -84,14 +79,10 @@ class Host:
     async def open(cls, log: Log, agents: Iterable[Agent], clock: Clock | None = None) -> "Host":
         """Reads the catalogue, closes what a crash left open, and is ready."""
         host = cls(log, agents, clock or Clock())
-        await host._read_catalogue()
+        await host.catalogue.read()
         await host.grants.load()
         await host.terminals.recover()
-        for session in list(host._sessions.values()):
-            summary = session.summary
-            stale = summary.pos != log.head(session.channel)
-            if summary.status in ("running", "waiting") or summary.queued or stale:
-                await host._recover(session)
+        await host.catalogue.recover()
         await log.append(HOST, e.HostStarted(version=__version__, pid=os.getpid()))
         host.own(host._sweep(), "sweep")
         return host
@@ -106,7 +97,7 @@ class Host:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limits.STOP_SECONDS):
                 await self._interrupt_all()
-        await asyncio.gather(*(session.runner.release() for session in self._sessions.values()))
+        await asyncio.gather(*(session.runner.release() for session in self.catalogue))
         captures = [task for task in self._tasks if task.get_name().startswith("capture ")]
         if captures:  # the last turn's end must not be forgotten for a hurried goodbye
             await asyncio.wait(captures, timeout=limits.CAPTURE_SECONDS)
@@ -123,7 +114,7 @@ class Host:
     async def _interrupt_all(self) -> None:
         """Again and again: a turn whose start was being written when the stop came begins after it."""
         await self.log.settled()
-        while running := [session for session in self._sessions.values() if session.running is not None]:
+        while running := [session for session in self.catalogue if session.running is not None]:
             ends = [self.own(session.runner.interrupt(), f"stop {session.id}") for session in running]
             await asyncio.gather(*ends)
             await self.log.settled()
@@ -145,52 +136,9 @@ class Host:
             if error is not None and not isinstance(error, PorticoError):
                 self.logger.error("task %r failed", task.get_name(), exc_info=error)
 
-    async def _read_catalogue(self) -> None:
-        summaries = await self.log.notes(SUMMARY)
-        deleted = await self.log.notes(_DELETED)
-        decoder = msgspec.json.Decoder(Summary)
-        for channel in self.log.channels("session/"):
-            ident = channel.removeprefix("session/")
-            self._next = max(self._next, _number(ident) + 1)
-            if channel in deleted:
-                if deleted[channel] != _DONE:
-                    await self._erase(channel)  # a kill between the two steps of a deletion
-                continue
-            data = summaries.get(channel)
-            session = Session(self, ident, None, decoder.decode(data) if data else None)
-            if data is None:
-                await session.load()
-                if not session.state.agent:  # its beginning is gone: a kill at the last step of a deletion
-                    await self._erase(channel)
-                    continue
-                session.refresh_summary()
-            self._add(session)
-
-    async def _erase(self, channel: str) -> None:
-        """Forgets the events and notes of a deleted session, and remembers that this is done."""
-        await self.log.delete(channel)
-        self.log.note(channel, _DELETED, _DONE)
-
-    async def _recover(self, session: Session) -> None:
-        """A crash left this one open: everything gets its one end, and the queue waits for a person."""
-        await session.load()
-        state = session.state
-        session.refresh_summary()
-        events: list[e.Event] = []
-        if state.active is not None:
-            session.captures.recover(state.active.id)
-            error = ErrorInfo("interrupted", "The host ended in the middle of this turn.")
-            end = e.TurnEnded(turn=state.active.id, outcome="interrupted", error=error, by="host")
-            events = [*closing(state, "interrupted", "host"), end]
-        if state.queue and not state.held:
-            events.append(e.QueueHeld(held=True, by="host"))
-        if events:
-            await session.append(*events)
-        session.unload()
-
     def _log_failed(self, error: LogUnavailable) -> None:
         self.logger.error("the log cannot write: %s", error.message)
-        for session in self._sessions.values():
+        for session in self.catalogue:
             session.runner.fail(error)
 
     def _apply(self, records: Iterable[Record]) -> None:
@@ -203,7 +151,7 @@ class Host:
             elif record.channel == HOST:
                 self.grants.apply(record.event)
         for channel, part in parts.items():
-            session = self._sessions.get(channel.removeprefix("session/"))
+            session = self.catalogue.get(channel.removeprefix("session/"))
             if session is not None:
                 session.apply(part)
 
@@ -218,12 +166,12 @@ class Host:
     async def sweep(self) -> int:
         """Frees idle sessions and compacts old deltas; returns how many deltas went."""
         old = time.monotonic() - _IDLE_SECONDS
-        for session in self._sessions.values():
+        for session in self.catalogue:
             if session.loaded and session.used_at < old:
                 session.unload()
         before = self.now() - int(self.retention_hours * 3_600_000)
         keep = await self.terminals.compactable(before)
-        keep |= {s.channel: s.state.active.pos for s in self._sessions.values() if s.loaded and s.state.active}
+        keep |= {s.channel: s.state.active.pos for s in self.catalogue if s.loaded and s.state.active}
         return await self.log.compact(before, keep)
 
     def now(self) -> int:
@@ -276,7 +224,8 @@ class Host:
         """A new session. Without an agent the first one that is ready; without a model its first; without a folder
         the current one. With `worktree` it works in one of its own, or shares another session's (as JSON). An agent
         that is not there is no mistake where the settings name a fallback for it."""
-        if check_fallback(config or {}) and agent is not None and agent not in self.agents:
+        check_config(config or {})
+        if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
         else:
             info = await self.agent(agent).describe() if agent else await self.first_ready()
@@ -286,10 +235,9 @@ class Host:
             else:
                 await self.check_model(agent, model)
         folder = check_folder(cwd if cwd is not None else os.getcwd())
-        if parent is not None and parent not in self._sessions:
+        if parent is not None and self.catalogue.get(parent) is None:
             raise NotFound("session", parent)
-        ident = f"session-{self._next}"
-        self._next += 1
+        ident = self.catalogue.new_id()
         tree: Json = {}
         if isinstance(worktree, Isolation):
             made = await isolate(folder, ident, worktree)
@@ -310,7 +258,7 @@ class Host:
             worktree=tree,
         )
         try:
-            session = await self._reserve(ident, uri)
+            session = await self.catalogue.reserve(ident, uri)
             await asyncio.shield(self.own(self._begin(session, started, *_copied(history or [])), f"start {ident}"))
         except PorticoError:
             if isinstance(worktree, Isolation):
@@ -318,31 +266,18 @@ class Host:
             raise
         return session
 
-    async def _reserve(self, ident: str, uri: str | None) -> Session:
-        async with self._creating:
-            if uri is not None and uri in self._by_uri:
-                raise AlreadyExists(f"There is a session {uri!r} already.")
-            if len(self._sessions) >= limits.SESSIONS:
-                raise RateLimited(f"There are {limits.SESSIONS} sessions; delete some.")
-            session = Session(self, ident, SessionState(ident))
-            session.used_at = time.monotonic()
-            self._add(session)
-            if uri is not None:
-                self._by_uri[uri] = ident
-            return session
-
     async def _begin(self, session: Session, started: e.SessionStarted, *copied: e.Event) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
         try:
             own = [(session.channel, event) for event in (started, *copied)]
             await self.log.append_all(*own, (HOST, listed))  # together: a session that is there is also listed
         except PorticoError:  # the disk says no, or the settings or the history are too large
-            self._forget(session)
+            self.catalogue.forget(session)
             raise
 
     async def get(self, ident: str) -> Session:
         """By id or by the name that a client gave it; loaded and ready for commands."""
-        session = self._sessions.get(ident) or self._sessions.get(self._by_uri.get(ident, ""))
+        session = self.catalogue.find(ident)
         if session is None:
             raise NotFound("session", ident)
         session.used_at = time.monotonic()
@@ -350,21 +285,14 @@ class Host:
 
     def find(self, ident: str) -> Session | None:
         """Like `get`, without loading it."""
-        return self._sessions.get(ident) or self._sessions.get(self._by_uri.get(ident, ""))
+        return self.catalogue.find(ident)
 
     def has(self, ident: str) -> bool:
-        return ident in self._sessions or ident in self._by_uri
+        return self.catalogue.find(ident) is not None
 
     def list(self, *, archived: bool | None = None, parent: str | None = None, children: bool = True) -> list[Summary]:
         """Newest first."""
-        found = [
-            summary
-            for summary in (session.summary for session in self._sessions.values())
-            if (archived is None or summary.archived is archived)
-            and (parent is None or summary.parent == parent)
-            and (children or summary.parent is None)
-        ]
-        return sorted(found, key=lambda summary: (summary.modified, _number(summary.id)), reverse=True)
+        return self.catalogue.list(archived=archived, parent=parent, children=children)
 
     async def fork(self, ident: str, *, by: str, turn: str | None = None, uri: str | None = None) -> Session:
         """A new session that begins with the other's turns, through `turn` (all finished ones, when None)."""
@@ -396,8 +324,8 @@ class Host:
         """A sub-agent of a running turn: a child session whose only turn the parent's agent reports into."""
         parent = turn.session
         depth, above = 1, parent.state.parent
-        while above is not None and above in self._sessions:
-            depth, above = depth + 1, self._sessions[above].summary.parent
+        while above is not None and (found := self.catalogue.get(above)) is not None:
+            depth, above = depth + 1, found.summary.parent
         if depth > limits.CHILD_DEPTH:
             raise BadRequest(f"Sub-agents are nested at most {limits.CHILD_DEPTH} deep.")
         state = parent.state
@@ -417,24 +345,20 @@ class Host:
         return child.adopt(ident, message)
 
     async def delete(self, ident: str, *, by: str) -> str:
-        """Ends it and forgets its history, and that of its children. Returns what stays of its worktree, and why."""
+        """Ends it with its terminals and forgets its history, and that of its children. Returns what stays of its
+        worktree, and why."""
         session = await self.get(ident)
-        for child in [s.id for s in self._sessions.values() if s.summary.parent == session.id]:
+        for child in [s.id for s in self.catalogue if s.summary.parent == session.id]:
             await self.delete(child, by=by)
         await session.close(by=by)
+        await self.terminals.end_of(session.id, by=by)
         await session.captures.forget()
         stays = await self._release(session, by)
         async with session.lock:
-            if session.id not in self._sessions:
+            if self.catalogue.get(session.id) is None:
                 raise NotFound("session", ident)  # somebody else was faster
-            self.log.note(session.channel, _DELETED, b"begun")
-            try:
-                await self.log.append(HOST, e.SessionRemoved(session=session.id, by=by))
-            except LogUnavailable:
-                self.log.note(session.channel, _DELETED, None)
-                raise
-            self._forget(session)
-        await self._erase(session.channel)
+            await self.catalogue.remove(session, by)
+        await self.catalogue.erase(session.channel)
         for watcher in self._watchers:
             watcher(session.id, None)
         return stays
@@ -443,7 +367,7 @@ class Host:
         """The worktree goes with the last session in it."""
         tree = session.state.worktree
         if not tree or any(
-            other.summary.cwd == session.summary.cwd for other in self._sessions.values() if other is not session
+            other.summary.cwd == session.summary.cwd for other in self.catalogue if other is not session
         ):
             return ""
         stays = await release(tree)
@@ -454,30 +378,19 @@ class Host:
     def session_of(self, ident: str) -> str:
         """The session an approval or a question belongs to: their ids begin with it."""
         session, _, rest = ident.rpartition(".")
-        if not rest or session not in self._sessions:
+        if not rest or self.catalogue.get(session) is None:
             raise NotFound("approval or question", ident)
         return session
 
     def check_room(self) -> None:
         if self.stopping:
             raise LogUnavailable("The host is stopping.")
-        running = sum(1 for session in self._sessions.values() if session.running is not None)
-        if running >= limits.LIVE_TURNS:
-            raise RateLimited(f"{running} turns are running; wait for one to end.", retry_after=5)
+        if self.running >= limits.LIVE_TURNS:
+            raise RateLimited(f"{self.running} turns are running; wait for one to end.", retry_after=5)
 
     @property
     def running(self) -> int:
-        return sum(1 for session in self._sessions.values() if session.running is not None)
-
-    def _add(self, session: Session) -> None:
-        self._sessions[session.id] = session
-        if session.summary.uri is not None:
-            self._by_uri[session.summary.uri] = session.id
-
-    def _forget(self, session: Session) -> None:
-        self._sessions.pop(session.id, None)
-        for uri in [uri for uri, ident in self._by_uri.items() if ident == session.id]:
-            del self._by_uri[uri]
+        return sum(1 for session in self.catalogue if session.running is not None)
 
     def changed(self, session: Session) -> None:
         for watcher in self._watchers:
@@ -514,8 +427,3 @@ def check_folder(path: str) -> str:
     if not os.path.isdir(path):
         raise BadRequest(f"The working directory {path!r} is not a folder.", field="cwd")
     return os.path.normpath(path)
-
-
-def _number(ident: str) -> int:
-    tail = ident.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0

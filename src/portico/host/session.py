@@ -17,7 +17,7 @@ from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, Sessi
 from portico.events import ErrorInfo, Json, Message, Outcome, Record, ToolSpec
 from portico.host.approval import Approvals
 from portico.host.changes import Captures
-from portico.host.fallback import check as check_fallback
+from portico.host.config import check as check_config
 from portico.host.fold import closing, fold
 from portico.host.question import Questions
 from portico.host.queue import Queue
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 SNAPSHOT = "snapshot"
 SUMMARY = "summary"
+_BEGINNINGS = (e.TurnStarted, e.TurnResumed)
 
 
 class Session:
@@ -124,7 +125,7 @@ class Session:
             self.approvals.settle(event)
         elif isinstance(event, e.QuestionAnswered):
             self.questions.settle(event)
-        elif isinstance(event, e.TurnStarted | e.TurnResumed) and self._launch is not None:
+        elif isinstance(event, _BEGINNINGS) and self._launch is not None:
             self._begin(*self._launch)
         elif isinstance(event, e.TurnEnded) and self.running is not None and self.running.id == event.turn:
             self.running = None
@@ -160,7 +161,7 @@ class Session:
         await self._record(e.SessionModel(model=model, by=by))
 
     async def configure(self, values: Json, *, by: str, replace: bool = False) -> None:
-        check_fallback(values)
+        check_config(values)
         await self._record(e.SessionConfigured(values=values, by=by, replace=replace))
 
     async def archive(self, archived: bool, *, by: str) -> None:

@@ -301,6 +301,12 @@ class Terminals:
         self._open.pop(terminal.id, None)
         self.changed()
 
+    async def end_of(self, session: str, *, by: str) -> None:
+        """A session goes, and the terminals opened from it go with it. One that is being closed ends by itself."""
+        for terminal in self.list():
+            if terminal.session == session and terminal.id in self._running:
+                await self.dispose(terminal.id, by=by)
+
     async def _end(self, terminal: OpenTerminal, running: "asyncio.Task[int]") -> None:
         if not running.done():
             await terminal.pty.dispose()

@@ -53,6 +53,10 @@ class Batch(NamedTuple):
     notes: list[Note]
 
 
+_POS_OF = "coalesce((SELECT p.pos FROM events p WHERE p.channel = c.id AND p.seq <= ? ORDER BY p.pos DESC LIMIT 1), 0)"
+"""Where a channel stood at a seq, looked for from its end: what was missed is read, however long its history is."""
+
+
 class Database:
     def __init__(self, path: Path, db: sqlite3.Connection) -> None:
         self.path = path
@@ -236,12 +240,16 @@ class Database:
         )
 
     def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool) -> list[Record]:
-        chosen = f" AND c.name IN ({', '.join('?' * len(channels))})" if channels else ""
-        chosen += " AND e.delta IS NULL" if whole else ""
+        chosen = " AND e.delta IS NULL" if whole else ""
+        args: tuple[object, ...] = (after, upto)
+        if channels:
+            chosen += f" AND c.name IN ({', '.join('?' * len(channels))}) AND e.pos > {_POS_OF}"
+            args += (*channels, after)
+        order = "e.pos" if len(channels) == 1 else "e.seq"  # the same for one channel, and then the index has it sorted
         return self._records(
             "SELECT e.seq, c.name, e.pos, e.time, e.data FROM events e JOIN channels c ON c.id = e.channel"
-            f" WHERE e.seq > ? AND e.seq <= ?{chosen} ORDER BY e.seq LIMIT ?",
-            (after, upto, *channels, limit),
+            f" WHERE e.seq > ? AND e.seq <= ?{chosen} ORDER BY {order} LIMIT ?",
+            (*args, limit),
         )
 
     def _records(self, sql: str, args: tuple[object, ...]) -> list[Record]:

@@ -210,7 +210,7 @@ class SqliteLog:
         for pending in taken:
             event, data = pending.whole()
             seq += 1
-            pos = heads.get(pending.channel, self.head(pending.channel)) + 1
+            pos = (heads.get(pending.channel) or self.head(pending.channel)) + 1
             heads[pending.channel] = pos
             records.append(Record(seq, pending.channel, pos, now, data, event))
         return records

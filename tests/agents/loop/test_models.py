@@ -144,7 +144,7 @@ async def test_without_a_model_it_says_what_is_missing(desk: Desk) -> None:
     info = await agent.describe()
     assert info.missing is not None
     assert "OPENAI_BASE_URL" in info.missing
-    assert "portico model get" in info.missing
+    assert "portico model offer --yes" in info.missing
     await agent.close()
 
 

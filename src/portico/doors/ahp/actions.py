@@ -6,7 +6,7 @@ A host must not send an action type that the negotiated version does not know; t
 
 from functools import lru_cache
 
-from portico.doors.ahp.versions import SUPPORTED, Dialect
+from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
 
 
 def _named(channel: str, names: str) -> frozenset[str]:
@@ -140,9 +140,14 @@ def known(dialect: Dialect) -> frozenset[str]:
 
 def is_dispatchable(dialect: Dialect, action_type: str) -> bool:
     """Whether a client may dispatch the action; everything else is the host's to say."""
-    return action_type in (_SEED_DISPATCHABLE if dialect.seed else _DISPATCHABLE) and knows(dialect, action_type)
+    return action_type in _says(dialect.version)
 
 
 def dispatchable(dialect: Dialect) -> frozenset[str]:
     """All action types for which `is_dispatchable` holds."""
-    return frozenset(action for action in SEED_ACTIONS | ACTIONS if is_dispatchable(dialect, action))
+    return _says(dialect.version)
+
+
+@lru_cache(maxsize=64)
+def _says(version: str) -> frozenset[str]:
+    return _known(version) & (_SEED_DISPATCHABLE if version == SEED else _DISPATCHABLE)

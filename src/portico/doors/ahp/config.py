@@ -37,9 +37,6 @@ ROOT_SCHEMA: Json = {
     },
 }
 
-APPROVE_KEYS = frozenset({*ROOT_SCHEMA["properties"], "autoApprove", "approvals", "permissions"})
-"""Changing one of these is as good as approving: it needs the same scope."""
-
 
 def session_schema(info: AgentInfo | None, *, is_git: bool) -> Json:
     properties: Json = {

@@ -26,7 +26,7 @@ from portico.doors.ahp.versions import SEED
 from portico.doors.ahp.wire import Incoming, WireError
 from portico.doors.route import Caller, Scope
 from portico.doors.websocket import Line, line
-from portico.errors import Forbidden, NotFound, PorticoError
+from portico.errors import NotFound, PorticoError
 
 logger = logging.getLogger("portico.ahp")
 
@@ -119,8 +119,7 @@ class Connection:
         return self._facts
 
     def require(self, scope: Scope) -> None:
-        if not self.caller.may(scope):
-            raise Forbidden(f"The token {self.caller.name!r} has no scope {scope!r}.")
+        self.caller.require(scope)
 
     # -- the life of a connection ------------------------------------------------------------------------------
 

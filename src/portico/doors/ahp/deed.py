@@ -19,6 +19,11 @@ class Deed:
         self.type: str = action["type"]
         self.by = f"{connection.by}#{client_seq}.{self.type}"
 
+    @property
+    def prefix(self) -> str:
+        """The kind of channel that its type belongs to."""
+        return self.type.partition("/")[0]
+
     def refuse(self, reason: str) -> None:
         self.connection.echo(self.name, self.action, self.client_seq, reason)
 

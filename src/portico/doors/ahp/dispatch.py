@@ -19,6 +19,8 @@ from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.events import HOST
+from portico.host.config import APPROVAL_KEYS
+from portico.host.session import Session
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -35,8 +37,8 @@ def note(connection: "Connection", params: Json) -> bool:
     if say is None or deed is None:
         return False
     try:
-        target = _check(deed)
-        session = connection.host.find(target.ident)
+        _check(deed)
+        session = _subject(deed)
         if session is None or not session.loaded:
             return False
         event = say(deed, session)
@@ -46,12 +48,24 @@ def note(connection: "Connection", params: Json) -> bool:
     return True
 
 
+def _subject(deed: Deed) -> Session | None:
+    """Whose fact it is. One after the other is about the same session, so its name is resolved once."""
+    facts, name = deed.connection.facts, f"{deed.prefix} {deed.name}"
+    session = facts.subject(name)
+    if session is None:
+        session = deed.connection.host.find(_target(deed).ident)
+        if session is not None:
+            facts.remember(name, session)
+    return session
+
+
 async def dispatch(connection: "Connection", params: Json) -> None:
     deed = _read(connection, params)
     if deed is None:
         return
     try:
-        target = _check(deed)
+        _check(deed)
+        target = _target(deed)
     except NotFound:
         return  # a channel that is not there (any more): silently ignored, as the protocol wants it
     except PorticoError as error:
@@ -62,13 +76,12 @@ async def dispatch(connection: "Connection", params: Json) -> None:
     await _do(deed, target)
 
 
-def _check(deed: Deed) -> Target:
-    """Where the action belongs, if it is one and a client may say it."""
+def _check(deed: Deed) -> None:
+    """It is an action, whole, and one that a client may say."""
     dialect = deed.connection.dialect
     if not actions.is_dispatchable(dialect, deed.type):
         raise Forbidden(f"{deed.type!r} is not for clients to say.")
     deed.action = shapes.check_action(dialect, deed.action)
-    return _target(deed)
 
 
 def _read(connection: "Connection", params: Json) -> Deed | None:
@@ -88,7 +101,7 @@ def _read(connection: "Connection", params: Json) -> Deed | None:
 def _target(deed: Deed) -> Target:
     """Where the action belongs; its type and its channel must fit."""
     connection = deed.connection
-    prefix = deed.type.partition("/")[0]
+    prefix = deed.prefix
     if prefix == "root" and (connection.dialect.seed or uri.is_root(deed.name)):
         return targets.ROOT
     if not deed.name:
@@ -147,7 +160,7 @@ async def _configure_root(deed: Deed) -> bool:
     if values == exchange.root_values:
         return False  # editors push the same settings ten times per connection
     changed = {key for key in {*values, *exchange.root_values} if values.get(key) != exchange.root_values.get(key)}
-    if changed & config.APPROVE_KEYS:
+    if changed & APPROVAL_KEYS:
         connection.require("approve")
     exchange.configure(values)
     log = connection.host.log

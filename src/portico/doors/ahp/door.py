@@ -9,10 +9,13 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+import msgspec
 from starlette.websockets import WebSocket
 
 from portico.doors.house import House
 from portico.doors.route import Socket, Table, caller
+from portico.events import HOST
+from portico.host.policy import rules_of
 
 if TYPE_CHECKING:
     from portico.doors.ahp.exchange import Exchange
@@ -33,6 +36,14 @@ def ahp(house: House) -> Table:
         return exchange
 
     return _table(meet)
+
+
+async def restore(house: House) -> None:
+    """The rules of approval that editors pushed hold from the start, not only when the first editor is back."""
+    from portico.doors.ahp.config import ROOT_KEY
+
+    data = await house.host.log.get_note(HOST, ROOT_KEY)
+    house.host.rules.clients = rules_of(msgspec.json.decode(data) if data else {})
 
 
 def build(exchange: "Exchange") -> Table:

@@ -1,6 +1,6 @@
 """From said actions to frames: numbered, addressed and encoded once for everybody who hears them."""
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from portico.doors.ahp import wire
 from portico.doors.ahp.numbers import number
@@ -23,7 +23,7 @@ _PLACE = {"session": 200, "annotations": 300, "root": 400, "changeset": 450, "wa
 _HEAD = b'{"jsonrpc":"2.0","method":"action","params":'
 
 
-class Act(NamedTuple):
+class Act(Struct, frozen=True, gc=False):
     """One action, ready to be sent."""
 
     number: int
@@ -38,17 +38,36 @@ class Act(NamedTuple):
         return self.frame[len(_HEAD) : -1]
 
 
-def acts(kind: str, name: str, seq: int, said: list[Said], seed: bool) -> list[Act]:
-    """The actions of one record on one target. `name` is the target's URI."""
-    first = _PLACE.get(kind, 0)
-    return [_act(kind, name, number(seq, first + index), each, seed) for index, each in enumerate(said)]
+class Address:
+    """Where actions go; what all of them have in common is encoded once."""
+
+    __slots__ = ("_head", "kind", "name", "place", "seed")
+
+    def __init__(self, kind: str, name: str, seed: bool) -> None:
+        self.kind = kind
+        self.name = name
+        self.seed = seed
+        self.place = _PLACE.get(kind, 0)
+        self._head = _HEAD + (b'{"action":' if seed else b'{"channel":%b,"action":' % wire.encode(name))
+
+    def frame(self, action: Json, at: int, origin: Json | None) -> bytes:
+        """The same bytes as `framed(enveloped(...))`."""
+        if origin is None:
+            return b'%b%b,"serverSeq":%d}}' % (self._head, wire.encode(action), at)
+        return b'%b%b,"serverSeq":%d,"origin":%b}}' % (self._head, wire.encode(action), at, wire.encode(origin))
 
 
-def _act(kind: str, name: str, at: int, said: Said, seed: bool) -> Act:
-    action = typed(kind, name, said.name, said.fields, seed)
-    origin = origin_of(said.by, action["type"]) if said.by else None
-    frame = framed(enveloped(name, action, at, seed, origin))
-    return Act(at, action["type"], frame, origin["clientId"] if origin is not None else None, said.before)
+def acts(to: Address, seq: int, said: list[Said]) -> list[Act]:
+    """The actions of one record on one target."""
+    return [_act(to, at, each) for at, each in enumerate(said, number(seq, to.place))]
+
+
+def _act(to: Address, at: int, said: Said) -> Act:
+    action = typed(to.kind, to.name, said.name, said.fields, to.seed)
+    kind: str = action["type"]
+    origin = origin_of(said.by, kind) if said.by else None
+    client = origin["clientId"] if origin is not None else None
+    return Act(at, kind, to.frame(action, at, origin), client, said.before)
 
 
 def typed(kind: str, name: str, action: str, fields: Json, seed: bool) -> Json:

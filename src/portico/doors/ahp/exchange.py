@@ -16,22 +16,19 @@ from msgspec import Struct
 
 from portico import events as e
 from portico.doors.ahp import (
-    catalogue,
     changes,
     config,
     customized,
-    envelope,
     names,
     sign_in,
     snapshots,
-    targets,
     terminal_shapes,
-    translate,
 )
 from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.recent import Recent, Ring
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
+from portico.doors.ahp.teller import Teller
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
 from portico.doors.house import House
@@ -68,6 +65,7 @@ class Place(NamedTuple):
     target: Target
     hearers: "Collection[Connection]"
     rings: dict[bool, Ring]
+    tellers: dict[bool, Teller]
 
 
 class Exchange:
@@ -214,7 +212,8 @@ class Exchange:
 
     def _place(self, target: Target) -> "Place":
         rings = {seed: ring for seed in (False, True) if (ring := self.recent.ring(target, seed)) is not None}
-        return Place(target, self._hearers.get(target) or (), rings)
+        tellers = {seed: Teller(self, target, seed) for seed in (False, True)}
+        return Place(target, self._hearers.get(target) or (), rings, tellers)
 
     def _author(self, event: e.Event) -> "tuple[Connection | None, tuple[str, ...]]":
         """The client whose words these are, and where: it hears them there also without a subscription."""
@@ -231,47 +230,19 @@ class Exchange:
     def _send(self, place: "Place", record: Record, author: "Connection | None") -> None:
         forms: dict[bool, list[Act]] = {}
         for seed, ring in place.rings.items():
-            forms[seed] = self.acts(place.target, record, seed)
+            forms[seed] = place.tellers[seed].acts(record)
             self.recent.add(ring, forms[seed])
         for connection in place.hearers:
             seed = connection.dialect.seed
             if seed not in forms:
-                forms[seed] = self.acts(place.target, record, seed)
+                forms[seed] = place.tellers[seed].acts(record)
             connection.hear(record.seq, forms[seed])
         if author is not None and author not in place.hearers:
             seed = author.dialect.seed
-            acts = forms[seed] if seed in forms else self.acts(place.target, record, seed)
+            acts = forms[seed] if seed in forms else place.tellers[seed].acts(record)
             author.hear(record.seq, [act for act in acts if act.client == author.client_id])
 
-    def acts(self, target: Target, record: Record, seed: bool) -> list[Act]:
-        """What this record says to those who hear this target."""
-        said = self._said(target, record, seed)
-        if not said:
-            return []
-        return envelope.acts(target.kind, targets.uri_of(self.host, target, seed), record.seq, said, seed)
-
-    def _said(self, target: Target, record: Record, seed: bool) -> list[Said]:
-        kind = target.kind
-        if kind in ("seed", "chat", "session") and record.channel != HOST:
-            state = self._state(record.channel.removeprefix("session/"))
-            if state is None:
-                return []
-            if kind == "session":
-                return catalogue.catalogue(record, state, self.chat_line)
-            return translate.conversation(record, state, kind == "seed")
-        if kind == "terminal":
-            return terminal_shapes.actions(record)
-        if kind == "annotations":
-            return catalogue.annotations(record)
-        event = record.event
-        if isinstance(event, e.SessionRemoved):
-            gone = self.host.find(event.session)
-            return [Said("chatRemoved", {"chat": names.chat_uri(gone.summary)})] if gone is not None else []
-        assert isinstance(event, e.ClientKept)
-        fields = {key: value for key, value in event.action.items() if key != "type"}
-        return [Said("configChanged", fields, event.by)]
-
-    def _state(self, ident: str) -> SessionState | None:
+    def state(self, ident: str) -> SessionState | None:
         session = self.host.find(ident)
         return session.state if session is not None and session.loaded else None
 
@@ -335,7 +306,7 @@ class Exchange:
                 }
             case "terminal":
                 return terminal_shapes.state(self.host.terminals.get(target.ident))
-        state = self._state(target.ident)
+        state = self.state(target.ident)
         assert state is not None
         match target.kind:
             case "seed":
@@ -349,7 +320,7 @@ class Exchange:
 
     def _session(self, state: SessionState) -> Json:
         below = names.descendants(self.host, state.id)
-        states = [state, *(found for each in below if (found := self._state(each.id)) is not None)]
+        states = [state, *(found for each in below if (found := self.state(each.id)) is not None)]
         root = {**snapshots.chat_head(state, ""), "title": state.title}
         shown = snapshots.session(
             state,

@@ -13,6 +13,7 @@ from portico.doors.ahp import session_commands, snapshots
 from portico.doors.ahp.deed import Deed
 from portico.errors import Conflict, LogUnavailable, PorticoError
 from portico.events import Channel
+from portico.host.config import check as check_values
 from portico.host.session import Session, checked_title
 
 if TYPE_CHECKING:
@@ -25,13 +26,25 @@ _TOGETHER = 500
 class Facts:
     """What one client has said and is not in the log yet, in order."""
 
-    __slots__ = ("_appending", "_channel", "_connection", "_waiting")
+    __slots__ = ("_appending", "_channel", "_connection", "_name", "_session", "_waiting")
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
         self._waiting: list[tuple[Deed, e.Event]] = []
         self._channel: Channel = ""
+        self._name = ""
+        self._session: Session | None = None
         self._appending: set[asyncio.Task[None]] = set()
+
+    def subject(self, name: str) -> Session | None:
+        """The session that was last meant by this name. It still is: what a name means never changes while it lives."""
+        session = self._session
+        if session is None or name != self._name or self._connection.host.find(session.id) is not session:
+            return None
+        return session
+
+    def remember(self, name: str, session: Session) -> None:
+        self._name, self._session = name, session
 
     def add(self, deed: Deed, channel: Channel, event: e.Event) -> None:
         if channel != self._channel or len(self._waiting) >= _TOGETHER:
@@ -78,6 +91,7 @@ def _rename(deed: Deed, session: Session) -> e.Event:
 def _configure(deed: Deed, session: Session) -> e.Event:
     values = deed.action["config"]
     session_commands.check_config(deed.connection, values)
+    check_values(values)
     schema = deed.connection.exchange.config_of(session.state)["schema"]["properties"]
     for key, value in values.items():
         if schema.get(key, {}).get("sessionMutable") is False and session.state.config.get(key) != value:

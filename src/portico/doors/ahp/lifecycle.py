@@ -12,6 +12,7 @@ from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.exchange import Known
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
+from portico.doors.ahp.teller import Teller
 from portico.doors.ahp.wire import WireError
 from portico.errors import BadRequest, NotFound, RateLimited
 from portico.events import HOST, Record
@@ -230,10 +231,17 @@ def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.M
 
 
 async def _from_the_log(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> list[Act] | None:
-    """The same, translated again; None when a snapshot has to do."""
+    """The same, translated again and kept for the next who comes back; None when a snapshot has to do."""
     channels = {channel: target for target in found for channel in _channels(connection, target)}
     records = await _missed(connection, list(channels), mark, found)
-    return None if records is None else [act for target in found for act in _replay(connection, target, records)]
+    if records is None:
+        return None
+    told = {target: _replay(connection, target, records) for target in found}
+    acts = [act for each in told.values() for act in each]
+    if all(act.before is None for act in acts):  # older versions must hear a resumed turn as it was then
+        for target, each in told.items():
+            connection.exchange.recent.refill(target, connection.dialect.seed, mark.seq - 1, each)
+    return acts
 
 
 def _channels(connection: "Connection", target: Target) -> list[str]:
@@ -284,9 +292,9 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
 
 
 def _replay(connection: "Connection", target: Target, records: list[Record]) -> list[Act]:
-    exchange, seed = connection.exchange, connection.dialect.seed
+    teller = Teller(connection.exchange, target, connection.dialect.seed)
     channels = set(_channels(connection, target))
-    return [act for record in records if record.channel in channels for act in exchange.acts(target, record, seed)]
+    return [act for record in records if record.channel in channels for act in teller.acts(record)]
 
 
 def _root_now(connection: "Connection") -> list[wire.Raw]:

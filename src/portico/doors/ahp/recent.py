@@ -85,6 +85,14 @@ class Recent:
         if self._size > limits.RECENT_TOTAL_BYTES:
             self.clear()
 
+    def refill(self, target: Target, seed: bool, since: int, acts: Iterable[Act]) -> None:
+        """All behind `since`, fresh from the log: after a restart everybody comes back, and one read does for all."""
+        before = self._rings.get((target, seed))
+        if target.kind in KINDS and (before is None or since < before.since):
+            self._size -= before.size if before is not None else 0
+            self._rings[target, seed] = ring = Ring(since)
+            self.add(ring, acts)
+
     def clear(self) -> None:
         """Whoever is away comes back by the log."""
         self._rings.clear()

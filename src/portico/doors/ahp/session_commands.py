@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from portico import events as e
 from portico.doors.ahp import attachments, message, names, parts, shapes, sign_in, snapshots, uri, wire
 from portico.doors.ahp.command import Command, optional, subject, text
-from portico.doors.ahp.config import APPROVE_KEYS
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.wire import WireError
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.events import Origin, ToolSpec
+from portico.host.config import decides_calls
 from portico.host.context import CONTEXT, transcript
 from portico.host.isolation import Isolation
 from portico.host.session import Session
@@ -38,6 +38,7 @@ async def create_session(connection: "Connection", params: Json) -> None:
     client = _own_client(connection, params.get("activeClient"))
     config = dict(optional(params, "config", dict) or {})
     check_config(connection, config)
+    _check_free(connection, name)
     if names.find_session(connection.host, name) is not None:
         raise WireError(wire.SESSION_EXISTS, f"There is a session {name!r} already.")
     progress = Progress(connection, optional(params, "progressToken", str))
@@ -49,6 +50,12 @@ async def create_session(connection: "Connection", params: Json) -> None:
     if client is not None:
         await join(connection, session, client, connection.by)
     progress.say(1, "Ready")
+
+
+def _check_free(connection: "Connection", name: str) -> None:
+    """What a name means must not change for those who use it: a terminal of that name would come first."""
+    if connection.host.terminals.find(name.removeprefix(names.TERMINAL)) is not None:
+        raise WireError(wire.SESSION_EXISTS, f"There is a terminal {name!r}.")
 
 
 class Progress:
@@ -65,7 +72,7 @@ class Progress:
 
 
 def check_config(connection: "Connection", config: Json) -> None:
-    if APPROVE_KEYS & config.keys():
+    if decides_calls(config):
         connection.require("approve")
 
 
@@ -190,6 +197,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
     if owner.summary.parent is not None:
         raise NotFound("session", text(params, "channel"))
     name = names.chosen(params.get("chat"), "chat")
+    _check_free(connection, name)
     if names.find_chat(host, name) is not None:
         raise WireError(wire.SESSION_EXISTS, f"There is a chat {name!r} already.")
     first = params.get("initialMessage")

@@ -289,7 +289,8 @@ def check(name: str, value: Any, at: str = "") -> Any:
 
 def check_action(dialect: Dialect, action: Any) -> dict[str, Any]:
     """An action as a client sent it. Types that no client may dispatch are only checked to be an action at all."""
-    action = check("StateAction", action, "action")
+    if not isinstance(action, dict) or not isinstance(action.get("type"), str):
+        check("StateAction", action, "action")  # it says what is wrong
     return _record(_payload(action["type"], dialect.seed), action, "action")
 
 

@@ -6,7 +6,7 @@ from portico.doors.ahp import names, shapes
 from portico.doors.ahp.command import Command, optional, subject
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.resources import jail
-from portico.errors import BadRequest, Conflict, Forbidden, NotFound
+from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
 from portico.host.terminals import OpenTerminal
 from portico.workspace.terminal import INPUT_MAX
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 async def create(connection: "Connection", params: Json) -> None:
     field = "terminal" if connection.dialect.seed else "channel"
     name = names.chosen(subject(connection, params, "terminal"), field)
+    if names.find_session(connection.host, name) is not None or names.find_chat(connection.host, name) is not None:
+        raise AlreadyExists(f"There is a session or chat {name!r}; call the terminal something else.", field=field)
     claim = _claim(connection, params.get("claim"))
+    owner = names.find_session(connection.host, claim["session"]) if claim["kind"] == "session" else None
     cwd = params.get("cwd")
     if cwd is not None and not isinstance(cwd, str):
         raise BadRequest("'cwd' must be a URI.", field="cwd")
@@ -33,6 +36,7 @@ async def create(connection: "Connection", params: Json) -> None:
         cols=optional(params, "cols", int) or 80,
         rows=optional(params, "rows", int) or 24,
         uri=name,
+        session=owner.id if owner is not None else None,
     )
 
 

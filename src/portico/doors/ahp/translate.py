@@ -6,7 +6,9 @@ the state that `snapshots` computes, also when a client comes back and hears an 
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from portico import events as e
 from portico.doors.ahp import message, parts
@@ -20,7 +22,7 @@ from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, Te
 SEED = Dialect("1", lambda: 0)
 
 
-class Said(NamedTuple):
+class Said(Struct, frozen=True):
     """One action of a conversation: its name without the dialect's prefix, and its fields."""
 
     name: str
@@ -30,7 +32,7 @@ class Said(NamedTuple):
     """Only for versions older than this one."""
 
 
-class Scene(NamedTuple):
+class Scene(Struct, frozen=True):
     record: Record
     state: SessionState
     seed: bool

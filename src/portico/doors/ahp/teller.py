@@ -1,0 +1,68 @@
+"""From a record to the frames that the hearers of one target get.
+
+A teller lives for one breath: a batch that passes, or a replay that is put together. What cannot change meanwhile (the
+target's name, the states the records belong to) is looked up once, however many records there are.
+"""
+
+from typing import TYPE_CHECKING
+
+from portico import events as e
+from portico.doors.ahp import catalogue, envelope, names, targets, terminal_shapes, translate
+from portico.doors.ahp.envelope import Act, Address
+from portico.doors.ahp.targets import Target
+from portico.doors.ahp.translate import Said
+from portico.events import HOST, Channel, Record
+from portico.host.state import SessionState
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.exchange import Exchange
+
+
+class Teller:
+    """One target in one dialect."""
+
+    __slots__ = ("_address", "_exchange", "_kind", "_seed", "_states", "_target")
+
+    def __init__(self, exchange: "Exchange", target: Target, seed: bool) -> None:
+        self._exchange = exchange
+        self._target = target
+        self._kind = target.kind
+        self._seed = seed
+        self._address: Address | None = None
+        self._states: dict[Channel, SessionState | None] = {}
+
+    def acts(self, record: Record) -> list[Act]:
+        """What this record says to those who hear the target."""
+        said = self._said(record)
+        if not said:
+            return []
+        if self._address is None:
+            name = targets.uri_of(self._exchange.host, self._target, self._seed)
+            self._address = Address(self._kind, name, self._seed)
+        return envelope.acts(self._address, record.seq, said)
+
+    def _said(self, record: Record) -> list[Said]:
+        kind = self._kind
+        if kind in ("seed", "chat", "session") and record.channel != HOST:
+            state = self._state(record.channel)
+            if state is None:
+                return []
+            if kind == "session":
+                return catalogue.catalogue(record, state, self._exchange.chat_line)
+            return translate.conversation(record, state, kind == "seed")
+        if kind == "terminal":
+            return terminal_shapes.actions(record)
+        if kind == "annotations":
+            return catalogue.annotations(record)
+        event = record.event
+        if isinstance(event, e.SessionRemoved):
+            gone = self._exchange.host.find(event.session)
+            return [Said("chatRemoved", {"chat": names.chat_uri(gone.summary)})] if gone is not None else []
+        assert isinstance(event, e.ClientKept)
+        fields = {key: value for key, value in event.action.items() if key != "type"}
+        return [Said("configChanged", fields, event.by)]
+
+    def _state(self, channel: Channel) -> SessionState | None:
+        if channel not in self._states:
+            self._states[channel] = self._exchange.state(channel.removeprefix("session/"))
+        return self._states[channel]

@@ -1,0 +1,158 @@
+"""Which sessions there are, by id and by the name that a client gave: read at the start, with everything that a crash
+left open brought to its one end. An id is never used again, also not after a deletion."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portico import events as e
+from portico import limits
+from portico.errors import AlreadyExists, LogUnavailable, RateLimited
+from portico.events import HOST, ErrorInfo
+from portico.host.fold import closing
+from portico.host.session import SUMMARY, Session
+from portico.host.state import SessionState, Summary
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+
+_DELETED = "deleted"
+_BEGUN, _DONE = b"begun", b"done"
+"""A deletion has two steps; a kill between them is made good at the next start."""
+
+
+class Catalogue:
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+        self._log = host.log
+        self._sessions: dict[str, Session] = {}
+        self._by_uri: dict[str, str] = {}
+        self._next = 1
+        self._creating = asyncio.Lock()
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._sessions.values())
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, ident: str) -> Session | None:
+        """By its id only."""
+        return self._sessions.get(ident)
+
+    def find(self, ident: str) -> Session | None:
+        """By its id or its client's name for it."""
+        return self._sessions.get(ident) or self._sessions.get(self._by_uri.get(ident, ""))
+
+    def list(self, *, archived: bool | None, parent: str | None, children: bool) -> list[Summary]:
+        """Newest first."""
+        found = [
+            summary
+            for summary in (session.summary for session in self)
+            if (archived is None or summary.archived is archived)
+            and (parent is None or summary.parent == parent)
+            and (children or summary.parent is None)
+        ]
+        return sorted(found, key=lambda summary: (summary.modified, _number(summary.id)), reverse=True)
+
+    # -- at the start ------------------------------------------------------------------------------------------
+
+    async def read(self) -> None:
+        summaries = await self._log.notes(SUMMARY)
+        deleted = await self._log.notes(_DELETED)
+        decoder = msgspec.json.Decoder(Summary)
+        for channel in self._log.channels("session/"):
+            ident = channel.removeprefix("session/")
+            self._next = max(self._next, _number(ident) + 1)
+            if channel in deleted:
+                if deleted[channel] != _DONE:
+                    await self.erase(channel)  # a kill between the two steps of a deletion
+                continue
+            data = summaries.get(channel)
+            session = Session(self._host, ident, None, decoder.decode(data) if data else None)
+            if data is None:
+                await session.load()
+                if not session.state.agent:  # its beginning is gone: a kill at the last step of a deletion
+                    await self.erase(channel)
+                    continue
+                session.refresh_summary()
+            self._add(session)
+
+    async def recover(self) -> None:
+        """Closes what a crash left open."""
+        for session in tuple(self):
+            summary = session.summary
+            stale = summary.pos != self._log.head(session.channel)
+            if summary.status in ("running", "waiting") or summary.queued or stale:
+                await _close_open(session)
+
+    # -- sessions come and go ----------------------------------------------------------------------------------
+
+    def new_id(self) -> str:
+        self._next += 1
+        return f"session-{self._next - 1}"
+
+    async def reserve(self, ident: str, uri: str | None) -> Session:
+        """Its place, before its first event is written."""
+        async with self._creating:
+            if uri is not None and uri in self._by_uri:
+                raise AlreadyExists(f"There is a session {uri!r} already.")
+            if len(self) >= limits.SESSIONS:
+                raise RateLimited(f"There are {limits.SESSIONS} sessions; delete some.")
+            session = Session(self._host, ident, SessionState(ident))
+            session.used_at = time.monotonic()
+            self._add(session)
+            if uri is not None:
+                self._by_uri[uri] = ident
+            return session
+
+    async def remove(self, session: Session, by: str) -> None:
+        """The first step of a deletion: nobody finds it any more. `erase` is the second."""
+        self._log.note(session.channel, _DELETED, _BEGUN)
+        try:
+            await self._log.append(HOST, e.SessionRemoved(session=session.id, by=by))
+        except LogUnavailable:
+            self._log.note(session.channel, _DELETED, None)
+            raise
+        self.forget(session)
+
+    async def erase(self, channel: str) -> None:
+        """Forgets the events and notes of a deleted session, and remembers that this is done."""
+        await self._log.delete(channel)
+        self._log.note(channel, _DELETED, _DONE)
+
+    def forget(self, session: Session) -> None:
+        self._sessions.pop(session.id, None)
+        for uri in [uri for uri, ident in self._by_uri.items() if ident == session.id]:
+            del self._by_uri[uri]
+
+    def _add(self, session: Session) -> None:
+        self._sessions[session.id] = session
+        if session.summary.uri is not None:
+            self._by_uri[session.summary.uri] = session.id
+
+
+async def _close_open(session: Session) -> None:
+    """Everything in it gets its one end, and the queue waits for a person."""
+    await session.load()
+    state = session.state
+    session.refresh_summary()
+    events: list[e.Event] = []
+    if state.active is not None:
+        session.captures.recover(state.active.id)
+        error = ErrorInfo("interrupted", "The host ended in the middle of this turn.")
+        end = e.TurnEnded(turn=state.active.id, outcome="interrupted", error=error, by="host")
+        events = [*closing(state, "interrupted", "host"), end]
+    if state.queue and not state.held:
+        events.append(e.QueueHeld(held=True, by="host"))
+    if events:
+        await session.append(*events)
+    session.unload()
+
+
+def _number(ident: str) -> int:
+    tail = ident.rpartition("-")[2]
+    return int(tail) if tail.isdigit() else 0
