@@ -1,24 +1,19 @@
 /** The pages beyond the seeds' as pictures, light and dark, desktop and phone, in `screenshots/`. */
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { RealHost } from "./host";
 import { Person } from "./person";
 
 const folder = resolve(import.meta.dirname, "../../screenshots");
-const host = new RealHost();
 const own = new RealHost();
 
-beforeAll(async () => {
-  mkdirSync(folder, { recursive: true });
-  execFileSync("git", ["init", "-q", host.folder]);
-  writeFileSync(join(host.folder, ".gitignore"), "/home/\n");
-  await host.start();
-});
-afterAll(() => Promise.all([host.close(), own.close()]));
+beforeAll(() => mkdirSync(folder, { recursive: true }));
+afterAll(() => own.close());
 
+const FOUR_K = { width: 3840, height: 2160 };
 const ANSWER = "# A plan\n\nThis is **bold** and `code`.\n\n- one\n- two\n\n| step | who |\n|---|---|\n| build | agent |\n\n```js\nlet answer = 42;\n```";
 
 describe.each([
@@ -26,7 +21,18 @@ describe.each([
   { name: "desktop-dark", phone: false, dark: true },
   { name: "phone-light", phone: true, dark: false },
   { name: "phone-dark", phone: true, dark: true },
+  { name: "4k-dark", phone: false, dark: true, size: FOUR_K },
 ])("$name", ({ name, ...look }) => {
+  // A host for each, so that first pages are first pages and no session of another look is at work.
+  const host = new RealHost();
+
+  beforeAll(async () => {
+    execFileSync("git", ["init", "-q", host.folder]);
+    writeFileSync(join(host.folder, ".gitignore"), "/home/\n");
+    await host.start();
+  });
+  afterAll(() => host.close());
+
   test("all pages of the house", { timeout: 300_000 }, async () => {
     const person = await Person.arrive(look);
     const { page } = person;
@@ -49,10 +55,10 @@ describe.each([
     };
     await page.goto(host.login);
     await page.goto(`${host.url}/terminal.html`);
-    await page.waitForSelector(":is(.tab, #empty:not([hidden]))");
+    await page.waitForSelector("#empty:not([hidden])");
     await take("terminals-first");
     await page.goto(`${host.url}/sessions.html`);
-    await page.waitForSelector(":is(.session, #empty:not([hidden]))");
+    await page.waitForSelector("#empty:not([hidden])");
     await take("sessions-first");
     await start("scripted", `Make a plan [[tool:job_prepare_document|PLAN.md]] [[say:${ANSWER}]]`);
     await page.waitForSelector("#status.idle");
@@ -80,7 +86,6 @@ describe.each([
     await start("demo", "ask me");
     await page.waitForSelector(".question");
     await take("question");
-    rmSync(join(host.folder, "portico-demo.md"), { force: true });
     await start("demo", "write something");
     await page.waitForSelector(".approval");
     await take("approval");
@@ -111,7 +116,12 @@ describe.each([
     await page.waitForSelector(".agent");
     await take("agents");
     await page.goto(`${host.url}/jobHistory.html`);
-    await page.waitForSelector(":is(.session, #empty:not([hidden]))");
+    await page.waitForSelector("#empty:not([hidden])");
+    await take("jobs-first");
+    await host.startJob("plan-and-write", "A small tool");
+    await host.startJob("hello");
+    await page.reload();
+    await page.waitForSelector(".session:nth-child(2)");
     await take("jobs");
     await page.goto(`${host.url}/terminal.html`);
     await shell("git status; printf '\\033[32mgreen \\033[33myellow \\033[34mblue \\033[35mmagenta \\033[90mgrey\\033[0m\\n'");

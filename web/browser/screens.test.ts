@@ -8,7 +8,8 @@ import { RealHost } from "./host";
 import { Person } from "./person";
 
 const folder = resolve(import.meta.dirname, "../../screenshots");
-const host = new RealHost();
+/** Slow enough for a job to be seen at work. */
+const host = new RealHost(["--agent", "scripted", "--agent", "demo", "--script-delay", "700"]);
 
 beforeAll(async () => {
   mkdirSync(folder, { recursive: true });
@@ -16,6 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => host.close());
 
+const FOUR_K = { width: 3840, height: 2160 };
 const ANSWER = "# A plan\n\nThis is **bold** and `code`.\n\n- one\n- two\n\n| step | who |\n|---|---|\n| build | agent |\n\n```js\nlet answer = 42;\n```";
 
 describe.each([
@@ -23,6 +25,7 @@ describe.each([
   { name: "desktop-dark", phone: false, dark: true },
   { name: "phone-light", phone: true, dark: false },
   { name: "phone-dark", phone: true, dark: true },
+  { name: "4k-light", phone: false, dark: false, size: FOUR_K },
 ])("$name", ({ name, ...look }) => {
   test("all pages", { timeout: 300_000 }, async () => {
     const person = await Person.arrive(look);
@@ -53,7 +56,7 @@ describe.each([
     await preview.waitForSelector("g.node");
     await take("job-preview", preview);
     const tracking = await person.tab(() => page.click("#start-job-button"));
-    await tracking.waitForSelector(".task-status-indicator");
+    await tracking.waitForFunction(() => document.querySelectorAll(".task-status-indicator").length === 3);
     await take("job-running", tracking);
     await tracking.waitForFunction(() => /SUCCEEDED|FAILED/.test(document.getElementById("job-status-label")!.textContent!));
     await take("job-ended", tracking);

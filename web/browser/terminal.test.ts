@@ -1,24 +1,24 @@
 /** A real shell in a real browser: typed into, found again after a reload, lost with its host. */
 
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { RealHost } from "./host";
 import { Person } from "./person";
 
+/** One host, one browser and, until a test needs another, one page: each test opens a shell of its own in it. */
 const host = new RealHost();
 let person: Person;
 
-beforeAll(() => host.start());
-afterAll(() => host.close());
-beforeEach(async () => {
+beforeAll(async () => {
+  await host.start();
   person = await Person.arrive();
+  await person.context.grantPermissions(["clipboard-read", "clipboard-write"]);
   await person.page.goto(host.login);
+  await person.page.goto(`${host.url}/terminal.html`);
 });
-afterEach(async () => {
-  const { request } = person.context;
-  const { terminals } = (await (await request.get(`${host.url}/v1/terminals`)).json()) as { terminals: { id: string }[] };
-  for (const { id } of terminals) await request.delete(`${host.url}/v1/terminals/${id}`);
-  expect(person.trouble).toEqual([]);
+afterEach(() => expect(person.trouble).toEqual([]));
+afterAll(async () => {
   await person.leave();
+  await host.close();
 });
 
 const rows = () => person.page.locator(".xterm-rows");
@@ -29,9 +29,13 @@ async function shows(text: string): Promise<void> {
 }
 
 async function opened(): Promise<void> {
-  await person.page.goto(`${host.url}/terminal.html`);
-  await person.page.click("#first");
-  await person.page.locator(".shell-status", { hasText: "×" }).waitFor();
+  const { page } = person;
+  const answer = page.waitForResponse((response) => response.request().method() === "POST" && response.url().endsWith("/v1/terminals"));
+  await page.click("#new");
+  const { id } = (await (await answer).json()) as { id: string };
+  await page.waitForURL((url) => url.searchParams.get("id") === id);
+  await page.locator(".shell-status", { hasText: "×" }).waitFor();
+  await page.waitForSelector(".xterm-cursor");
 }
 
 async function run(line: string): Promise<void> {
@@ -60,6 +64,22 @@ test("a shell is typed into, keeps its colours, takes the size of the page and i
   await run("echo still-$((1 + 1))");
   await shows("still-2");
   expect(await person.barriers()).toEqual([]);
+});
+
+test("what is selected is copied, and pasted into the shell", async () => {
+  const { page } = person;
+  await opened();
+  await run("echo copied-$((40 + 2))");
+  await shows("copied-42");
+  // The screen lies over its letters and takes the clicks, for a person as well.
+  await page.locator(".xterm-rows span", { hasText: /^copied-42$/ }).dblclick({ force: true });
+  await page.keyboard.press("Control+c");
+  await page.waitForFunction(async () => (await navigator.clipboard.readText()) === "copied-42");
+  await page.keyboard.type("echo pasted-");
+  await page.keyboard.press("Control+v");
+  await shows("echo pasted-copied-42");
+  await page.keyboard.press("Enter");
+  await rows().locator("div", { hasText: /^pasted-copied-42/ }).waitFor();
 });
 
 test("escape goes to the shell, shift and escape leaves it, and keys work then", async () => {
@@ -120,6 +140,7 @@ test("a terminal stands on the page of a session, in its folder", async () => {
   await page.keyboard.press("t");
   await shows(host.folder);
   expect(await person.barriers()).toEqual([]);
+  await page.goto(`${host.url}/terminal.html`);
 });
 
 test("a shell ends with its host, and the page says so", async () => {

@@ -44,6 +44,11 @@ export function endPage(text: string): void {
   setTimeout(() => document.body.replaceChildren(make("p", "page-ended", text)), 200);
 }
 
+/** A phone has no Ctrl key to hint at. */
+export function hasKeys(): boolean {
+  return window.matchMedia?.("(pointer: fine)").matches ?? true;
+}
+
 export function pause(milliseconds: number): Promise<void> {
   return new Promise((done) => setTimeout(done, milliseconds));
 }

@@ -3,7 +3,7 @@
 import { api, explain, type LiveElement, Refused, type TaskInfo } from "./api";
 import { AskedView } from "./asked";
 import { Live } from "./live";
-import { byId, endPage } from "./page";
+import { byId, endPage, hasKeys } from "./page";
 import { SessionResponseRenderer } from "./sessionResponse";
 import { split } from "./splitter";
 
@@ -44,6 +44,7 @@ export class SessionView {
       ended: (error) => this.ended(error),
     });
     void this.loadTasks();
+    if (!hasKeys()) this.textarea.placeholder = "Write to the agent";
     this.textarea.focus();
   }
 

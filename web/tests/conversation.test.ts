@@ -105,6 +105,28 @@ describe("the conversation", () => {
   });
 });
 
+/** What the browser would observe, reported by hand. */
+function observed(): [Set<Element>, (target: Element, isIntersecting: boolean, height?: number) => void] {
+  const stand = new Set<Element>();
+  let tell: (entries: object[]) => void = () => {};
+  vi.stubGlobal(
+    "IntersectionObserver",
+    class {
+      constructor(callback: typeof tell) {
+        tell = callback;
+      }
+      observe(target: Element) {
+        stand.add(target);
+      }
+      unobserve(target: Element) {
+        stand.delete(target);
+      }
+      disconnect() {}
+    },
+  );
+  return [stand, (target, isIntersecting, height = 0) => tell([{ target, isIntersecting, boundingClientRect: { height } }])];
+}
+
 describe("the transcript", () => {
   test("rows far from the view are not built", () => {
     vi.stubGlobal("IntersectionObserver", class { observe() {} unobserve() {} disconnect() {} });
@@ -112,11 +134,49 @@ describe("the transcript", () => {
     const transcript = new Transcript(document.createElement("div"));
     transcript.append(...Array.from({ length: 10_000 }, (_, n) => ({ key: String(n), build: () => (built.push(n), document.createElement("p")) })));
     transcript.settle();
-    expect([built.length, built.at(-1)]).toEqual([80, 9999]);
+    expect([built.length, built.at(-1)]).toEqual([48, 9999]);
     transcript.update("3");
     expect(transcript.element("3")?.tagName).toBe("P");
     transcript.pop();
     expect([transcript.size, transcript.has("9999")]).toEqual([9999, false]);
+    vi.unstubAllGlobals();
+  });
+
+  test("rows that leave the view come back as they were, and one in use stays", () => {
+    const [stand, report] = observed();
+    const [view, built] = [document.body.appendChild(document.createElement("div")), [] as string[]];
+    const transcript = new Transcript(view);
+    const row = (key: string) => ({ key, build: () => (built.push(key), document.createElement("input")) });
+    transcript.append(...Array.from({ length: 100 }, (_, n) => row(`row-${n}`)));
+    const [first, second] = view.querySelectorAll<HTMLElement>(".chunk");
+    report(first!, true);
+    report(second!, true);
+    (first!.firstElementChild as HTMLInputElement).value = "kept";
+    second!.querySelector("input")!.focus();
+    report(first!, false, 321);
+    report(second!, false, 321);
+    expect([first!.children.length, first!.style.getPropertyValue("--height"), second!.children.length]).toEqual([0, "321px", 16]);
+    report(first!, true);
+    expect([(first!.firstElementChild as HTMLInputElement).value, built.length, stand.size]).toEqual(["kept", 32, 7]);
+    view.remove();
+    vi.unstubAllGlobals();
+  });
+
+  test("what is said while the end is away stands there when it comes back", () => {
+    const [, report] = observed();
+    const view = document.createElement("div");
+    const transcript = new Transcript(view);
+    const row = (key: string) => ({ key, build: () => Object.assign(document.createElement("p"), { textContent: key }) });
+    transcript.append(row("one"), row("two"));
+    transcript.settle();
+    const box = view.querySelector(".chunk")!;
+    report(box, false, 50);
+    transcript.append(row("three"));
+    transcript.pop();
+    transcript.append(row("four"));
+    expect(box.textContent).toBe("");
+    report(box, true);
+    expect(box.textContent).toBe("onetwofour");
     vi.unstubAllGlobals();
   });
 });

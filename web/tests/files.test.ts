@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { filesView } from "../src/conversation/files";
 import { grantsOf } from "../src/conversation/grants";
-import type { SessionState } from "../src/conversation/state";
+import type { CallPart, SessionState } from "../src/conversation/state";
 import type { ChangedFile, Changes, Grant } from "../src/v1";
 
 const state: SessionState = { id: "s", agent: "loop", model: "m", cwd: "/w", pos: 1, turns: [] };
@@ -29,7 +29,16 @@ test("a folder without git says so, and tells what the calls told", () => {
 
 test("nothing changed, in words for a turn and for the session", () => {
   expect(shown({ git: true, files: [] }).textContent).toMatch(/since the session began/);
-  expect(shown({ git: true, files: [], note: "The host died." }, "t1").textContent).toBe("The host died.This turn has changed no file.");
+expect(shown({ git: true, files: [] }, "t1").textContent).toBe("This turn has changed no file.");
+});
+
+test("what was not captured is not called unchanged: the calls tell it", () => {
+  const call: CallPart = { part: "call", id: "c", tool: "write", title: "Write", kind: "edit", done: true, ok: true, content: [{ type: "diff", path: "/w/a.py", old: "", new: "x" }] };
+  const turns = [{ id: "t1", message: { text: "go" }, by: "token:owner", started: 0, parts: [call] }];
+  const view = document.createElement("div");
+  view.append(...filesView({ ...state, turns }, { git: true, files: [], note: "The beginning of this turn was not captured." }, "t1"));
+  expect(view.textContent).toMatch(/^The beginning of this turn was not captured\. Only what the agent itself showed/);
+  expect(view.querySelector(".file summary")?.textContent).toBe("a.py");
 });
 
 test("files with what happened to them; the diff is asked for when it is opened", async () => {

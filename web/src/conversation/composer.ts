@@ -1,6 +1,6 @@
 /** Where people write. What is not sent yet survives a reload. */
 
-import { byId } from "../page";
+import { byId, hasKeys } from "../page";
 import { v1 } from "../v1";
 import type { Acts } from "./pieces";
 import { active, type SessionState, statusOf } from "./state";
@@ -67,13 +67,10 @@ export class Composer {
   }
 }
 
-/** A phone has no Ctrl key to hint at. */
-const keys = () => window.matchMedia?.("(pointer: fine)").matches ?? true;
-
 function hint(state: SessionState): string {
   if (state.closed) return "This session is closed; More, Reopen takes it up again.";
   const status = statusOf(state);
   if (status === "waiting") return "The agent waits for your answer above. What you write here is queued.";
-  if (status === "running") return keys() ? "The agent works. Ctrl+Enter queues; Ctrl+Shift+Enter steers it now." : "The agent works. Queue a message, or steer it now.";
-  return keys() ? "Write to the agent; Ctrl+Enter sends." : "Write to the agent";
+  if (status === "running") return hasKeys() ? "The agent works. Ctrl+Enter queues; Ctrl+Shift+Enter steers it now." : "The agent works. Queue a message, or steer it now.";
+  return hasKeys() ? "Write to the agent; Ctrl+Enter sends." : "Write to the agent";
 }

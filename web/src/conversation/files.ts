@@ -42,18 +42,19 @@ function turnChoice(state: SessionState, turn: string): HTMLSelectElement {
 }
 
 export function filesView(state: SessionState, changes: Changes, turn: string): HTMLElement[] {
-  if (!changes.git)
+  // A note says that there is nothing to compare with (the machine was too busy, or the host died): that is not "no file".
+  const unknown = changes.git ? changes.note : "This folder is not in a git work tree.";
+  if (unknown)
     return [
-      make("p", "note", "This folder is not in a git work tree, so only what the agent itself showed or reported is known:"),
+      make("p", "note", `${unknown} Only what the agent itself showed or reported is known:`),
       ...changesView(changedFiles(state, turn), state.cwd),
     ];
-  const notes = changes.note ? [make("p", "note", changes.note)] : [];
-  if (changes.files.length === 0) return [...notes, make("p", "soft", turn ? "This turn has changed no file." : "No file has changed since the session began.")];
+  if (changes.files.length === 0) return [make("p", "soft", turn ? "This turn has changed no file." : "No file has changed since the session began.")];
   const [added, removed] = (["added", "removed"] as const).map((side) => changes.files.reduce((sum, file) => sum + file[side], 0));
   const number = changes.files.length;
   const total = make("p", "soft", `${number} ${number === 1 ? "file" : "files"}${changes.cut ? " and more" : ""}, `);
   total.append(...counts(added ?? 0, removed ?? 0));
-  return [...notes, total, ...changes.files.map((file) => fileView(state.id, file, turn, number <= OPEN))];
+  return [total, ...changes.files.map((file) => fileView(state.id, file, turn, number <= OPEN))];
 }
 
 function fileView(session: string, file: ChangedFile, turn: string, open: boolean): HTMLElement {

@@ -1,8 +1,10 @@
 /**
- * A long column of rows of which only those near the view are built.
+ * A long column of rows of which only those near the view stand in the page.
  *
- * A conversation grows at its end and is cut at its end, so rows stand in chunks of a fixed number; a chunk is an empty
- * box of a guessed height until it comes near the view. 10,000 rows are then 250 boxes.
+ * A conversation grows at its end and is cut at its end, so rows stand in chunks of a fixed number; a chunk away from the
+ * view is an empty box: of a guessed height until its rows were built, of their measured height afterwards. What every
+ * frame costs the browser grows with what stands in the page, so 10,000 rows are 625 boxes. Rows that left keep their
+ * elements: what was opened stays open, and nothing is rendered twice.
  */
 
 import { make } from "../page";
@@ -14,17 +16,23 @@ export interface Row {
   update?(): void;
 }
 
-const CHUNK = 40;
+/** Few enough to be built within a frame. */
+const CHUNK = 16;
 /** A collapsed tool call and a short answer, on average; wrong guesses only move the scroll bar. */
 const ROW_REM = 4;
-const NEAR = "1200px 0px";
+const NEAR = "4000px 0px";
 /** So many pixels above the end still count as being at the end. */
 const AT_END = 48;
+
+/** So many chunks at the end are built at once: more than a screen. */
+const SETTLED = 3;
 
 interface Chunk {
   box: HTMLElement;
   rows: Row[];
-  built: boolean;
+  /** The rows' elements, once somebody came near. */
+  elements: HTMLElement[] | undefined;
+  shown: boolean;
 }
 
 export class Transcript {
@@ -71,8 +79,8 @@ export class Transcript {
       if (!last || last.rows.length >= CHUNK) this.chunks.push((last = this.newChunk()));
       last.rows.push(row);
       this.rows.set(row.key, row);
-      if (last.built) last.box.append(row.build());
-      else last.box.style.setProperty("--guess", `${last.rows.length * ROW_REM}rem`);
+      if (last.elements) this.add(last, row.build());
+      else last.box.style.setProperty("--height", `${last.rows.length * ROW_REM}rem`);
     }
   }
 
@@ -82,7 +90,7 @@ export class Transcript {
     const row = last?.rows.pop();
     if (!last || !row) return;
     this.rows.delete(row.key);
-    if (last.built) last.box.lastElementChild?.remove();
+    last.elements?.pop()?.remove();
     if (last.rows.length > 0) return;
     this.near?.unobserve(last.box);
     last.box.remove();
@@ -91,12 +99,12 @@ export class Transcript {
 
   update(key: string): void {
     const row = this.rows.get(key);
-    if (row && this.chunkOf(row)?.built) row.update?.();
+    if (row && this.chunkOf(row)?.elements) row.update?.();
   }
 
   /** Builds the end, where readers begin, at once. */
   settle(): void {
-    for (const chunk of this.chunks.slice(-2)) this.fill(chunk);
+    for (const chunk of this.chunks.slice(-SETTLED)) this.show(chunk);
     this.follow();
   }
 
@@ -109,13 +117,13 @@ export class Transcript {
     this.follow();
   }
 
-  /** A row's element, built if it was not yet. */
+  /** A row's element, in the page from now on. */
   element(key: string): HTMLElement | undefined {
     const row = this.rows.get(key);
     const chunk = row && this.chunkOf(row);
     if (!row || !chunk) return undefined;
-    this.fill(chunk);
-    return chunk.box.children[chunk.rows.indexOf(row)] as HTMLElement | undefined;
+    this.show(chunk);
+    return chunk.elements?.[chunk.rows.indexOf(row)];
   }
 
   reveal(key: string): void {
@@ -137,29 +145,47 @@ export class Transcript {
   }
 
   private newChunk(): Chunk {
-    const before = this.chunks.at(-1);
-    const chunk: Chunk = { box: make("div", "chunk"), rows: [], built: !this.near || before?.built === true };
-    if (!chunk.built) {
-      chunk.box.classList.add("unbuilt");
-      this.near?.observe(chunk.box);
-    }
+    const shown = !this.near || this.chunks.at(-1)?.shown === true;
+    const chunk: Chunk = { box: make("div", shown ? "chunk" : "chunk away"), rows: [], elements: shown ? [] : undefined, shown };
     this.column.append(chunk.box);
+    this.near?.observe(chunk.box);
     return chunk;
   }
 
   private came(entries: IntersectionObserverEntry[]): void {
-    for (const { isIntersecting, target } of entries) {
-      const chunk = isIntersecting ? this.chunks.find(({ box }) => box === target) : undefined;
-      if (chunk) this.fill(chunk);
+    const chunks = new Map(this.chunks.map((chunk) => [chunk.box as Element, chunk]));
+    for (const { isIntersecting, target, boundingClientRect } of entries) {
+      const chunk = chunks.get(target);
+      if (chunk && isIntersecting) this.show(chunk);
+      else if (chunk) this.hide(chunk, boundingClientRect.height);
     }
     this.follow();
   }
 
-  private fill(chunk: Chunk): void {
-    if (chunk.built) return;
-    chunk.built = true;
-    this.near?.unobserve(chunk.box);
-    chunk.box.classList.remove("unbuilt");
-    chunk.box.append(...chunk.rows.map((row) => row.build()));
+  private add(chunk: Chunk, element: HTMLElement): void {
+    chunk.elements?.push(element);
+    if (chunk.shown) chunk.box.append(element);
   }
+
+  private show(chunk: Chunk): void {
+    if (chunk.shown) return;
+    chunk.shown = true;
+    chunk.elements ??= chunk.rows.map((row) => row.build());
+    chunk.box.classList.remove("away");
+    chunk.box.append(...chunk.elements);
+  }
+
+  /** Where somebody selects or writes, everything stays. */
+  private hide(chunk: Chunk, height: number): void {
+    if (!chunk.shown || chunk.box.contains(document.activeElement) || selected(chunk.box)) return;
+    chunk.shown = false;
+    chunk.box.style.setProperty("--height", `${height}px`);
+    chunk.box.classList.add("away");
+    chunk.box.replaceChildren();
+  }
+}
+
+function selected(box: HTMLElement): boolean {
+  const selection = document.getSelection();
+  return selection !== null && !selection.isCollapsed && selection.containsNode(box, true);
 }
