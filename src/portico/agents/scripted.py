@@ -388,7 +388,9 @@ class Player:
         await self._turn.settled()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(after, "utf-8")
+            # Added to what is there by then: another session may have written meanwhile.
+            with path.open("a" if step.append else "w", encoding="utf-8") as file:
+                file.write(self._text(step.text))
         except OSError as error:
             self._values["written"] = f"nothing ({error.strerror})"
             await call.end(ok=False, error=ErrorInfo("agent_failed", f"{path.name}: {error.strerror}"))
