@@ -22,7 +22,7 @@ check: $(VENV)/.dev $(WEB)
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev $(VENV)/.compiled $(WEB) $(LIVE)
-	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile $(ARGS)
 
 web-test: $(WEB)
 	cd web && npm test
