@@ -1,13 +1,13 @@
 import { defineConfig } from "vitest/config";
 
-/** Needs a Chromium and the built pages. Three files at a time: each has hosts and a browser to itself, and all mostly wait. */
+/** Needs a Chromium and the built pages. Two files at a time: each has hosts and a browser to itself, and both mostly wait. */
 export default defineConfig({
   root: import.meta.dirname,
   test: {
     environment: "node",
     include: ["browser/**/*.test.ts"],
     setupFiles: ["browser/chromium.ts"],
-    maxWorkers: 3,
+    maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },
