@@ -1,6 +1,6 @@
 /** Zooms a chart in its container: Ctrl+wheel, two fingers, or the buttons. */
 
-import { make, makeButton } from "../page";
+import { letterScale, make, makeButton } from "../page";
 import type { FlowChart } from "./flowChart";
 
 const LEAST = 0.2;
@@ -25,7 +25,7 @@ export class Zoom {
     container.replaceChildren(controls, this.canvas);
     this.set(1);
     // As a whole if it can be read so: on a phone even a small chart is wider than the screen.
-    this.set(Math.min(1, Math.max(READABLE, this.room() / chart.area.width)));
+    this.set(Math.min(letterScale(), Math.max(READABLE, this.room() / chart.area.width)));
     // Charts begin in the middle, which may be far to the right.
     container.scrollLeft = chart.start * this.scale - container.clientWidth / 2;
     container.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
