@@ -35,7 +35,7 @@ BUSY_SECONDS = 5.0
 
 # -- the host --------------------------------------------------------------------------------------------------
 SESSIONS = 100_000
-"""Stored sessions: their summaries stay in memory at about 1 KB each."""
+"""Stored sessions: what is known of one that rests stays in memory, about 3 KB."""
 LIVE_TURNS = 1_000
 """Turns running at once: each may own a process of some 50 MB elsewhere."""
 MESSAGE_BYTES = 4 * MIB

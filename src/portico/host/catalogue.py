@@ -4,6 +4,7 @@ left open brought to its one end. An id is never used again, also not after a de
 import asyncio
 import time
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +20,7 @@ from portico.host.state import SessionState, Summary
 if TYPE_CHECKING:
     from portico.host.host import Host
 
+_MODIFIED = attrgetter("modified")
 _DELETED = "deleted"
 _BEGUN, _DONE = b"begun", b"done"
 """A deletion has two steps; a kill between them is made good at the next start."""
@@ -48,15 +50,15 @@ class Catalogue:
         return self._sessions.get(ident) or self._sessions.get(self._by_uri.get(ident, ""))
 
     def list(self, *, archived: bool | None, parent: str | None, children: bool) -> list[Summary]:
-        """Newest first."""
+        """Newest first; of several that changed in the same millisecond, the one that began last."""
         found = [
             summary
-            for summary in (session.summary for session in self)
+            for summary in (session.summary for session in reversed(self._sessions.values()))
             if (archived is None or summary.archived is archived)
             and (parent is None or summary.parent == parent)
             and (children or summary.parent is None)
         ]
-        return sorted(found, key=lambda summary: (summary.modified, _number(summary.id)), reverse=True)
+        return sorted(found, key=_MODIFIED, reverse=True)  # stable, so equal ones stay as they came
 
     # -- at the start ------------------------------------------------------------------------------------------
 
