@@ -45,8 +45,9 @@ class Home:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.path.chmod(0o700)
         except OSError as error:
+            why = "it is a file" if isinstance(error, FileExistsError) else error.strerror
             raise BadRequest(
-                f"The home folder {str(self.path)!r} cannot be used: {error.strerror}. Choose another with --home.",
+                f"The home folder {str(self.path)!r} cannot be used: {why}. Choose another with --home.",
                 field="home",
             ) from error
 

@@ -1,6 +1,7 @@
 """The SQL of the log. Plain blocking functions: the writer thread calls the writing ones, reader threads the others."""
 
 import os
+import shlex
 import shutil
 import sqlite3
 import threading
@@ -311,7 +312,7 @@ def translate(error: sqlite3.Error, path: Path, then: str = "the host goes on by
     if any(sign in text for sign in ("malformed", "not a database", "no such table", "no such column")):
         return LogDamaged(
             f"The log {name!r} is damaged ({text}). Move it aside to start anew, or recover what is readable with: "
-            f"sqlite3 {name} .recover"
+            f"sqlite3 {shlex.quote(name)} .recover"
         )
     if "locked" in text or "busy" in text:
         return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; {then}.")
