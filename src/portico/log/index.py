@@ -17,6 +17,16 @@ PIECES = 16
 """Three-letter pieces of a query that the index is asked for: more of them sieve no better and cost time."""
 _STEPS = 10_000
 """Of SQLite's machine between two looks at the clock."""
+_PASSING = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_CANTOPEN,
+    }
+)
 _TABLES = (
     "CREATE TABLE state (cursor INTEGER NOT NULL)",
     "INSERT INTO state VALUES (0)",
@@ -55,7 +65,9 @@ class Index:
         """A file that is no index of this version is replaced by an empty one. Fails where SQLite has no trigrams."""
         try:
             return cls(_connect(path))
-        except sqlite3.DatabaseError:
+        except sqlite3.DatabaseError as error:
+            if passing(error):
+                raise
             remove(path)
             return cls(_connect(path))
 
@@ -106,6 +118,11 @@ class Index:
         finally:
             self._db.set_progress_handler(None, 0)
         return [Place(session, pos, turn) for session, pos, turn, _ in rows]
+
+
+def passing(error: sqlite3.Error | OSError) -> bool:
+    """The disk says no for now: what is in the index is as good as before."""
+    return isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING
 
 
 def remove(path: Path) -> None:
