@@ -157,7 +157,5 @@ def write_private(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            draft.unlink()
-        raise
+    finally:
+        draft.unlink(missing_ok=True)  # there only if something went wrong

@@ -100,7 +100,7 @@ class Server:
     async def __aenter__(self) -> "Server":
         try:
             await self._start()
-        except BaseException:
+        except BaseException:  # also Ctrl-C: what was opened so far is closed, in its order
             await self._stack.aclose()
             raise
         return self
@@ -352,7 +352,7 @@ def _bind_raw(family: socket.AddressFamily, host: str, port: int) -> socket.sock
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         made.bind((host, port))
         made.setblocking(False)
-    except BaseException:
+    except BaseException:  # whatever it was, it is the caller's to tell; the socket is ours
         made.close()
         raise
     return made

@@ -263,7 +263,7 @@ class Terminals:
             audited = e.Audited(action="terminal.started", by=by, detail={"terminal": ident, "cwd": cwd})
             await self.host.log.append_all((terminal.channel, started), (HOST, audited))
             await terminal.pty.start()
-        except BaseException:
+        except BaseException:  # also a cancel: what began gets its end
             del self._open[ident]
             await self._close_story(terminal.channel)
             raise

@@ -5,6 +5,7 @@
 exactly that of comparing every text. Plain blocking functions, for one thread.
 """
 
+import contextlib
 import os
 import sqlite3
 import time
@@ -133,7 +134,8 @@ def remove(path: Path) -> None:
 def _connect(path: Path) -> sqlite3.Connection:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
+    with contextlib.ExitStack() as failing:
+        failing.callback(db.close)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA secure_delete = ON")  # what is deleted is gone from the file, too
@@ -145,9 +147,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             db.execute("COMMIT")
         elif version != VERSION:
             raise sqlite3.DatabaseError(f"version {version}")
-    except BaseException:
-        db.close()
-        raise
+        failing.pop_all()
     return db
 
 
