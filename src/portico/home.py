@@ -147,6 +147,15 @@ def alive(pid: int) -> bool:
     return True
 
 
+def stamp(path: Path) -> tuple[int, int] | None:
+    """Another one when the file has changed, also when it was replaced within one tick of the clock; None: no file."""
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_mtime_ns, stat.st_ino
+
+
 def write_private(path: Path, data: bytes) -> None:
     """Whole or not at all, and readable by nobody else at any moment."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")

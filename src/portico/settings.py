@@ -7,7 +7,6 @@ Environment: PORTICO_ + section + _ + key, for example PORTICO_SERVER_PORT=9000.
 """
 
 import ast
-import difflib
 import inspect
 import itertools
 import os
@@ -21,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import limits
-from portico.errors import BadRequest
+from portico.errors import BadRequest, nearest
 
 
 class Server(Struct, forbid_unknown_fields=True):
@@ -181,8 +180,8 @@ def _read(path: Path) -> dict[str, Any]:
 def _check_known(key: str, where: str) -> None:
     known = keys()
     if key not in known:
-        near = difflib.get_close_matches(key, [*SECTIONS, *known], 1, 0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(sorted(known))}."
+        near = nearest(key, [*SECTIONS, *known])
+        hint = f" Did you mean {near!r}?" if near else f" Known keys: {', '.join(sorted(known))}."
         raise BadRequest(f"{where}: there is no setting {key!r}.{hint}", field=key)
 
 
@@ -190,9 +189,9 @@ def _variable(name: str) -> str | None:
     """The key that an environment variable sets. One that is nearly a setting's is a mistake; others are not ours."""
     names = {env_name(key): key for key in keys() if key != "agents"}  # a table has no place in one variable
     if name not in names and name != "PORTICO_HOME":
-        near = difflib.get_close_matches(name, names, 1, 0.85)
+        near = nearest(name, names, 0.85)
         if near:
-            raise BadRequest(f"The environment: there is no setting {name!r}. Did you mean {near[0]!r}?", field=name)
+            raise BadRequest(f"The environment: there is no setting {name!r}. Did you mean {near!r}?", field=name)
     return names.get(name)
 
 

@@ -1,12 +1,11 @@
 """Which agents there are: our own and strangers', through the same entry points."""
 
-import difflib
 import logging
 from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 
 from portico.agents.agent import Agent, AgentContext
-from portico.errors import BadRequest, NotFound, PorticoError
+from portico.errors import BadRequest, NotFound, PorticoError, nearest
 
 GROUP = "portico.agents"
 SCRIPTED = "scripted"
@@ -39,8 +38,8 @@ def _check_tables(tables: Iterable[str], names: Iterable[str]) -> None:
     known = sorted(names)
     for table in tables:
         if table not in known:
-            near = difflib.get_close_matches(table, known, 1, 0.5)
-            hint = f"Did you mean [agents.{near[0]}]?" if near else f"There are: {', '.join(known)}."
+            near = nearest(table, known)
+            hint = f"Did you mean [agents.{near}]?" if near else f"There are: {', '.join(known)}."
             raise BadRequest(f"The settings have [agents.{table}], and no such agent is installed. {hint}", field=table)
 
 

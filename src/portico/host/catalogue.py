@@ -12,7 +12,7 @@ import msgspec
 from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, LogUnavailable, RateLimited
-from portico.events import HOST, ErrorInfo
+from portico.events import HOST, ErrorInfo, number_of
 from portico.host.fold import closing
 from portico.host.session import SUMMARY, Session
 from portico.host.state import SessionState, Summary
@@ -68,7 +68,7 @@ class Catalogue:
         decoder = msgspec.json.Decoder(Summary)
         for channel in self._log.channels("session/"):
             ident = channel.removeprefix("session/")
-            self._next = max(self._next, _number(ident) + 1)
+            self._next = max(self._next, number_of(ident) + 1)
             if channel in deleted:
                 if deleted[channel] != _DONE:
                     await self.erase(channel)  # a kill between the two steps of a deletion
@@ -153,8 +153,3 @@ async def _close_open(session: Session) -> None:
     if events:
         await session.append(*events)
     session.unload()
-
-
-def _number(ident: str) -> int:
-    tail = ident.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0
