@@ -18,6 +18,13 @@ Channel = str
 
 HOST: Channel = "host"
 
+
+def number_of(ident: str) -> int:
+    """The number at the end of an id of ours, or of its channel (`session-12`, `job/job-3`); 0 where there is none."""
+    tail = ident.rpartition("-")[2]
+    return int(tail) if tail.isdecimal() else 0
+
+
 Outcome = Literal["completed", "failed", "cancelled", "interrupted"]
 PartKind = Literal["text", "reasoning", "notice"]
 PendingKind = Literal["queue", "steer"]

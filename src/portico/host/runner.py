@@ -214,6 +214,10 @@ class Runner:
 
     # -- the conversation --------------------------------------------------------------------------------------
 
+    @property
+    def opened(self) -> bool:
+        return self._conversation is not None
+
     def refresh(self) -> None:
         """The tools have changed: the next turn opens the conversation anew."""
         self._tools += 1

@@ -12,10 +12,10 @@ from msgspec import Struct
 from portico import events as e
 from portico import faults, limits
 from portico.errors import Conflict, LogUnavailable, NotFound
-from portico.events import Event
+from portico.events import Event, number_of
 from portico.host.host import Host, check_folder
 from portico.jobs.choice import choose, offered
-from portico.jobs.engine import Engine, LocalEngine, number
+from portico.jobs.engine import Engine, LocalEngine
 from portico.jobs.entry import Entry
 from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
 from portico.jobs.run import JobRun
@@ -62,8 +62,8 @@ class Jobs:
         self._mains: dict[str, asyncio.Task[None]] = {}
         self._lent: dict[str, TaskRun] = {}
         self._taking = asyncio.Lock()
-        self._next_job = 1 + max(map(number, host.log.channels("job/")), default=0)
-        self._next_task = 1 + max(map(number, host.log.channels("task/")), default=0)
+        self._next_job = 1 + max(map(number_of, host.log.channels("job/")), default=0)
+        self._next_task = 1 + max(map(number_of, host.log.channels("task/")), default=0)
         host.tools.update(job_tools())
 
     @classmethod

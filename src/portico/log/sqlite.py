@@ -7,6 +7,7 @@ taken back and given to the next.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -65,11 +66,11 @@ class SqliteLog:
         cls, path: Path, *, durability: Durability = "normal", clock: Callable[[], float] = time.time
     ) -> "SqliteLog":
         database = await asyncio.to_thread(Database.open, path, durability == "full")
-        try:
-            return cls(database, clock)
-        except BaseException:
-            database.close()
-            raise
+        with contextlib.ExitStack() as failing:
+            failing.callback(database.close)
+            log = cls(database, clock)
+            failing.pop_all()
+        return log
 
     # -- writing -----------------------------------------------------------------------------------------------
 

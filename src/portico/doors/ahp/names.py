@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from portico.doors.ahp import uri
 from portico.errors import BadRequest, NotFound
+from portico.events import number_of
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
@@ -64,7 +65,7 @@ def descendants(host: Host, root: str) -> list[Summary]:
         below = children.get(todo.pop(), [])
         found += below
         todo += [each.id for each in below]
-    return sorted(found, key=lambda summary: (summary.created, _number(summary.id)))
+    return sorted(found, key=lambda summary: (summary.created, number_of(summary.id)))
 
 
 def find_session(host: Host, name: str) -> Session | None:
@@ -112,8 +113,3 @@ def path_of(name: str) -> str:
 def folder_of(name: str) -> str:
     """A working directory: a `file:` URI, or a plain path as some clients send it."""
     return name if name.startswith("/") else path_of(name)
-
-
-def _number(ident: str) -> int:
-    tail = ident.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from portico.doors.house import House
 from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound
-from portico.events import HOST
+from portico.events import HOST, number_of
 from portico.host.host import check_folder
 from portico.host.isolation import Isolation
 from portico.host.session import Session
@@ -159,7 +159,7 @@ class Projects:
         """The ids of a project's conversations, oldest first."""
         return [
             session
-            for session, each in sorted(self._conversations.items(), key=lambda item: _number(item[0]))
+            for session, each in sorted(self._conversations.items(), key=lambda item: number_of(item[0]))
             if each.project == project and (cleared or not each.cleared)
         ]
 
@@ -209,8 +209,3 @@ def _folder(path: str) -> str:
         return os.path.realpath(check_folder(path))
     except BadRequest as error:
         raise BadRequest(error.message, field="path") from None
-
-
-def _number(session: str) -> int:
-    tail = session.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0
