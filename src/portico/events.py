@@ -550,6 +550,10 @@ class JobResumed(Event, frozen=True, tag="job.resumed"):
     by: str
 
 
+class JobSuspended(Event, frozen=True, tag="job.suspended"):
+    """The host was told to stop: what was in flight did not end it, and the job goes on at the next start."""
+
+
 class JobWaiting(Event, frozen=True, tag="job.waiting"):
     """A task with `onInterrupt: ask` was interrupted: the job goes on when a person says so."""
 
@@ -737,6 +741,7 @@ AnyEvent = (
     | TaskEnded
     | JobStarted
     | JobResumed
+    | JobSuspended
     | JobWaiting
     | JobStopping
     | JobDecided

@@ -194,13 +194,20 @@ class Session:
     # -- turns -------------------------------------------------------------------------------------------------
 
     async def send(
-        self, message: Message, *, by: str, turn: str | None = None, queue: bool = True, pending: str | None = None
+        self,
+        message: Message,
+        *,
+        by: str,
+        turn: str | None = None,
+        queue: bool = True,
+        pending: str | None = None,
+        blank: bool = False,
     ) -> str:
         """Starts a turn and returns its id, or queues the message and returns the id of the queued one.
 
         With `queue=False` a running turn is a refusal (`TurnInProgress`), and a waiting queue waits on; `pending`
-        names the queued message that becomes this turn."""
-        check_message(message)
+        names the queued message that becomes this turn; with `blank` the agent decides what no text means."""
+        check_message(message, blank=blank)
         if message.model is not None:
             await self.host.check_model(self.state.agent, message.model)
         async with self.lock:
@@ -396,8 +403,8 @@ class Session:
             raise SessionClosed(f"The session {self.id!r} is closed; reopen it first.")
 
 
-def check_message(message: Message) -> None:
-    if not message.text.strip() and not message.attachments:
+def check_message(message: Message, *, blank: bool = False) -> None:
+    if not blank and not message.text.strip() and not message.attachments:
         raise BadRequest("A message needs some text.", field="text")
     try:
         size = len(msgspec.json.encode(message))
