@@ -15,13 +15,14 @@ import msgspec
 from msgspec import Struct
 
 from portico.doors.house import House
-from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound
+from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
 from portico.events import HOST
 from portico.host.host import check_folder
 from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.workspace.git import repository
+from portico.workspace.jail import Jail
 
 BUILT_IN = "loop"
 DEFAULT = "default"
@@ -205,9 +206,10 @@ def _project(path: str, added: int, worktree: bool = False) -> Project:
 
 
 def _folder(path: str) -> str:
+    """The real path of a folder that tools can work in."""
     try:
-        return os.path.realpath(check_folder(path))
-    except BadRequest as error:
+        return str(Jail([check_folder(path)]).root)
+    except (BadRequest, Forbidden) as error:
         raise BadRequest(error.message, field="path") from None
 
 
