@@ -354,6 +354,8 @@ class Host:
         for child in [s.id for s in self.catalogue if s.summary.parent == session.id]:
             await self.delete(child, by=by)
         await session.close(by=by)
+        for pending in list(session.state.queue):
+            await session.queue.remove(pending.id, by=by)
         await self.terminals.end_of(session.id, by=by)
         await session.captures.forget()
         stays = await self._release(session, by)
