@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from portico import events as e
-from portico.doors.ahp import customized, names, snapshots
+from portico.doors.ahp import customized, names, snapshots, working_directories
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.versions import iso
@@ -25,6 +25,8 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Said]
         return [Said("chatAdded", {"summary": summary})] if summary is not None else []
     if isinstance(event, e.ClientKept):
         return customized.actions(event) if state.parent is None and customized.is_switch(event) else []
+    if isinstance(event, e.FolderAdded | e.FolderRemoved):
+        return [_updated(state, snapshots.chosen(state))] if event.chat else working_directories.actions(event)
     said = _WHOLE[type(event)](event) if state.parent is None and type(event) in _WHOLE else []
     if isinstance(event, e.SessionRenamed):
         said = [*said, _updated(state, {"title": state.title})]

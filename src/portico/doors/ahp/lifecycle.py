@@ -249,7 +249,7 @@ def _channels(connection: "Connection", target: Target) -> list[str]:
         return [f"terminal/{target.ident}"]
     if target.kind == "root":
         return []
-    below = names.descendants(connection.host, target.ident) if target.kind == "session" else []
+    below = connection.host.catalogue.descendants(target.ident) if target.kind == "session" else []
     return [f"session/{target.ident}", *(f"session/{each.id}" for each in below)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from portico import events as e
-from portico.doors.ahp import message, parts
+from portico.doors.ahp import message, names, parts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.snapshots import DRAFT, MODERN, client
 from portico.doors.ahp.versions import Dialect, iso
@@ -356,6 +356,13 @@ def _kept(event: e.ClientKept, scene: Scene) -> list[Said]:
     return [Said("draftChanged", {"draft": event.value} if event.value is not None else {}, event.by)]
 
 
+def _folder(event: e.FolderAdded | e.FolderRemoved, scene: Scene) -> list[Said]:
+    if scene.seed or not event.chat:
+        return []
+    name = "workingDirectorySet" if isinstance(event, e.FolderAdded) else "workingDirectoryRemoved"
+    return [Said(name, {"directory": names.file_uri(event.folder)}, event.by)]
+
+
 # -- what version 1 keeps beside the conversation, in the same state ------------------------------------------------
 
 
@@ -419,6 +426,8 @@ _TABLE: dict[type[e.Event], Callable[[Any, Scene], list[Said]]] = {
     e.QueueRemoved: _queue_removed,
     e.QueueReordered: _queue_reordered,
     e.ClientKept: _kept,
+    e.FolderAdded: _folder,
+    e.FolderRemoved: _folder,
     e.SessionRenamed: _only_seed(_renamed),
     e.SessionModel: _only_seed(_model),
     e.SessionConfigured: _only_seed(_configured),
