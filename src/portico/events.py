@@ -173,6 +173,8 @@ class SessionConfigured(Event, frozen=True, tag="session.configured"):
     values: Json
     by: str
     replace: bool = False
+    keeps: list[str] = []
+    """With `replace`: what stays as it is, if it is not among the values."""
 
 
 class FolderAdded(Event, frozen=True, tag="folder.added"):

@@ -76,7 +76,8 @@ def _model(state: SessionState, event: e.SessionModel, record: Record) -> None:
 
 
 def _configured(state: SessionState, event: e.SessionConfigured, record: Record) -> None:
-    state.config = dict(event.values) if event.replace else {**state.config, **event.values}
+    keeps = event.keeps if event.replace else state.config
+    state.config = {**{key: state.config[key] for key in keeps if key in state.config}, **event.values}
 
 
 def _folder_added(state: SessionState, event: e.FolderAdded, record: Record) -> None:

@@ -378,9 +378,17 @@ def _model(event: e.SessionModel, scene: Scene) -> list[Said]:
     return [Said("modelChanged", {"model": {"id": event.model}}, event.by)]
 
 
+def configured(event: e.SessionConfigured, state: SessionState) -> Said:
+    """What replaced all but some settings is told whole: a client would drop those, too."""
+    if event.replace:
+        return Said(
+            "configChanged", {"config": state.config if event.keeps else event.values, "replace": True}, event.by
+        )
+    return Said("configChanged", {"config": event.values}, event.by)
+
+
 def _configured(event: e.SessionConfigured, scene: Scene) -> list[Said]:
-    fields: Json = {"config": event.values}
-    return [Said("configChanged", fields | ({"replace": True} if event.replace else {}), event.by)]
+    return [configured(event, scene.state)]
 
 
 def _read(event: e.SessionRead, scene: Scene) -> list[Said]:
