@@ -58,8 +58,9 @@ class Scene(Struct, frozen=True):
 
 
 def conversation(record: Record, state: SessionState, seed: bool) -> list[Said]:
-    translate = _TABLE.get(type(record.event))
-    return translate(record.event, Scene(record, state, seed)) if translate is not None else []
+    event = record.event
+    translate = _TABLE.get(type(event))
+    return translate(event, Scene(record, state, seed)) if translate is not None else []
 
 
 def origin_of(by: str, kind: str) -> Json | None:
@@ -344,6 +345,10 @@ def _queue_reordered(event: e.QueueReordered, scene: Scene) -> list[Said]:
 
 
 def _kept(event: e.ClientKept, scene: Scene) -> list[Said]:
+    if event.key == DRAFT:
+        if scene.seed:
+            return []
+        return [Said("draftChanged", {"draft": event.value} if event.value is not None else {}, event.by)]
     if event.key == CHANGES:
         return [Said("diffsChanged", {"diffs": (event.value or {}).get("edits", [])})] if scene.seed else []
     if event.key.startswith(CUSTOMIZATION) and scene.seed and event.value is not None:
@@ -351,9 +356,7 @@ def _kept(event: e.ClientKept, scene: Scene) -> list[Said]:
             return []  # version 1 knows no servers
         fields = {"uri": event.value["uri"], "enabled": event.value["enabled"]}
         return [Said("customizationToggled", fields, event.by)]
-    if event.key != DRAFT or scene.seed:
-        return []
-    return [Said("draftChanged", {"draft": event.value} if event.value is not None else {}, event.by)]
+    return []
 
 
 def _folder(event: e.FolderAdded | e.FolderRemoved, scene: Scene) -> list[Said]:
