@@ -160,6 +160,8 @@ class SessionStarted(Event, frozen=True, tag="session.started"):
     config: Json = {}
     worktree: Json = {}
     """A git worktree of its own: path, folder, branch, base, repository."""
+    folders: list[str] = []
+    """Where it works besides."""
 
 
 class SessionRenamed(Event, frozen=True, tag="session.renamed"):
@@ -178,6 +180,24 @@ class SessionConfigured(Event, frozen=True, tag="session.configured"):
     values: Json
     by: str
     replace: bool = False
+    keeps: list[str] = []
+    """With `replace`: what stays as it is, if it is not among the values."""
+
+
+class FolderAdded(Event, frozen=True, tag="folder.added"):
+    folder: str
+    by: str
+    chat: bool = False
+    """Chosen for this conversation, among those of its session; from the first choice on it has no others."""
+
+
+class FolderRemoved(Event, frozen=True, tag="folder.removed"):
+    folder: str
+    by: str
+    chat: bool = False
+    """Only this conversation goes without it."""
+    replacement: str | None = None
+    """What takes its place."""
 
 
 class SessionArchived(Event, frozen=True, tag="session.archived"):
@@ -685,6 +705,8 @@ AnyEvent = (
     | SessionRenamed
     | SessionModel
     | SessionConfigured
+    | FolderAdded
+    | FolderRemoved
     | SessionArchived
     | SessionRead
     | SessionVendor

@@ -19,6 +19,7 @@ from portico.host.approval import Approvals
 from portico.host.changes import Captures
 from portico.host.config import check as check_config
 from portico.host.fold import closing, fold
+from portico.host.folders import Folders
 from portico.host.question import Questions
 from portico.host.queue import Queue
 from portico.host.runner import Runner
@@ -45,6 +46,7 @@ class Session:
         self.queue = Queue(self)
         self.tools = SessionTools(self)
         self.captures = Captures(self)
+        self.folders = Folders(self)
         self.runner = Runner(self)
         self._state = state
         self._summary = summary or summarise(state or SessionState(ident))

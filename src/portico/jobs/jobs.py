@@ -14,7 +14,8 @@ from portico import events as e
 from portico import faults, limits
 from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import Event, number_of
-from portico.host.host import Host, check_folder
+from portico.host.folders import check_folder
+from portico.host.host import Host
 from portico.jobs.choice import choose, offered
 from portico.jobs.engine import Engine, LocalEngine
 from portico.jobs.entry import Entry

@@ -17,7 +17,7 @@ from msgspec import Struct
 from portico.doors.house import House
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
 from portico.events import HOST, number_of
-from portico.host.host import check_folder
+from portico.host.folders import check_folder
 from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.host.state import Summary
