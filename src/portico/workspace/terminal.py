@@ -113,7 +113,7 @@ class Terminal:
             # a small shell spares us code between fork and exec, which is not safe with threads.
             opening = ["/bin/sh", "-c", 'exec <>"$0" >&0 2>&0; exec "$@"', os.ttyname(theirs), *integration.command]
             self._child = Child.start(opening, cwd=Path(self.cwd), env=integration.env, stdin=theirs, output=theirs)
-        except BaseException:
+        except BaseException:  # whatever it was, nobody else knows this end
             os.close(ours)
             integration.forget()
             raise

@@ -7,6 +7,7 @@ command, is asked for like any other call. A permission is answered by the kind 
 
 import asyncio
 import difflib
+from collections.abc import Sequence
 from pathlib import Path
 
 from portico.agents.acp.update import Track
@@ -61,11 +62,12 @@ class Command:
 
 
 class Service:
-    """Serves one conversation, in its folder."""
+    """Serves one conversation, in its folders."""
 
-    def __init__(self, cwd: str) -> None:
+    def __init__(self, cwd: str, folders: Sequence[str] = ()) -> None:
         self._cwd = Path(cwd)
-        self._files = Files(Jail([cwd]))
+        self._jail = Jail(dict.fromkeys([cwd, *folders]))
+        self._files = Files(self._jail)
         self._commands: dict[str, Command] = {}
         self._count = 0
         self._allowed: set[tuple[str, str]] = set()
@@ -140,7 +142,7 @@ class Service:
         line = " ".join([program, *arguments])
         await self._ask(turn, "shell", "terminal", line)
         where = str(params.get("cwd") or self._cwd)
-        cwd = Jail([self._cwd]).resolve(where)
+        cwd = self._jail.resolve(where)
         env = {str(each.get("name")): str(each.get("value")) for each in params.get("env") or []}
         command = Command(int(params.get("outputByteLimit") or OUTPUT_BYTES))
         # Some agents send a whole shell line as the command.

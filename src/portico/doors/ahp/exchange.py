@@ -197,7 +197,7 @@ class Exchange:
             if session is None or not session.loaded:
                 self.recent.clear()  # it cannot be told now, so nothing may claim to be complete
                 return []
-            root = names.family(self.host, session).id
+            root = self.host.catalogue.root(session).id
             return [
                 Target("seed", ident),
                 Target("chat", ident),
@@ -207,7 +207,7 @@ class Exchange:
         if isinstance(record.event, e.SessionRemoved):
             gone = self.host.find(record.event.session)
             if gone is not None and gone.summary.parent is not None:
-                return [Target("session", names.family(self.host, gone).id)]
+                return [Target("session", self.host.catalogue.root(gone).id)]
         return [ROOT] if isinstance(record.event, e.ClientKept) else []
 
     def _place(self, target: Target) -> "Place":
@@ -319,7 +319,7 @@ class Exchange:
         return self._session(state)
 
     def _session(self, state: SessionState) -> Json:
-        below = names.descendants(self.host, state.id)
+        below = self.host.catalogue.descendants(state.id)
         states = [state, *(found for each in below if (found := self.state(each.id)) is not None)]
         root = {**snapshots.chat_head(state, ""), "title": state.title}
         shown = snapshots.session(
