@@ -31,6 +31,8 @@ const ENTRY = {
     crashing: task("[[crash]]"),
     /** Streams for as long as anybody looks. */
     endless: task("[[deltas:6000]] [[gap:50]]"),
+    /** The same, but it must not run twice without a word. */
+    careful: { ...task("[[deltas:6000]] [[gap:50]]"), onInterrupt: "ask" },
     /** No at first, yes from then on. */
     enough: { ...task("[[say:Looked.]]"), criteria: { ...asked(true), condition: ["[[before:enough-no|1|job_boolean_false|No.]] [[after:enough-yes|1|job_boolean_true|Yes.]] [[say:Asked.]]"] } },
     /** Its own sessions and driving ones, and the second attempt is the good one. */
@@ -50,6 +52,7 @@ const ENTRY = {
     broken: { work: seq(ref("quick"), ref("refused")) },
     crashed: { work: ref("crashing") },
     endless: { work: seq(ref("quick"), par(ref("endless"), ref("quick"))) },
+    careful: { work: ref("careful") },
     again: { work: { kind: "Loop", body: ref("quick"), postCondition: [false, ref("enough")] } },
     judged: { work: { ...ref("twice"), modelOverride: { category: "other" } } },
     shapes: {

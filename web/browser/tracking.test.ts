@@ -178,6 +178,25 @@ describe("a running job", () => {
   });
 });
 
+test("a job that waits for a word after a crash says so, and goes on with Resume", async () => {
+  const person = await watching("careful");
+  const { page } = person;
+  await page.waitForSelector(".task-status-indicator");
+  expect(await page.isVisible("#job-next")).toBe(false);
+  await host.kill();
+  await page.waitForSelector(".connection-lost", { state: "visible" });
+  await host.start();
+  await page.waitForSelector("#job-next", { state: "visible" });
+  expect(await page.textContent("#job-next-text")).toContain("This job waits for you.");
+  expect([await page.isVisible("#retry-job-button"), await page.textContent("#job-status-label")]).toEqual([false, "JOB: RUNNING"]);
+  await page.click("#resume-job-button");
+  await page.waitForSelector("#job-next", { state: "hidden" });
+  await node(page, 0).click();
+  await page.waitForSelector(".tab-content .message-block-message.receiving");
+  await page.click("#stop-job-button");
+  await status(page, "CANCELED");
+});
+
 describe("an ended job", () => {
   test("succeeded, also with a name that has to be encoded; its sessions can still be read after a reload", async () => {
     const person = await watching("hello world");
@@ -203,6 +222,24 @@ describe("an ended job", () => {
     expect(person.trouble).toEqual([]);
   });
 
+  test("a failed one goes on as another that keeps what succeeded, or begins again", async () => {
+    const person = await watching("broken");
+    const { page } = person;
+    const another = async (button: string, before: string) => {
+      await status(page, "FAILED");
+      await page.click(button);
+      await page.waitForURL((url) => url.searchParams.get("jobId") !== before);
+      await status(page, "FAILED");
+      return new URL(page.url()).searchParams.get("jobId")!;
+    };
+    const started = async (job: string) => (await host.ask<{ works: object[] }>(`/v1/jobs/${job}`)).works.length;
+    const resumed = await another("#resume-job-button", person.jobId);
+    expect(await started(resumed)).toBe(1);
+    const retried = await another("#retry-job-button", resumed);
+    expect(await started(retried)).toBe(2);
+    expect(person.trouble).toEqual([]);
+  });
+
   test("a work that starts again has forgotten its first round", async () => {
     const { page, jobId } = await watching("again");
     await status(page, "SUCCEEDED");
@@ -224,7 +261,7 @@ describe("an ended job", () => {
     const { page } = person;
     await status(page, "FAILED");
     await page.waitForSelector("#job-error", { state: "visible" });
-    expect(await page.textContent("#job-error")).toContain("stub crash");
+    expect(await page.textContent("#job-error")).toBe("stub crash");
     expect(person.trouble).toEqual([]);
   });
 

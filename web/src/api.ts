@@ -120,10 +120,20 @@ const EXPLANATIONS: Record<string, string> = {
   JobNotFound: "There is no such job.",
 };
 
+/** Errors of tasks and jobs come as JSON with a name and a stack; people read the message. */
+function messageOf(text: string): string {
+  try {
+    const { message } = JSON.parse(text) as { message?: unknown };
+    return typeof message === "string" ? message : text;
+  } catch {
+    return text; // said in words already
+  }
+}
+
 /** What a person reads: a sentence, with the API's own word in brackets. */
 export function explain(error: unknown): string {
   if (error instanceof TypeError) return "The host cannot be reached.";
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error instanceof Error ? error.message : String(error));
   const sentence = EXPLANATIONS[text];
   return sentence ? `${sentence} (${text})` : text;
 }

@@ -7,6 +7,7 @@ import { printable } from "./chart/sheets";
 import { Zoom } from "./chart/zoom";
 import { Lanes, Live } from "./live";
 import { byId, make } from "./page";
+import { Sequel } from "./sequel";
 import { split } from "./splitter";
 import { WorkView } from "./work";
 
@@ -17,6 +18,7 @@ class TrackingView {
   private readonly right = byId("session-response-part");
   private readonly works = new Map<number, WorkView>();
   private readonly lanes = new Lanes();
+  private readonly sequel: Sequel | undefined;
   private chart: FlowChart | undefined;
   private overview: HTMLElement = make("pre", "job-json");
   private inspected: number | undefined;
@@ -28,6 +30,7 @@ class TrackingView {
     byId("job-name").textContent = jobName;
     document.title = `${jobName} · Portico`;
     split({ bar: byId("resize-bar"), part: this.right, axis: "width", least: 200 });
+    if (jobId !== undefined) this.sequel = new Sequel(jobName, jobId);
     this.setStatus(jobId === undefined ? "PREVIEW" : "RUNNING");
     if (jobId === undefined) this.stopButton.remove();
     else this.stopButton.addEventListener("click", () => void this.stopJob(jobId));
@@ -60,10 +63,13 @@ class TrackingView {
 
   private async track(jobId: string): Promise<void> {
     await this.loadStatus(jobId);
+    void this.sequel?.look();
     new Live("job", jobId, {
       elements: (list, again) => {
         if (again) this.chart?.clearMarks();
         for (const element of list) this.show(element);
+        // After an interruption the host may be another one, which waits for a word before it goes on.
+        if (again) void this.sequel?.look();
       },
       ended: () => void this.settle(jobId),
     });
@@ -92,6 +98,7 @@ class TrackingView {
     const workId = Number(element.workId);
     switch (element.callback) {
       case "workStarted":
+        this.sequel?.show("RUNNING");
         this.chart?.setMark(workId, "Running");
         this.work(workId).follow(String(element.taskId));
         break;
@@ -108,7 +115,7 @@ class TrackingView {
         this.setStatus("CANCELED");
         break;
       default:
-        if (element.jobError !== undefined) this.setStatus("FAILED", String(element.jobError));
+        if (element.jobError !== undefined) this.setStatus("FAILED", explain(element.jobError));
     }
   }
 
@@ -137,6 +144,7 @@ class TrackingView {
       this.trouble.hidden = false;
     }
     this.stopButton.disabled = status !== "RUNNING";
+    this.sequel?.show(status);
   }
 
   private async stopJob(jobId: string): Promise<void> {

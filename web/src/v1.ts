@@ -149,6 +149,9 @@ export const v1 = {
   grants: async () => (await call<{ grants: Grant[] }>("GET", "/grants")).grants,
   revoke: (id: string) => call<void>("DELETE", `/grants/${part(id)}`),
   jobs: async () => (await call<{ jobs: JobSummary[] }>("GET", "/jobs")).jobs,
+  job: (id: string) => call<JobSummary>("GET", `/jobs/${part(id)}`),
+  resumeJob: (id: string) => call<{ job: string }>("POST", `/jobs/${part(id)}/resume`),
+  retryJob: (id: string) => call<{ job: string }>("POST", `/jobs/${part(id)}/retry`),
 };
 
 export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") => `/v1${session(id)}/export?format=${format}`;

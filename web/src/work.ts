@@ -1,6 +1,6 @@
 /** Follows one work of a job: its task, and every session the task opens. */
 
-import type { LiveElement } from "./api";
+import { explain, type LiveElement } from "./api";
 import { Lanes, Live } from "./live";
 import { pause } from "./page";
 import { type Tab, Tabs } from "./tabs";
@@ -87,7 +87,7 @@ export class WorkView {
         this.drivingTab().renderer.addUserMessage(String(element.reason), "TaskDecision");
         break;
       default:
-        if (element.taskError !== undefined) this.drivingTab().renderer.addNotice(String(element.taskError));
+        if (element.taskError !== undefined) this.drivingTab().renderer.addNotice(explain(element.taskError));
     }
   }
 
