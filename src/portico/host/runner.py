@@ -57,7 +57,7 @@ class Runner:
 
     async def _play(self, turn: Turn, resumed: bool) -> None:
         state = self._session.state
-        message = context.told(turn.message, state.config, first=state.turns[0].id == turn.id)
+        message = context.told(turn.message, state, first=state.turns[0].id == turn.id)
         if resumed:
             message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
         while True:

@@ -79,6 +79,8 @@ class Exchange:
         self.clients: dict[str, Connection] = {}
         self.known: dict[str, Known] = {}
         self.watches: dict[str, Watch] = {}
+        self.loading: dict[str, set[asyncio.Task[None]]] = {}
+        """Plugins that are being read, by session."""
         self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
         self.recent = Recent()
