@@ -93,6 +93,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
     if fork is not None:
         source, turns = await _history(connection, text(fork, "session"), text(fork, "turnId"), names.find_session)
         state = source.state
+        await sign_in.check(connection, state.agent)
         return await host.start(
             by=connection.by,
             agent=state.agent,
