@@ -70,7 +70,7 @@ def test_a_failed_turn_is_exit_code_1(home: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (["x", "--session", "session-999"], 66, "There is no session 'session-999'"),
+        (["x", "--session", "session-999"], 66, "There is no session 'session-999'. See: portico sessions list"),
         (["x", "--agent", "nosuch"], 66, "There is no agent 'nosuch'"),
         (["x", "--agent", "scripted", "--model", "nosuch"], 66, "There is no model 'nosuch'"),
         (["x", "--cwd", "no/such/folder"], 64, "is not a folder"),

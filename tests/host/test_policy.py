@@ -32,7 +32,8 @@ def judge(
     settings: Rules = _NONE,
     **fields: Any,
 ) -> Ruling | None:
-    session = cast(Session, SimpleNamespace(state=SimpleNamespace(cwd=str(folder), config=config or {})))
+    state, folders = SimpleNamespace(cwd=str(folder), config=config or {}), SimpleNamespace(reach=lambda: [str(folder)])
+    session = cast(Session, SimpleNamespace(state=state, folders=folders))
     request = Request(kind=kind, tool="t", call="c", title="t", input="{}", **fields)
     policy = WorkspacePolicy()
     policy.settings, policy.clients = settings, rules

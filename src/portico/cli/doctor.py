@@ -18,6 +18,9 @@ from portico.home import Home
 from portico.log.examination import examine
 from portico.settings import load
 
+_ROOM = 100_000_000
+"""Bytes: some days of work."""
+
 
 @dataclass
 class Finding:
@@ -52,12 +55,12 @@ async def _look(home: Home) -> list[Finding]:
         ),
     ]
     try:
-        settings = load(home.settings_path).settings
-        findings.append(Finding("settings", True, str(home.settings_path)))
+        agents = discover(AgentContext(home.path, load(home.settings_path).settings.agents))
     except PorticoError as error:
         return [*findings, Finding("settings", False, error.message)]
-    findings += [await _log(home), await _host(home)]
-    for agent in discover(AgentContext(home.path, settings.agents)):
+    there = "" if home.settings_path.exists() else " (none yet: every value is the default)"
+    findings += [Finding("settings", True, f"{home.settings_path}{there}"), await _log(home), await _host(home)]
+    for agent in agents:
         info = await agent.describe()
         await agent.close()
         findings.append(agent_finding(info))
@@ -67,7 +70,8 @@ async def _look(home: Home) -> list[Finding]:
 def agent_finding(info: AgentInfo) -> Finding:
     """What is missing (a sign-in too), or what there is."""
     signed_in = [f"signed in to {each.name}" for each in info.resources if each.state == "given"]
-    there = ", ".join([f"{len(info.models)} models", *signed_in]) + (f" ({info.label})" if info.label else "")
+    models = "1 model" if len(info.models) == 1 else f"{len(info.models)} models"
+    there = ", ".join([models, *signed_in]) + (f" ({info.label})" if info.label else "")
     return Finding(f"agent {info.id}", info.missing is None, info.missing or there)
 
 
@@ -77,7 +81,9 @@ def _home(home: Home) -> Finding:
     except PorticoError as error:
         return Finding("home", False, error.message)
     free = shutil.disk_usage(home.path).free
-    return Finding("home", free > 100_000_000, f"{home.path} ({free // 1_000_000} MB free)")
+    enough = free > _ROOM
+    advice = "" if enough else ": make some room, a full disk stops every turn"
+    return Finding("home", enough, f"{home.path} ({free // 1_000_000} MB free{advice})")
 
 
 async def _log(home: Home) -> Finding:

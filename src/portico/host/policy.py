@@ -140,11 +140,11 @@ class WorkspacePolicy:
         sources = [self.settings, self.clients, session_rules(session.state.config)]
         try:
             with _bounded(sources if request.command is not None else []):
-                return self._allow(sources, session.state.cwd, request)
+                return self._allow(sources, session, request)
         except Impatient:
             return None
 
-    def _allow(self, sources: list[Rules], folder: str, request: Request) -> Ruling | None:
+    def _allow(self, sources: list[Rules], session: "Session", request: Request) -> Ruling | None:
         if request.command is not None and _doubtful(self.settings.refused, request.command):
             return None
         if request.passing:
@@ -157,17 +157,23 @@ class WorkspacePolicy:
         switched = {rules.origin: rules.tools[request.tool] for rules in sources if request.tool in rules.tools}
         if switched:
             return Ruling(True, f"{next(iter(switched))}: tool {request.tool!r}") if all(switched.values()) else None
-        return self._judge(sources, folder, request)
+        return self._judge(sources, session, request)
 
-    def _judge(self, sources: list[Rules], folder: str, request: Request) -> Ruling | None:
+    def _judge(self, sources: list[Rules], session: "Session", request: Request) -> Ruling | None:
         if request.kind == "read" and request.path is not None and self.settings.reads and not request.strict:
-            inside = below(folder, request.path)
+            inside = _inside(session, request.path)
             return Ruling(True, "read in the working directory") if inside is not None else None
         if request.kind == "write" and request.path is not None:
-            return _edit(sources, below(folder, request.path))
+            return _edit(sources, _inside(session, request.path))
         if request.kind == "shell" and request.command is not None:
-            return _command(sources, folder, request.command, request.strict)
+            return _command(sources, session.state.cwd, request.command, request.strict)
         return None
+
+
+def _inside(session: "Session", path: str) -> str | None:
+    """The path relative to whichever of the session's folders it is in. What is named relative starts at its cwd."""
+    named = os.path.join(session.state.cwd, path)
+    return next((found for each in session.folders.reach() if (found := below(each, named)) is not None), None)
 
 
 def below(folder: str, path: str) -> str | None:

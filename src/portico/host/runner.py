@@ -131,6 +131,7 @@ class Runner:
         opening = Opening(
             session=session.id,
             cwd=state.cwd,
+            folders=session.folders.reach(),
             model=model,
             config=dict(state.config),
             tools=session.tools.specs(),
@@ -213,6 +214,10 @@ class Runner:
         return await self._conversation.steer(message)
 
     # -- the conversation --------------------------------------------------------------------------------------
+
+    @property
+    def opened(self) -> bool:
+        return self._conversation is not None
 
     def refresh(self) -> None:
         """The tools have changed: the next turn opens the conversation anew."""

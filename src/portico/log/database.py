@@ -1,6 +1,8 @@
 """The SQL of the log. Plain blocking functions: the writer thread calls the writing ones, reader threads the others."""
 
+import contextlib
 import os
+import shlex
 import shutil
 import sqlite3
 import threading
@@ -72,21 +74,17 @@ class Database:
             path.chmod(0o600)
         except OSError as error:
             raise LogUnavailable(f"The log {str(path)!r} cannot be opened: {error.strerror}.") from error
-        db = None
-        try:
-            db = sqlite3.connect(path, timeout=limits.BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
-            db.execute("PRAGMA wal_autocheckpoint = 0")  # see `checkpoint`
-            schema.prepare(db)
-        except sqlite3.Error as error:
-            if db is not None:
-                db.close()
-            raise translate(error, path, "then start again") from error
-        except BaseException:
-            if db is not None:
-                db.close()
-            raise
+        with contextlib.ExitStack() as failing:
+            try:
+                db = sqlite3.connect(path, timeout=limits.BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+                failing.callback(db.close)
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
+                db.execute("PRAGMA wal_autocheckpoint = 0")  # see `checkpoint`
+                schema.prepare(db)
+            except sqlite3.Error as error:
+                raise translate(error, path, "then start again") from error
+            failing.pop_all()
         return cls(path, db)
 
     # -- writing -----------------------------------------------------------------------------------------------
@@ -311,7 +309,7 @@ def translate(error: sqlite3.Error, path: Path, then: str = "the host goes on by
     if any(sign in text for sign in ("malformed", "not a database", "no such table", "no such column")):
         return LogDamaged(
             f"The log {name!r} is damaged ({text}). Move it aside to start anew, or recover what is readable with: "
-            f"sqlite3 {name} .recover"
+            f"sqlite3 {shlex.quote(name)} .recover"
         )
     if "locked" in text or "busy" in text:
         return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; {then}.")

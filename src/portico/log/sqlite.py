@@ -7,6 +7,7 @@ taken back and given to the next.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -65,11 +66,11 @@ class SqliteLog:
         cls, path: Path, *, durability: Durability = "normal", clock: Callable[[], float] = time.time
     ) -> "SqliteLog":
         database = await asyncio.to_thread(Database.open, path, durability == "full")
-        try:
-            return cls(database, clock)
-        except BaseException:
-            database.close()
-            raise
+        with contextlib.ExitStack() as failing:
+            failing.callback(database.close)
+            log = cls(database, clock)
+            failing.pop_all()
+        return log
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -144,7 +145,7 @@ class SqliteLog:
 
     async def settled(self) -> None:
         ticket = self._ticket  # what comes later is not waited for: under load there is always something
-        while self._settled < ticket and self._down is None:
+        while self._settled < ticket and self._down is None and not self._closed:
             self._urgent = True
             self._kick()
             await self._change()

@@ -275,3 +275,26 @@ async def test_without_git_the_changed_files_are_known_too(desk: Desk) -> None:
     await desk.run()
     turn = await desk.run("/files", meta={"command": "files"})
     assert texts(turn) == "docs/a.md"
+
+
+async def test_folders_of_the_session_are_open_besides(desk: Desk) -> None:
+    other, foreign = desk.project.parent / "other", desk.project.parent / "foreign"
+    for folder in (other, foreign):
+        folder.mkdir()
+        (folder / "a.txt").write_text(f"word in {folder.name}\n")
+    (desk.project / "a.txt").write_text("word in project\n")
+    desk.settings('[agents.loop]\nprotocol = "text"\n')
+    desk.says(
+        acts({"tool": "listFiles"}, {"tool": "search", "pattern": "word"}),
+        acts(*({"tool": "readFiles", "files": [str(folder / "a.txt")]} for folder in (other, foreign))),
+        acts({"tool": "createFile", "path": str(other / "b.txt"), "content": "x"}),
+        ends(),
+    )
+    await desk.session.folders.add(str(other), by="test")
+    found = calls(await desk.run())
+    assert found[0].output.splitlines() == [f"{other}/a.txt", "a.txt"]
+    assert "word in other" in found[1].output
+    assert "foreign" not in found[1].output
+    assert [call.ok for call in found[2:]] == [True, False, True]
+    assert (other / "b.txt").read_text() == "x"
+    assert f"You also work in {str(other)!r}" in json.dumps(desk.server.requests[0].body)

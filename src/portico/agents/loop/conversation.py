@@ -42,7 +42,7 @@ class LoopConversation:
             return
         self._run = run
         try:
-            toolbox = Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots))
+            toolbox = self._toolbox(turn, current)
             await run.pursue(toolbox, _steps(meta, current), self._opening.tools)
         finally:
             self._run = None
@@ -53,8 +53,10 @@ class LoopConversation:
         if name == "diag":
             names = await directory.names(current)
             about |= {"models": names, "model": turn.model, "missing": await directory.missing(current)}
-        toolbox = Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots))
-        await execute(name, argument, turn, toolbox, current, about)
+        await execute(name, argument, turn, self._toolbox(turn, current), current, about)
+
+    def _toolbox(self, turn: Turn, current: Current) -> Toolbox:
+        return Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots, self._opening.folders))
 
     def _goal(self, text: str, turn: Turn, current: Current) -> tuple[str, bool]:
         """The text without the prefix, and whether it is a goal to work on."""

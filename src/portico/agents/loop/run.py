@@ -185,7 +185,8 @@ class Run:
     def _request(self, way: Way, system: str, tools: Sequence[ToolSpec]) -> Ask:
         native = self._native
         endpoint = way.endpoint
-        told = system or instructions(self._turn.session.state.cwd, tools, native)
+        session = self._turn.session
+        told = system or instructions(session.state.cwd, tools, native, session.folders.reach())
         limit = min(self._limit, endpoint.context_chars or self._limit)
         return Ask(
             way.model,

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from portico.doors.house import House
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
-from portico.events import HOST
-from portico.host.host import check_folder
+from portico.events import HOST, number_of
+from portico.host.folders import check_folder
 from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.host.state import Summary
@@ -176,7 +176,7 @@ class Projects:
         """The ids of a project's conversations, oldest first."""
         return [
             session
-            for session, each in sorted(self._conversations.items(), key=lambda item: _number(item[0]))
+            for session, each in sorted(self._conversations.items(), key=lambda item: number_of(item[0]))
             if each.project == project and (cleared or not each.cleared)
         ]
 
@@ -237,8 +237,3 @@ def _folder(path: str) -> str:
         return str(Jail([check_folder(path)]).root)
     except (BadRequest, Forbidden) as error:
         raise BadRequest(error.message, field="path") from None
-
-
-def _number(session: str) -> int:
-    tail = session.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0
