@@ -65,6 +65,16 @@ async def test_a_blob_is_bounded(log: SqliteLog, monkeypatch: pytest.MonkeyPatch
         await log.put_blob(b"x" * 11)
 
 
+async def test_what_was_on_its_way_is_deleted_too(log: SqliteLog) -> None:
+    await log.append("b", fact(1))
+    log.post("b", fact("keeps the writer busy"))
+    log.post("a", fact(2))
+    log.note("a", "k", b"v")
+    await log.delete("a")
+    assert (await log.read("a"), await log.get_note("a", "k")) == ([], None)
+    assert len(await log.read("b")) == 2
+
+
 async def test_a_deleted_channel_is_forgotten_but_its_numbers_are_not(tmp_path: Path) -> None:
     log = await SqliteLog.open(tmp_path / "log.db")
     log.note("a", "k", b"v")
