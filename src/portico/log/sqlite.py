@@ -57,6 +57,8 @@ class SqliteLog:
         self._timer: asyncio.TimerHandle | None = None
         self._committed_at = 0.0
         self._changed: set[asyncio.Future[None]] = set()
+        self._kept: set[str] = set()
+        """Blobs that were stored since the last deletion began."""
         self._down: LogUnavailable | None = None
         self._closed = False
         self.commits = 0
@@ -365,6 +367,7 @@ class SqliteLog:
         if len(data) > limits.BLOB_BYTES:
             raise TooLarge(f"A blob of {len(data)} bytes is over the limit of {limits.BLOB_BYTES}.")
         digest = await self._read(_digest, data)  # not in the loop: a large one takes a tenth of a second
+        self._kept.add(digest)
         await self._write(self._database.put_blob, digest, data)
         return digest
 
@@ -400,7 +403,10 @@ class SqliteLog:
 
     async def delete(self, channel: Channel) -> None:
         await self.settled()
-        await self._write(self._database.delete, channel)
+        self._kept.clear()
+        blobs = await self._read(self._database.own_blobs, channel)
+        # What was stored again while we looked has a new owner, whose event may come only now.
+        await self._write(self._database.delete, channel, blobs - self._kept)
 
     async def close(self) -> None:
         if self._closed:
