@@ -160,6 +160,8 @@ class SessionStarted(Event, frozen=True, tag="session.started"):
     config: Json = {}
     worktree: Json = {}
     """A git worktree of its own: path, folder, branch, base, repository."""
+    folders: list[str] = []
+    """Where it works besides."""
 
 
 class SessionRenamed(Event, frozen=True, tag="session.renamed"):
@@ -178,6 +180,24 @@ class SessionConfigured(Event, frozen=True, tag="session.configured"):
     values: Json
     by: str
     replace: bool = False
+    keeps: list[str] = []
+    """With `replace`: what stays as it is, if it is not among the values."""
+
+
+class FolderAdded(Event, frozen=True, tag="folder.added"):
+    folder: str
+    by: str
+    chat: bool = False
+    """Chosen for this conversation, among those of its session; from the first choice on it has no others."""
+
+
+class FolderRemoved(Event, frozen=True, tag="folder.removed"):
+    folder: str
+    by: str
+    chat: bool = False
+    """Only this conversation goes without it."""
+    replacement: str | None = None
+    """What takes its place."""
 
 
 class SessionArchived(Event, frozen=True, tag="session.archived"):
@@ -550,6 +570,10 @@ class JobResumed(Event, frozen=True, tag="job.resumed"):
     by: str
 
 
+class JobSuspended(Event, frozen=True, tag="job.suspended"):
+    """The host was told to stop: what was in flight did not end it, and the job goes on at the next start."""
+
+
 class JobWaiting(Event, frozen=True, tag="job.waiting"):
     """A task with `onInterrupt: ask` was interrupted: the job goes on when a person says so."""
 
@@ -606,6 +630,8 @@ class TerminalStarted(Event, frozen=True, tag="terminal.started"):
     uri: str | None = None
     session: str | None = None
     """The session from which it was opened."""
+    command: list[str] = []
+    """Program and arguments that an agent runs in it, in place of a shell for people: it is there to be watched."""
 
 
 class TerminalData(Delta, frozen=True, tag="terminal.data"):
@@ -681,6 +707,8 @@ AnyEvent = (
     | SessionRenamed
     | SessionModel
     | SessionConfigured
+    | FolderAdded
+    | FolderRemoved
     | SessionArchived
     | SessionRead
     | SessionVendor
@@ -737,6 +765,7 @@ AnyEvent = (
     | TaskEnded
     | JobStarted
     | JobResumed
+    | JobSuspended
     | JobWaiting
     | JobStopping
     | JobDecided

@@ -44,6 +44,8 @@ MESSAGE_BYTES = 4 * MIB
 """One message with its attachments; larger things are files in the workspace."""
 QUEUE_LENGTH = 100
 """Messages waiting in one session: more is a script gone wild."""
+FOLDERS = 32
+"""Folders of one session beside its own: every file operation of its clients looks through all of them."""
 TITLE_CHARS = 200
 """A title: what a list can show."""
 TOOL_OUTPUT_CHARS = 64 * KIB

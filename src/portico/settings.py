@@ -263,6 +263,6 @@ def _is_rule(text: str) -> bool:
         return False
     try:
         re.compile(text[1:-1] if text.startswith("/") and text.endswith("/") else "")
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return False
     return True

@@ -197,6 +197,16 @@ async def test_a_fork_is_the_agent_s_own_where_it_can(open_host: HostOpener, tmp
     assert "and this" not in said(turn)
 
 
+async def test_folders_are_passed_on_to_an_agent_that_takes_them(open_host: HostOpener, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    able = {"loadSession": True, "sessionCapabilities": {"additionalDirectories": {}}}
+    host = await open_host(fake_agent(tmp_path, env={"FAKE_CAPS": json.dumps(able)}))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    assert json.loads(said(await turn_of(session, steps(["folders"])))) == []
+    await session.folders.add(str(tmp_path / "other"), by="test")
+    assert json.loads(said(await turn_of(session, steps(["folders"])))) == [str(tmp_path / "other")]
+
+
 async def test_an_agent_that_forgot_is_told_what_was_said(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host(fake_agent(tmp_path, env={"FAKE_STORE": ""}))
     session = await host.start(by="test", cwd=str(tmp_path))

@@ -100,7 +100,7 @@ class ScriptedAgent:
             provider.name,
             provider.description,
             provider.models or s.DEFAULT_MODELS,
-            Capabilities(tools=True, steer=provider.steer, resume=True, fork=True, attachments=True),
+            Capabilities(tools=True, steer=provider.steer, resume=True, fork=True, attachments=True, folders=True),
             config=provider.config,
             missing=self._missing(),
             resources=[self._resource(provider.sign_in)] if provider.sign_in is not None else [],
@@ -152,7 +152,8 @@ class ScriptedAgent:
 class ScriptedConversation:
     def __init__(self, agent: ScriptedAgent, opening: Opening) -> None:
         self._agent = agent
-        self._cwd = Path(opening.cwd)
+        self._cwd = opening.cwd
+        self._folders = [Path(each) for each in (opening.folders if opening.folders is not None else [opening.cwd])]
         self._tools = {tool.name for tool in opening.tools}
         self._steered: list[str] = []
 
@@ -169,10 +170,10 @@ class ScriptedConversation:
         for rule in self._agent.rules:
             match = re.search(rule.match, said)
             if match:
-                around = {"context": context.removeprefix(ABOUT), "attached": attached, "cwd": str(self._cwd)}
+                around = {"context": context.removeprefix(ABOUT), "attached": attached, "cwd": self._cwd}
                 values = {"prompt": said, **around, **match.groupdict()}
                 values.update({str(i): group or "" for i, group in enumerate(match.groups(), 1)})
-                await Player(turn, self._agent, self._cwd, self._tools, values).play(rule.steps)
+                await Player(turn, self._agent, self._folders, self._tools, values).play(rule.steps)
                 self._answer_steering(turn)
                 return
         await self._follow(s.Directives(), turn)
@@ -248,10 +249,13 @@ def _stamp(wanted: s.Directives) -> str:
 class Player:
     """Plays the steps of a rule into a turn."""
 
-    def __init__(self, turn: Turn, agent: ScriptedAgent, cwd: Path, tools: set[str], values: dict[str, str]) -> None:
+    def __init__(
+        self, turn: Turn, agent: ScriptedAgent, folders: list[Path], tools: set[str], values: dict[str, str]
+    ) -> None:
+        """`folders`: where it may read and write; relative paths start at the session's own."""
         self._turn = turn
         self._agent = agent
-        self._cwd = cwd
+        self._folders = folders
         self._tools = tools
         self._values = values
 
@@ -354,9 +358,9 @@ class Player:
         return decision.allowed
 
     def _below(self, name: str) -> Path:
-        path = (self._cwd / self._text(name)).resolve()
-        if not path.is_relative_to(self._cwd.resolve()):
-            raise AgentError(f"{name!r} is outside the working directory.")
+        path = (Path(self._turn.session.state.cwd) / self._text(name)).resolve()
+        if not any(path.is_relative_to(folder.resolve()) for folder in self._folders):
+            raise AgentError(f"{name!r} is outside the working directories.")
         return path
 
     async def _read(self, step: s.Read) -> None:
@@ -409,7 +413,7 @@ class Player:
         call = self._turn.tool("task", arguments, title=step.title or "Sub-agent", kind="think")
         child = await self._turn.spawn(self._text(step.prompt), title=step.title, call=call, agent=step.agent)
         call.content([{"type": "subagent", "session": child.session.id, "title": step.title, "agent": step.agent}])
-        await Player(child, self._agent, self._cwd, set(), self._values).play(step.steps)
+        await Player(child, self._agent, self._folders, set(), self._values).play(step.steps)
         error = ErrorInfo("agent_failed", step.fail) if step.fail else None
         await child.finish("failed" if error else "completed", error)
         await call.end(ok=error is None, error=error, output="done" if error is None else "")

@@ -35,6 +35,8 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     """Continues a conversation by its own id after a restart, or rebuilds it from the history."""
     fork: bool = False
     attachments: bool = False
+    folders: bool = False
+    """Works in several folders at once."""
 
 
 class Resource(Struct, frozen=True, omit_defaults=True):
@@ -94,6 +96,8 @@ class Opening:
     """That id of another conversation, of which this one is to be a copy as it stands now; `history` says the same."""
     history: list[TurnState] = field(default_factory=list)
     """The finished turns, for agents that keep none themselves."""
+    folders: list[str] | None = None
+    """Where it may work, if that is not just `cwd`; for agents that can (`Capabilities.folders`)."""
     off: frozenset[str] = frozenset()
     """The ids of the customizations that a person switched off here."""
 

@@ -49,6 +49,29 @@ class Catalogue:
         """By its id or its client's name for it."""
         return self._sessions.get(ident) or self._sessions.get(self._by_uri.get(ident, ""))
 
+    def root(self, session: Session) -> Session:
+        """The session at the root of a family: itself, where nothing is above."""
+        while session.summary.parent is not None:
+            above = self.get(session.summary.parent)
+            if above is None:
+                break
+            session = above
+        return session
+
+    def descendants(self, root: str) -> list[Summary]:
+        """All sessions below, oldest first."""
+        children: dict[str, list[Summary]] = {}
+        for summary in (session.summary for session in self):
+            if summary.parent is not None:
+                children.setdefault(summary.parent, []).append(summary)
+        found: list[Summary] = []
+        todo = [root]
+        while todo:
+            below = children.get(todo.pop(), [])
+            found += below
+            todo += [each.id for each in below]
+        return sorted(found, key=lambda summary: (summary.created, number_of(summary.id)))
+
     def list(self, *, archived: bool | None, parent: str | None, children: bool) -> list[Summary]:
         """Newest first; of several that changed in the same millisecond, the one that began last."""
         found = [

@@ -27,6 +27,7 @@ from portico.host.approval import Policy, session_policy
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.config import check as check_config
+from portico.host.folders import check_folder, check_folders
 from portico.host.grants import Grants
 from portico.host.isolation import Isolation, isolate, release
 from portico.host.policy import WorkspacePolicy
@@ -223,10 +224,11 @@ class Host:
         config: Json | None = None,
         history: list[TurnState] | None = None,
         worktree: Isolation | Json | None = None,
+        folders: Iterable[str] = (),
     ) -> Session:
         """A new session. Without an agent the first one that is ready; without a model its first; without a folder
-        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON). An agent
-        that is not there is no mistake where the settings name a fallback for it."""
+        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON); `folders`
+        are those beside it. An agent that is not there is no mistake where the settings name a fallback for it."""
         check_config(config or {})
         if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
@@ -238,6 +240,7 @@ class Host:
             else:
                 await self.check_model(agent, model)
         folder = check_folder(cwd if cwd is not None else os.getcwd())
+        more = await check_folders(self, agent, folder, folders)
         if parent is not None and self.catalogue.get(parent) is None:
             raise NotFound("session", parent)
         ident = self.catalogue.new_id()
@@ -259,6 +262,7 @@ class Host:
             origin=origin,
             config=config or {},
             worktree=tree,
+            folders=more,
         )
         try:
             session = await self.catalogue.reserve(ident, uri)
@@ -319,6 +323,7 @@ class Host:
             config=state.config,
             history=turns,
             worktree=state.worktree,
+            folders=state.folders,
         )
         await source.append(e.ChildStarted(session=session.id, kind="fork", turn=turns[-1].id if turns else None))
         return session
@@ -354,6 +359,8 @@ class Host:
         for child in [s.id for s in self.catalogue if s.summary.parent == session.id]:
             await self.delete(child, by=by)
         await session.close(by=by)
+        for pending in list(session.state.queue):
+            await session.queue.remove(pending.id, by=by)
         await self.terminals.end_of(session.id, by=by)
         await session.captures.forget()
         stays = await self._release(session, by)
@@ -422,12 +429,3 @@ def _copied(history: list[TurnState]) -> list[e.Event]:
         turns.append(msgspec.to_builtins(turn))
         size += length
     return [*events, e.HistoryCopied(turns=turns)] if turns else events
-
-
-def check_folder(path: str) -> str:
-    """An absolute path of a folder that exists."""
-    if "\0" in path or not os.path.isabs(path):
-        raise BadRequest(f"The working directory {path!r} is not an absolute path.", field="cwd")
-    if not os.path.isdir(path):
-        raise BadRequest(f"The working directory {path!r} is not a folder.", field="cwd")
-    return os.path.normpath(path)

@@ -131,6 +131,7 @@ class Runner:
         opening = Opening(
             session=session.id,
             cwd=state.cwd,
+            folders=session.folders.reach(),
             model=model,
             config=dict(state.config),
             tools=session.tools.specs(),

@@ -19,6 +19,7 @@ from portico.host.approval import Approvals
 from portico.host.changes import Captures
 from portico.host.config import check as check_config
 from portico.host.fold import closing, fold
+from portico.host.folders import Folders
 from portico.host.question import Questions
 from portico.host.queue import Queue
 from portico.host.runner import Runner
@@ -45,6 +46,7 @@ class Session:
         self.queue = Queue(self)
         self.tools = SessionTools(self)
         self.captures = Captures(self)
+        self.folders = Folders(self)
         self.runner = Runner(self)
         self._state = state
         self._summary = summary or summarise(state or SessionState(ident))
@@ -194,13 +196,20 @@ class Session:
     # -- turns -------------------------------------------------------------------------------------------------
 
     async def send(
-        self, message: Message, *, by: str, turn: str | None = None, queue: bool = True, pending: str | None = None
+        self,
+        message: Message,
+        *,
+        by: str,
+        turn: str | None = None,
+        queue: bool = True,
+        pending: str | None = None,
+        blank: bool = False,
     ) -> str:
         """Starts a turn and returns its id, or queues the message and returns the id of the queued one.
 
         With `queue=False` a running turn is a refusal (`TurnInProgress`), and a waiting queue waits on; `pending`
-        names the queued message that becomes this turn."""
-        check_message(message)
+        names the queued message that becomes this turn; with `blank` the agent decides what no text means."""
+        check_message(message, blank=blank)
         if message.model is not None:
             await self.host.check_model(self.state.agent, message.model)
         async with self.lock:
@@ -396,8 +405,8 @@ class Session:
             raise SessionClosed(f"The session {self.id!r} is closed; reopen it first.")
 
 
-def check_message(message: Message) -> None:
-    if not message.text.strip() and not message.attachments:
+def check_message(message: Message, *, blank: bool = False) -> None:
+    if not blank and not message.text.strip() and not message.attachments:
         raise BadRequest("A message needs some text.", field="text")
     try:
         size = len(msgspec.json.encode(message))

@@ -157,6 +157,10 @@ class SessionState(Struct, omit_defaults=True):
     config: Json = {}
     worktree: Json = {}
     """A git worktree of its own; see `session.started`."""
+    folders: list[str] = []
+    """Where it works besides `cwd`."""
+    chosen: list[str] | None = None
+    """Those of its family's folders that this conversation has; None: all of them."""
     vendor: str | None = None
     by: str = ""
     created: int = 0
@@ -225,6 +229,9 @@ class Summary(Struct, omit_defaults=True):
     usage: Usage = msgspec.field(default_factory=Usage)
     changes: Json = {}
     """`additions`, `deletions` and `files`, once they were counted."""
+    folders: list[str] = []
+    chosen: list[str] | None = None
+    """As in the state: where it works besides `cwd`, and which of its family's folders it has."""
 
 
 class FileChange(Struct, frozen=True):
@@ -270,6 +277,8 @@ def summarise(state: SessionState) -> Summary:
         closed=state.closed,
         usage=state.usage,
         changes={key: value for key, value in state.kept.get(CHANGES, {}).items() if key != "edits"},
+        folders=state.folders,
+        chosen=state.chosen,
     )
 
 

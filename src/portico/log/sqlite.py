@@ -147,7 +147,7 @@ class SqliteLog:
 
     async def settled(self) -> None:
         ticket = self._ticket  # what comes later is not waited for: under load there is always something
-        while self._settled < ticket and self._down is None:
+        while self._settled < ticket and self._down is None and not self._closed:
             self._urgent = True
             self._kick()
             await self._change()

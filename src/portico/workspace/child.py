@@ -81,6 +81,14 @@ class Child:
     def pid(self) -> int:
         return self.process.pid
 
+    @property
+    def killed_by(self) -> str | None:
+        """The name of the signal that ended it, if one did."""
+        code = self.process.returncode
+        if code is None or code >= 0:
+            return None
+        return next((each.name for each in signal.Signals if each == -code), f"SIG{-code}")  # some have no name
+
     async def wait(self) -> int:
         """The exit code; 128 plus the number when a signal ended it, as shells say."""
         if self.process.returncode is not None:

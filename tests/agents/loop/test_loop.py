@@ -79,8 +79,10 @@ async def test_two_invalid_answers_in_a_row_fail_with_a_diagnosis(desk: Desk) ->
     turn = await desk.run()
     assert turn.outcome == "failed"
     assert turn.error is not None
-    assert "prose xxx" in turn.error.message
-    assert len(turn.error.message) < 800
+    quoted = "prose " + "x" * 394
+    assert quoted in turn.error.message
+    assert len(turn.error.message) < 600
+    assert texts(turn, "notice").count(quoted) == 2
     assert desk.server.total == 2
     told = desk.server.requests[1].body["messages"][-1]["content"]
     assert '{"finalSummary": "what you did", "done": true}' in told

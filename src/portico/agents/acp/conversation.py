@@ -40,7 +40,7 @@ class AcpConversation:
         self._supervisor = supervisor
         self._opening = opening
         self._vendor = opening.vendor
-        self._service = Service(opening.cwd)
+        self._service = Service(opening.cwd, opening.folders or ())
         self._link: Link | None = None
         self._key: str | None = None
         self._turn: Turn | None = None
@@ -64,6 +64,9 @@ class AcpConversation:
 
     async def _join(self, link: Link) -> Link:
         base: Json = {"cwd": self._opening.cwd, "mcpServers": await self._mcp_servers(link)}
+        more = [each for each in self._opening.folders or () if each != self._opening.cwd]
+        if more and link.several_folders:
+            base["additionalDirectories"] = more
         answer = await self._resume(link, base) if self._vendor else await self._fork(link, base)
         if answer is None:
             answer = await self._new(link, base)
@@ -162,7 +165,7 @@ class AcpConversation:
 
     def _start(self, turn: Turn) -> None:
         self._own_tools = OwnTools(spec.name for spec in self._opening.tools)
-        self._turn, self._updates = turn, Updates(turn, self._own_tools)
+        self._turn, self._updates = turn, Updates(turn, self._own_tools, self._service.commands)
         self._ended = asyncio.get_running_loop().create_future()
         self._service.begin()
         for note in self._notes:
@@ -246,9 +249,7 @@ class AcpConversation:
 
     async def serve(self, method: str, params: Json) -> Json:
         turn = self._turn
-        if turn is None:
-            raise Conflict("Nothing runs in this session.")
-        if method == "session/request_permission":
+        if method == "session/request_permission" and turn is not None:
             return await self._permit(params, turn)
         return await self._service.serve(method, params, turn)
 

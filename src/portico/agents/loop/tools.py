@@ -32,6 +32,8 @@ HUGE_BYTES = 1024 * 1024
 COMMAND_SECONDS_MAX = 3600.0
 PREVIEW_LINES = 2000
 """Lines of a diff that a person gets to see."""
+WRAPPERS = ("args", "arguments", "parameters", "input")
+"""Names under which weak models wrap the arguments once more, as other protocols do."""
 
 
 class ListFiles(Struct, forbid_unknown_fields=True):
@@ -269,6 +271,15 @@ class CommandFailed(PorticoError):
     """The command ran and said no; the whole output goes to the model."""
 
     code = "agent_failed"
+
+
+def plain(arguments: Json) -> Json:
+    """The arguments as they were meant: unwrapped, without nulls for what is left out, one file as a list of one."""
+    if len(arguments) == 1:
+        [(name, value)] = arguments.items()
+        arguments = value if name in WRAPPERS and isinstance(value, dict) else arguments
+    said = {name: value for name, value in arguments.items() if value is not None}
+    return {**said, "files": [said["files"]]} if isinstance(said.get("files"), str) else said
 
 
 def _fits(glob: str, name: str) -> bool:

@@ -101,7 +101,7 @@ async def _view(exchange: "Exchange", target: Target) -> View:
 
 async def _chat_of(exchange: "Exchange", session: Session, turn: str) -> Session:
     """A turn may be one of another chat of the session."""
-    for ident in (session.id, *(each.id for each in names.descendants(exchange.host, session.id))):
+    for ident in (session.id, *(each.id for each in exchange.host.catalogue.descendants(session.id))):
         chat = await exchange.host.get(ident)
         if chat.state.turn(turn) is not None:
             return chat
@@ -168,7 +168,7 @@ async def turn_ended(exchange: "Exchange", session: Session) -> None:
     await exchange.prepare(Target("session", session.id))
     if not exchange.git_folders.get(session.summary.cwd, False):
         return
-    root = names.family(exchange.host, session).id
+    root = exchange.host.catalogue.root(session).id
     await count(session)
     for target in [each for each in exchange.heard("changeset") if each.ident.partition("/")[0] == root]:
         try:

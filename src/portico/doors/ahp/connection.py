@@ -301,15 +301,18 @@ class Connection:
 
     def hear(self, seq: int, heard: list[Act]) -> None:
         """Actions of a record, in order; what the client's version does not know is left out."""
-        for act in heard:
-            if self.wants(act):
-                self._seq, self._own = max(self._seq, seq), 0
-                self.push(act.frame)
+        for act in self.wanted(heard):
+            self._seq, self._own = max(self._seq, seq), 0
+            self.push(act.frame)
 
-    def wants(self, act: Act) -> bool:
-        if act.before is not None and self.dialect.since(act.before):
-            return False
-        return act.type in self._knows
+    def wanted(self, acts: list[Act], behind: int = -1) -> list[Act]:
+        """Those that the client's version knows and is to hear, behind a number."""
+        knows, dialect = self._knows, self.dialect
+        return [
+            act
+            for act in acts
+            if act.number > behind and act.type in knows and (act.before is None or not dialect.since(act.before))
+        ]
 
     def catch_up(self, mark: numbers.Mark | None = None) -> None:
         """The client has everything up to now: from a snapshot, or from a replay after its `mark`."""
@@ -327,7 +330,7 @@ class Connection:
     def say(self, target: Target, said: Said) -> None:
         """Tells this client alone; nothing of it is in the log."""
         name = targets.uri_of(self.host, target, self.dialect.seed)
-        action = envelope.typed(target.kind, name, said.name, said.fields, self.dialect.seed)
+        action = envelope.Address(target.kind, name, self.dialect.seed).action(said)
         if action["type"] in self._knows:
             made = envelope.enveloped(name, action, self.own_number(), self.dialect.seed, None)
             self.push(envelope.framed(made))

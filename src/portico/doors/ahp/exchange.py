@@ -197,7 +197,7 @@ class Exchange:
             if session is None or not session.loaded:
                 self.recent.clear()  # it cannot be told now, so nothing may claim to be complete
                 return []
-            root = names.family(self.host, session).id
+            root = self.host.catalogue.root(session).id
             return [
                 Target("seed", ident),
                 Target("chat", ident),
@@ -207,7 +207,7 @@ class Exchange:
         if isinstance(record.event, e.SessionRemoved):
             gone = self.host.find(record.event.session)
             if gone is not None and gone.summary.parent is not None:
-                return [Target("session", names.family(self.host, gone).id)]
+                return [Target("session", self.host.catalogue.root(gone).id)]
         return [ROOT] if isinstance(record.event, e.ClientKept) else []
 
     def _place(self, target: Target) -> "Place":
@@ -290,7 +290,7 @@ class Exchange:
         return [snapshots.agent(each) | customized.offered(each) for each in self.agents.values()]
 
     def _terminals(self) -> list[Json]:
-        return [terminal_shapes.info(each) for each in self.host.terminals.list()]
+        return [terminal_shapes.info(self.host, each) for each in self.host.terminals.list()]
 
     # -- whole states ------------------------------------------------------------------------------------------
 
@@ -305,7 +305,7 @@ class Exchange:
                     "config": {"schema": config.ROOT_SCHEMA, "values": self.root_values},
                 }
             case "terminal":
-                return terminal_shapes.state(self.host.terminals.get(target.ident))
+                return terminal_shapes.state(self.host, self.host.terminals.get(target.ident))
         state = self.state(target.ident)
         assert state is not None
         match target.kind:
@@ -319,7 +319,7 @@ class Exchange:
         return self._session(state)
 
     def _session(self, state: SessionState) -> Json:
-        below = names.descendants(self.host, state.id)
+        below = self.host.catalogue.descendants(state.id)
         states = [state, *(found for each in below if (found := self.state(each.id)) is not None)]
         root = {**snapshots.chat_head(state, ""), "title": state.title}
         shown = snapshots.session(

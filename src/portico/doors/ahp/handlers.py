@@ -6,7 +6,16 @@ from typing import Any
 
 import msgspec
 
-from portico.doors.ahp import annotations, attachments, customized, message, names, parts, session_commands, snapshots
+from portico.doors.ahp import (
+    annotations,
+    attachments,
+    customized,
+    message,
+    parts,
+    session_commands,
+    snapshots,
+    working_directories,
+)
 from portico.doors.ahp.deed import Deed
 from portico.doors.ahp.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
@@ -63,7 +72,7 @@ async def _client_set(deed: Deed, session: Session) -> None:
     client = deed.action["activeClient"]
     _must_be_own(deed, client["clientId"])
     await session_commands.join(deed.connection, session, client, deed.by)
-    for child in names.descendants(deed.connection.host, session.id):
+    for child in deed.connection.host.catalogue.descendants(session.id):
         if child.origin is None or child.origin.kind != "agent":
             below = await deed.connection.host.get(child.id)
             await _followed(session_commands.join(deed.connection, below, client, deed.connection.by))
@@ -313,6 +322,9 @@ HANDLERS: dict[str, Handler] = {
     "pendingMessageSet": _pending_set,
     "pendingMessageRemoved": _pending_removed,
     "queuedMessagesReordered": _reordered,
+    "workingDirectorySet": working_directories.put,
+    "workingDirectoryRemoved": working_directories.remove,
+    "workingDirectoryReplaced": working_directories.replace,
     "customizationToggled": customized.toggle,
     "mcpServerStartRequested": customized.start,
     "mcpServerStopRequested": customized.stop,

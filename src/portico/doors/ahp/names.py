@@ -10,7 +10,6 @@ from urllib.parse import quote, unquote, urlsplit
 
 from portico.doors.ahp import uri
 from portico.errors import BadRequest, NotFound
-from portico.events import number_of
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
@@ -41,31 +40,6 @@ def chat_uri(of: Summary | SessionState) -> str:
     if of.parent is None:
         return uri.default_chat(session_uri(of))
     return of.uri or CHAT + of.id
-
-
-def family(host: Host, session: Session) -> Session:
-    """The session at the root, whose chat this one is."""
-    while session.summary.parent is not None:
-        above = host.find(session.summary.parent)
-        if above is None:
-            break
-        session = above
-    return session
-
-
-def descendants(host: Host, root: str) -> list[Summary]:
-    """All sessions below, oldest first."""
-    children: dict[str, list[Summary]] = {}
-    for summary in host.list():
-        if summary.parent is not None:
-            children.setdefault(summary.parent, []).append(summary)
-    found: list[Summary] = []
-    todo = [root]
-    while todo:
-        below = children.get(todo.pop(), [])
-        found += below
-        todo += [each.id for each in below]
-    return sorted(found, key=lambda summary: (summary.created, number_of(summary.id)))
 
 
 def find_session(host: Host, name: str) -> Session | None:

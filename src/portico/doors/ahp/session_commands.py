@@ -5,7 +5,18 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from portico import events as e
-from portico.doors.ahp import attachments, message, names, parts, shapes, sign_in, snapshots, uri, wire
+from portico.doors.ahp import (
+    attachments,
+    message,
+    names,
+    parts,
+    shapes,
+    sign_in,
+    snapshots,
+    uri,
+    wire,
+    working_directories,
+)
 from portico.doors.ahp.command import Command, optional, subject, text
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
@@ -93,28 +104,21 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             config={**state.config, **config},
             history=turns,
             worktree=state.worktree,
+            folders=state.folders,
         )
     await sign_in.check(connection, optional(params, "provider", str))
     model = optional(params, "model", dict) or {}
+    folders = working_directories.listed(params) or [str(connection.exchange.house.workspaces[0])]
     return await host.start(
         by=connection.by,
         agent=optional(params, "provider", str),
         model=optional(model, "id", str),
-        cwd=_folder(connection, params),
+        cwd=folders[0],
         uri=name,
         config=config,
         worktree=_isolation(config, name),
+        folders=folders[1:],
     )
-
-
-def _folder(connection: "Connection", params: Json) -> str:
-    listed = optional(params, "workingDirectories", list) or []
-    first = listed[0] if listed else params.get("workingDirectory")
-    if first is None:
-        return str(connection.exchange.house.workspaces[0])
-    if not isinstance(first, str):
-        raise BadRequest("A working directory is a URI.", field="workingDirectories")
-    return names.folder_of(first)
 
 
 def _isolation(config: Json, name: str) -> Isolation | None:
@@ -205,8 +209,10 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         first = await attachments.fetched(connection, shapes.check("Message", first, "initialMessage"))
     opening = message.from_wire(first) if first is not None else None
     source = optional(params, "source", dict)
+    source = shapes.check("ChatSource", source, "source") if source else {}
+    folders = working_directories.subset(params, owner.summary)
     try:
-        chat = await _open_chat(connection, owner, name, shapes.check("ChatSource", source, "source") if source else {})
+        chat = await _open_chat(connection, owner, name, source, folders)
     except AlreadyExists as error:
         raise wire.exists(error) from error
     for client in owner.state.clients:
@@ -215,13 +221,13 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         await chat.send(opening, by=connection.by)
 
 
-async def _open_chat(connection: "Connection", owner: Session, name: str, source: Json) -> Session:
+async def _open_chat(connection: "Connection", owner: Session, name: str, source: Json, folders: list[str]) -> Session:
     host, origin, above = connection.host, None, owner
     turns: list[TurnState] = []
     config = {key: value for key, value in owner.state.config.items() if key != CONTEXT}
     if source:
         above, turns = await _history(connection, source["chat"], source["turnId"], names.find_chat)
-        if names.family(host, above).id != owner.id:
+        if host.catalogue.root(above).id != owner.id:
             raise BadRequest("The source chat belongs to another session.", field="source.chat")
         side = source["kind"] == "sideChat"
         origin = Origin("side" if side else "fork", above.id, turns[-1].id, selection=source.get("selection") or {})
@@ -240,6 +246,8 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         config=config,
         history=turns,
     )
+    for folder in folders:
+        await chat.folders.choose(folder, by=connection.by)
     kind = origin.kind if origin is not None else "side"
     await above.append(e.ChildStarted(session=chat.id, kind=kind, turn=origin.turn if origin is not None else None))
     return chat

@@ -59,7 +59,12 @@ def summary(of: Summary, dialect: Dialect) -> Json:
         return shown | ({"model": {"id": of.model}} if of.model else {})
     if of.changes:
         shown["changes"] = of.changes
-    return shown | {"workingDirectories": [shown["workingDirectory"]]}
+    return shown | {"workingDirectories": directories(of)}
+
+
+def directories(of: Summary | SessionState) -> list[str]:
+    """Where a session works; where its process runs comes first."""
+    return [names.file_uri(each) for each in (of.cwd, *of.folders)]
 
 
 def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, dialect: Dialect) -> Json:
@@ -120,9 +125,14 @@ def chat_head(state: SessionState, source: str) -> Json:
         "title": state.title,
         "status": activity(state),
         "modifiedAt": iso(state.modified),
-        "workingDirectories": [names.file_uri(state.cwd)],
+        **chosen(state),
     }
     return shown | ({"origin": origin(state, source)} if state.parent is not None else {})
+
+
+def chosen(of: Summary | SessionState) -> Json:
+    """A chat that chose none of its session's working directories has all of them, and says nothing."""
+    return {} if of.chosen is None else {"workingDirectories": [names.file_uri(each) for each in of.chosen]}
 
 
 def chat_line(of: Summary, source: str) -> Json:
@@ -132,7 +142,7 @@ def chat_line(of: Summary, source: str) -> Json:
         "title": of.title,
         "status": summary_status(of) & ~(IS_READ | IS_ARCHIVED),
         "modifiedAt": iso(of.modified),
-        "workingDirectories": [names.file_uri(of.cwd)],
+        **chosen(of),
     }
     return shown | ({"origin": origin(of, source)} if of.parent is not None else {})
 
@@ -158,14 +168,13 @@ def session(
     """A session of the channel dialect: the catalogue around its chats."""
     promoted = any(each["status"] & INPUT_NEEDED == INPUT_NEEDED for each in chats)
     bits = status(state)
-    folder = names.file_uri(state.cwd)
     annotations = [value for key, value in state.kept.items() if key.startswith(ANNOTATION)]
     shown: Json = {
         "provider": state.agent,
         "title": state.title,
         "status": (bits & ~0b11111) | INPUT_NEEDED if promoted else bits,
-        "workingDirectory": folder,
-        "workingDirectories": [folder],
+        "workingDirectory": names.file_uri(state.cwd),
+        "workingDirectories": directories(state),
         "lifecycle": "ready",
         "activeClients": [client(each) for each in state.clients],
         "chats": chats,
@@ -237,6 +246,7 @@ def _tools(tools: Iterable[ToolSpec]) -> Json:
 
 def agent(of: AgentInfo) -> Json:
     words = " ".join(filter(None, (of.description, of.missing, f"({of.label})" if of.label else "")))
+    several: Json = {"multipleWorkingDirectories": {"immutablePrimary": True}} if of.capabilities.folders else {}
     protected: Json = {"protectedResources": [sign_in.metadata(each) for each in of.resources]} if of.resources else {}
     return {
         **protected,
@@ -254,7 +264,7 @@ def agent(of: AgentInfo) -> Json:
             }
             for each in of.models
         ],
-        "capabilities": {"multipleChats": {"fork": True, "sideChat": True}},
+        "capabilities": {"multipleChats": {"fork": True, "sideChat": True}, **several},
     }
 
 
