@@ -67,6 +67,16 @@ async def test_a_blob_is_bounded(log: SqliteLog, monkeypatch: pytest.MonkeyPatch
         await log.put_blob(b"x" * 11)
 
 
+async def test_a_commit_of_notes_alone_takes_no_number_back(tmp_path: Path) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    await log.append("a", fact(1), fact(2))
+    log.note("a", "k", b"v")
+    await log.close()
+    log = await SqliteLog.open(tmp_path / "log.db")
+    assert await log.append("a", fact(3)) == 3
+    await log.close()
+
+
 async def test_what_was_on_its_way_is_deleted_too(log: SqliteLog) -> None:
     await log.append("b", fact(1))
     log.post("b", fact("keeps the writer busy"))
