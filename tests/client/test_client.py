@@ -182,11 +182,25 @@ async def test_a_quiet_time_is_no_outage(patience: float, failures: int, told: i
         return httpx.Response(200, content=b'data: {"seq":8,"channel":"host","pos":8,"time":1,"event":{}}\n\n')
 
     client = Client("http://host.test", patience=patience)
-    client.on_lost = lambda: lost.append("lost")
+    client.on_trouble = lost.append
     client._http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url=client.url)
     async with client, aclosing(client.follow("/v1/events", 7)) as records:
         assert (await anext(records)).pos == 8
     assert (calls, len(lost)) == (["7"] * (failures + 2), told)
+
+
+async def test_a_host_that_cannot_write_says_so_once() -> None:
+    """Whoever watched a turn while the disk was full saw nothing at all."""
+    said: list[str] = []
+    down = b': down "The disk is full."\n\n'
+    data = b'data: {"seq":8,"channel":"host","pos":8,"time":1,"event":{}}\n\n'
+    client = Client("http://host.test")
+    client.on_trouble = said.append
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, content=down + b": beat\n\n" + down + data))
+    client._http = httpx.AsyncClient(transport=transport, base_url=client.url)
+    async with client, aclosing(client.follow("/v1/events", 7)) as records:
+        assert (await anext(records)).pos == 8
+    assert said == ["The disk is full."]
 
 
 async def test_patience_ends(tmp_path: Path) -> None:
