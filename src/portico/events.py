@@ -630,6 +630,8 @@ class TerminalStarted(Event, frozen=True, tag="terminal.started"):
     uri: str | None = None
     session: str | None = None
     """The session from which it was opened."""
+    command: list[str] = []
+    """Program and arguments that an agent runs in it, in place of a shell for people: it is there to be watched."""
 
 
 class TerminalData(Delta, frozen=True, tag="terminal.data"):

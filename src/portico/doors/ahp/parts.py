@@ -7,12 +7,25 @@ in every dialect. `tests/doors/ahp/test_translate.py` holds that true for histor
 from collections import Counter
 from typing import Any
 
+import msgspec
+
 from portico import limits
 from portico.doors.ahp import message, names
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import ErrorInfo, Option
-from portico.host.state import Approval, CallPart, PendingState, QuestionPart, SessionState, TextPart, TurnState, Usage
+from portico.host.state import (
+    Approval,
+    CallPart,
+    PendingState,
+    QuestionPart,
+    SessionState,
+    Summary,
+    TextPart,
+    TurnState,
+    Usage,
+)
+from portico.workspace.changes import Change
 
 _CONTENT: dict[object, tuple[str, ...]] = {
     "text": ("text",),
@@ -198,6 +211,25 @@ def edit(approval: str, path: str, diff: str) -> Json:
     return shown
 
 
+def changed(of: Summary | SessionState, change: Change) -> Json:
+    """A file as git says it differs; its contents can be read (`resourceRead`)."""
+    made: Json = {"diff": {"added": change.added, "removed": change.removed}}
+    for side, blob, path in (
+        ("before", change.before, change.old_path or change.path),
+        ("after", change.after, change.path),
+    ):
+        if blob:
+            content = {"uri": f"{names.GIT}{of.id}/{blob}"}
+            made[side] = {"uri": names.file_uri(f"{of.cwd}/{path}"), "content": content}
+    return made
+
+
+def diffs(of: SessionState, counted: Json) -> list[Json]:
+    """Version 1's list of what a session has changed. An older Portico kept it as it is told."""
+    edits: list[Json] = counted.get("edits", [])
+    return [each if "diff" in each else changed(of, msgspec.convert(each, Change)) for each in edits]
+
+
 def option(of: Option) -> Json:
     group = {"once": 0, "session": 1, "project": 1}[of.grant] if of.allow else 2
     return {"id": of.id, "label": of.label, "kind": "approve" if of.allow else "deny", "group": group}
@@ -276,6 +308,8 @@ def _content(item: Json) -> Json | None:
     kind = item.get("type")
     if kind == "subagent" and "session" in item:
         return _subagent(item)
+    if kind == "terminal" and "terminal" in item:
+        return _terminal(item)
     if kind == "diff":
         return _file_edit(item)
     return item if kind in _CONTENT and all(key in item for key in _CONTENT[kind]) else None
@@ -290,6 +324,17 @@ def _file_edit(item: Json) -> Json | None:
     name = names.file_uri(path)
     counts = {"added": (after - before).total(), "removed": (before - after).total()}
     return {"type": "fileEdit", "after": {"uri": name, "content": {"uri": name}}, "diff": counts}
+
+
+def _terminal(item: Json) -> Json:
+    """One in which an agent runs a command. It goes when the agent is done with it; the call's text stays."""
+    shown: Json = {
+        "type": "terminal",
+        "resource": names.TERMINAL + str(item["terminal"]),
+        "title": item.get("title") or "Terminal",
+        "isPty": True,
+    }
+    return shown | ({"result": {"exitCode": item["code"]}} if isinstance(item.get("code"), int) else {})
 
 
 def _subagent(item: Json) -> Json:
