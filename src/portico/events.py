@@ -18,6 +18,13 @@ Channel = str
 
 HOST: Channel = "host"
 
+
+def number_of(ident: str) -> int:
+    """The number at the end of an id of ours, or of its channel (`session-12`, `job/job-3`); 0 where there is none."""
+    tail = ident.rpartition("-")[2]
+    return int(tail) if tail.isdecimal() else 0
+
+
 Outcome = Literal["completed", "failed", "cancelled", "interrupted"]
 PartKind = Literal["text", "reasoning", "notice"]
 PendingKind = Literal["queue", "steer"]
@@ -563,6 +570,10 @@ class JobResumed(Event, frozen=True, tag="job.resumed"):
     by: str
 
 
+class JobSuspended(Event, frozen=True, tag="job.suspended"):
+    """The host was told to stop: what was in flight did not end it, and the job goes on at the next start."""
+
+
 class JobWaiting(Event, frozen=True, tag="job.waiting"):
     """A task with `onInterrupt: ask` was interrupted: the job goes on when a person says so."""
 
@@ -619,6 +630,8 @@ class TerminalStarted(Event, frozen=True, tag="terminal.started"):
     uri: str | None = None
     session: str | None = None
     """The session from which it was opened."""
+    command: list[str] = []
+    """Program and arguments that an agent runs in it, in place of a shell for people: it is there to be watched."""
 
 
 class TerminalData(Delta, frozen=True, tag="terminal.data"):
@@ -752,6 +765,7 @@ AnyEvent = (
     | TaskEnded
     | JobStarted
     | JobResumed
+    | JobSuspended
     | JobWaiting
     | JobStopping
     | JobDecided

@@ -1,4 +1,6 @@
-"""Every bound in one place, each with the reason for its figure. A test passes each one by one."""
+"""What clients, sessions and the disk may cost the process, each with the reason for its figure. A test passes each one
+by one. Figures of a single protocol or tool stand beside its code (docs/decisions/0010).
+"""
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -35,7 +37,7 @@ BUSY_SECONDS = 5.0
 
 # -- the host --------------------------------------------------------------------------------------------------
 SESSIONS = 100_000
-"""Stored sessions: their summaries stay in memory at about 1 KB each."""
+"""Stored sessions: what is known of one that rests stays in memory, about 3 KB."""
 LIVE_TURNS = 1_000
 """Turns running at once: each may own a process of some 50 MB elsewhere."""
 MESSAGE_BYTES = 4 * MIB
@@ -53,6 +55,7 @@ APPROVAL_SECONDS = 120.0
 GRANT_SECONDS = 12 * 3600.0
 """A working day; a remembered yes must end."""
 GRANTS = 1_000
+"""Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0
 """An agent that says nothing for this long is taken for dead."""
 CANCEL_SECONDS = 5.0

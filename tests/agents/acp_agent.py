@@ -35,8 +35,8 @@ def said(turn: TurnState, kind: str = "text") -> str:
     return "".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == kind)
 
 
-def calls(turn: TurnState) -> list[CallPart]:
-    return [part for part in turn.parts if isinstance(part, CallPart)]
+def calls(turn: TurnState | None) -> list[CallPart]:
+    return [part for part in turn.parts if isinstance(part, CallPart)] if turn is not None else []
 
 
 async def waiting_approval(session: Session) -> str:
@@ -48,5 +48,5 @@ async def waiting_approval(session: Session) -> str:
 
 
 def _open(turn: TurnState | None) -> str | None:
-    found = [call.approval.id for call in calls(turn) if call.approval is not None] if turn is not None else []
+    found = [call.approval.id for call in calls(turn) if call.approval is not None]
     return found[0] if found else None

@@ -183,7 +183,8 @@ async def test_a_terminal_runs_a_command_after_an_approval(open_host: HostOpener
     await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
     turn = await session.wait(turn_id)
     assert said(turn) == "3 hi\n"
-    assert calls(turn)[1].content == [{"type": "terminal", "terminal": "terminal-1"}]
+    shown = {"type": "terminal", "terminal": "terminal-1", "title": "sh -c echo hi; exit 3", "code": 3}
+    assert calls(turn)[1].content == [shown]
     turn_id = await session.send(Message(steps(["terminal", "touch", "no.txt"])), by="test")
     await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
     turn = await session.wait(turn_id)

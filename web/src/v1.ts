@@ -77,7 +77,7 @@ export interface Terminal {
   rows: number;
   pos: number;
   session?: string;
-  /** An editor has it; here it can only be watched and closed. */
+  /** An editor or an agent has it; here it can only be watched and closed. */
   held?: boolean;
   exited?: boolean;
   code?: number | null;

@@ -118,7 +118,7 @@ test("who rests takes nothing, and goes on from there; who leaves never comes ba
 
 test("one line says what a terminal is", () => {
   expect(wordsOf(TERMINAL)).toBe("/srv/app · 80 × 24");
-  expect(wordsOf({ ...TERMINAL, held: true })).toMatch(/an editor has it/);
+  expect(wordsOf({ ...TERMINAL, held: true })).toMatch(/an editor or an agent has it/);
   expect(wordsOf({ ...TERMINAL, exited: true, code: 3 })).toBe("The shell has ended with code 3.");
   expect(wordsOf({ ...TERMINAL, exited: true, code: null })).toBe("The shell has ended.");
 });

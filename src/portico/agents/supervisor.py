@@ -257,7 +257,7 @@ class Supervisor(Generic[C]):
         except AgentDied as error:
             await self.end(process)
             raise AgentUnavailable(f"{self.name} does not start. {error.message}") from error
-        except BaseException:
+        except BaseException:  # also a cancel: no process is left behind
             await self.end(process)
             raise
 

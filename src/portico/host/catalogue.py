@@ -4,6 +4,7 @@ left open brought to its one end. An id is never used again, also not after a de
 import asyncio
 import time
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, LogUnavailable, RateLimited
-from portico.events import HOST, ErrorInfo
+from portico.events import HOST, ErrorInfo, number_of
 from portico.host.fold import closing
 from portico.host.session import SUMMARY, Session
 from portico.host.state import SessionState, Summary
@@ -19,6 +20,7 @@ from portico.host.state import SessionState, Summary
 if TYPE_CHECKING:
     from portico.host.host import Host
 
+_MODIFIED = attrgetter("modified")
 _DELETED = "deleted"
 _BEGUN, _DONE = b"begun", b"done"
 """A deletion has two steps; a kill between them is made good at the next start."""
@@ -61,15 +63,15 @@ class Catalogue:
         return descendants(root, children(session.summary for session in self))
 
     def list(self, *, archived: bool | None, parent: str | None, children: bool) -> list[Summary]:
-        """Newest first."""
+        """Newest first; of several that changed in the same millisecond, the one that began last."""
         found = [
             summary
-            for summary in (session.summary for session in self)
+            for summary in (session.summary for session in reversed(self._sessions.values()))
             if (archived is None or summary.archived is archived)
             and (parent is None or summary.parent == parent)
             and (children or summary.parent is None)
         ]
-        return sorted(found, key=lambda summary: (summary.modified, _number(summary.id)), reverse=True)
+        return sorted(found, key=_MODIFIED, reverse=True)  # stable, so equal ones stay as they came
 
     # -- at the start ------------------------------------------------------------------------------------------
 
@@ -79,7 +81,7 @@ class Catalogue:
         decoder = msgspec.json.Decoder(Summary)
         for channel in self._log.channels("session/"):
             ident = channel.removeprefix("session/")
-            self._next = max(self._next, _number(ident) + 1)
+            self._next = max(self._next, number_of(ident) + 1)
             if channel in deleted:
                 if deleted[channel] != _DONE:
                     await self.erase(channel)  # a kill between the two steps of a deletion
@@ -167,7 +169,7 @@ def descendants(root: str, among: Children) -> list[Summary]:
         below = among.get(todo.pop(), [])
         found += below
         todo += [each.id for each in below]
-    return sorted(found, key=lambda summary: (summary.created, _number(summary.id)))
+    return sorted(found, key=lambda summary: (summary.created, number_of(summary.id)))
 
 
 async def _close_open(session: Session) -> None:
@@ -186,8 +188,3 @@ async def _close_open(session: Session) -> None:
     if events:
         await session.append(*events)
     session.unload()
-
-
-def _number(ident: str) -> int:
-    tail = ident.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0

@@ -68,6 +68,8 @@ class Host:
         self.stopping = False
         self.started_at = time.monotonic()
         self.catalogue = Catalogue(self)
+        self.turns: dict[str, Turn] = {}
+        """The turns that run, by session."""
         self._watchers: list[Watcher] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
@@ -98,7 +100,7 @@ class Host:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limits.STOP_SECONDS):
                 await self._interrupt_all()
-        await asyncio.gather(*(session.runner.release() for session in self.catalogue))
+        await asyncio.gather(*(session.runner.release() for session in self.catalogue if session.runner.opened))
         captures = [task for task in self._tasks if task.get_name().startswith("capture ")]
         if captures:  # the last turn's end must not be forgotten for a hurried goodbye
             await asyncio.wait(captures, timeout=limits.CAPTURE_SECONDS)
@@ -115,7 +117,8 @@ class Host:
     async def _interrupt_all(self) -> None:
         """Again and again: a turn whose start was being written when the stop came begins after it."""
         await self.log.settled()
-        while running := [session for session in self.catalogue if session.running is not None]:
+        while self.turns:
+            running = [turn.session for turn in self.turns.values()]
             ends = [self.own(session.runner.interrupt(), f"stop {session.id}") for session in running]
             await asyncio.gather(*ends)
             await self.log.settled()
@@ -139,8 +142,8 @@ class Host:
 
     def _log_failed(self, error: LogUnavailable) -> None:
         self.logger.error("the log cannot write: %s", error.message)
-        for session in self.catalogue:
-            session.runner.fail(error)
+        for turn in tuple(self.turns.values()):
+            turn.session.runner.fail(error)
 
     def _apply(self, records: Iterable[Record]) -> None:
         parts: dict[str, list[Record]] = {}
@@ -359,6 +362,8 @@ class Host:
         for child in [s.id for s in self.catalogue if s.summary.parent == session.id]:
             await self.delete(child, by=by)
         await session.close(by=by)
+        for pending in list(session.state.queue):
+            await session.queue.remove(pending.id, by=by)
         await self.terminals.end_of(session.id, by=by)
         await session.captures.forget()
         stays = await self._release(session, by)
@@ -398,7 +403,8 @@ class Host:
 
     @property
     def running(self) -> int:
-        return sum(1 for session in self.catalogue if session.running is not None)
+        """How many turns."""
+        return len(self.turns)
 
     def changed(self, session: Session) -> None:
         for watcher in self._watchers:

@@ -111,7 +111,7 @@ class Runner:
         sending = asyncio.ensure_future(work)
         try:
             while not sending.done():
-                silence = host.clock.time() - turn.active_at
+                silence = host.clock.awake() - turn.active_at
                 if silence >= host.turn_idle_timeout and not turn.waiting:
                     raise AgentDied(f"The agent said nothing for {host.turn_idle_timeout:g} seconds.")
                 await host.clock.wait(sending, max(0.05, host.turn_idle_timeout - silence))
@@ -216,6 +216,10 @@ class Runner:
         return await self._conversation.steer(message)
 
     # -- the conversation --------------------------------------------------------------------------------------
+
+    @property
+    def opened(self) -> bool:
+        return self._conversation is not None
 
     def refresh(self) -> None:
         """The tools have changed: the next turn opens the conversation anew."""

@@ -7,14 +7,14 @@ that a crash left open get their end. What a terminal shows is kept in memory, b
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, Conflict, LogUnavailable, NotFound, RateLimited
-from portico.events import HOST, Channel, Json, Record
+from portico.events import HOST, Channel, Json, Record, number_of
 from portico.workspace import terminal as pty
 from portico.workspace.process import environment
 from portico.workspace.scrollback import Command, Scrollback
@@ -33,12 +33,20 @@ _LISTED = (e.TerminalStarted, e.TerminalTitled, e.TerminalClaimed, e.TerminalExi
 Watcher = Callable[[], None]
 Pace = Callable[[str], Awaitable[None]]
 """Returns when at least one of those who look at the terminal keeps up with it, or nobody looks."""
+Listener = Callable[[pty.Event], None]
 
 
 class OpenTerminal:
     """One terminal and what is known of it."""
 
-    def __init__(self, terminals: "Terminals", ident: str, started: e.TerminalStarted) -> None:
+    def __init__(
+        self,
+        terminals: "Terminals",
+        ident: str,
+        started: e.TerminalStarted,
+        env: Mapping[str, str],
+        listener: Listener | None,
+    ) -> None:
         self.id = ident
         self.channel = f"terminal/{ident}"
         self.uri = started.uri
@@ -47,6 +55,8 @@ class OpenTerminal:
         self.cols, self.rows = started.cols, started.rows
         self.claim = started.claim
         self.session = started.session
+        self.command = started.command
+        """What an agent runs in it; empty for a shell, into which people type."""
         self.pos = 0
         """Of the last record that is part of what is known here: whoever shows it goes on from there."""
         self.shown = Scrollback()
@@ -58,16 +68,18 @@ class OpenTerminal:
         self.since: int | None = None
         """When the first piece behind that came."""
         self._terminals = terminals
+        self._listener = listener
         self._ahead = 0
         self._holding = False
         self.pty = pty.Terminal(
             self._heard,
-            command=(os.environ.get("SHELL") or "/bin/sh",),
+            command=started.command or (os.environ.get("SHELL") or "/bin/sh",),
             cwd=Path(started.cwd),
-            env=environment(),
+            env=environment(**env),
             cols=started.cols,
             rows=started.rows,
             scrollback=0,
+            typed=not started.command,
         )
 
     def apply(self, record: Record) -> None:
@@ -109,6 +121,8 @@ class OpenTerminal:
     # -- what the program does ---------------------------------------------------------------------------------
 
     def _heard(self, event: pty.Event) -> None:
+        if self._listener is not None:
+            self._listener(event)
         match event:
             case pty.Data(text):
                 for start in range(0, len(text), limits.DELTA_BYTES):
@@ -171,6 +185,14 @@ class OpenTerminal:
     async def clear(self, *, by: str) -> None:
         await self._append(e.TerminalCleared(by=by))
 
+    async def kill(self) -> None:
+        """Ends the program and all it started; what it has shown stays."""
+        await self.pty.dispose()
+
+    async def close(self, *, by: str) -> None:
+        """Ends it for good."""
+        await self._terminals.dispose(self.id, by=by)
+
     async def keep(self, *events: e.Event) -> None:
         """Writes down in one event what is shown now, and `events` behind it."""
         shown = e.TerminalShown(upto=self.pos, text=self.shown.text())
@@ -193,7 +215,7 @@ class Terminals:
     async def recover(self) -> None:
         """Gives terminals that a crash left open their end."""
         names = self.host.log.channels("terminal/")
-        self._next = max([0, *(_number(name) for name in names)]) + 1
+        self._next = max([0, *(number_of(name) for name in names)]) + 1
         for channel in await self.host.log.notes(OPEN):
             if channel.startswith("terminal/"):
                 await self._close_story(channel)
@@ -237,7 +259,11 @@ class Terminals:
         rows: int = 24,
         uri: str | None = None,
         session: str | None = None,
+        command: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        listener: Listener | None = None,
     ) -> OpenTerminal:
+        """A shell, or with `command` what an agent wants to run: `listener` hears of it at once."""
         if uri is not None and self.find(uri) is not None:
             raise AlreadyExists(f"There is a terminal {uri!r} already.")
         if len(self._open) >= limits.TERMINALS:
@@ -255,15 +281,16 @@ class Terminals:
             rows=rows,
             uri=uri,
             session=session,
+            command=list(command),
         )
-        terminal = OpenTerminal(self, ident, started)
+        terminal = OpenTerminal(self, ident, started, env or {}, listener)
         self._open[ident] = terminal
         try:
             self.host.log.note(terminal.channel, OPEN, b"open")
             audited = e.Audited(action="terminal.started", by=by, detail={"terminal": ident, "cwd": cwd})
             await self.host.log.append_all((terminal.channel, started), (HOST, audited))
             await terminal.pty.start()
-        except BaseException:
+        except BaseException:  # also a cancel: what began gets its end
             del self._open[ident]
             await self._close_story(terminal.channel)
             raise
@@ -335,8 +362,3 @@ def _show(shown: Scrollback, event: e.Event) -> None:
             shown.add(text)
         case e.TerminalCleared():
             shown.clear()
-
-
-def _number(name: str) -> int:
-    tail = name.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0

@@ -8,6 +8,7 @@ import asyncio
 import codecs
 import os
 import pty
+import secrets
 import signal
 import termios
 import time
@@ -62,6 +63,8 @@ class Exited(Struct, frozen=True, tag="exited"):
     """The last event, after the last data."""
 
     exit_code: int
+    signal: str | None = None
+    """What ended it, when that was a signal: the code is then 128 plus its number, as shells say."""
 
 
 Event = Data | DetectionAvailable | CommandStarted | CommandFinished | CwdChanged | TitleChanged | Exited
@@ -83,8 +86,12 @@ class Terminal:
         cols: int = 80,
         rows: int = 24,
         scrollback: int = SCROLLBACK_MAX,
+        typed: bool = True,
     ) -> None:
-        """`cwd` has to come out of the jail, `env` is all the program gets besides TERM."""
+        """`cwd` has to come out of the jail, `env` is all the program gets besides TERM.
+
+        Without `typed` nobody types here: the program finds the end of its input at once, and no controlling terminal
+        where it could ask a person behind our back (a password), so it never waits for what cannot come."""
         _check_size(cols, rows)
         self.cols = cols
         self.rows = rows
@@ -93,6 +100,7 @@ class Terminal:
         self.scrollback = Scrollback(scrollback)
         self._told = report
         self._asked = list(command)
+        self._typed = typed
         self._env = {"TERM": "xterm-256color", **env}
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._waiting = bytearray()
@@ -105,15 +113,19 @@ class Terminal:
         """Opens the terminal and starts the program in it."""
         if self._child:
             raise Conflict("This terminal has been started already.")
-        integration = await asyncio.to_thread(integrate, self._asked, self._env)
+        integration = Integration(self._asked, self._env, secrets.token_hex(16))  # what looks like a report is forged
+        if self._typed:
+            integration = await asyncio.to_thread(integrate, self._asked, self._env)
         ours, theirs = pty.openpty()
         try:
             termios.tcsetwinsize(ours, (self.rows, self.cols))
             # A session gets its controlling terminal (Ctrl-C, job control) by opening one as its leader; doing that in
-            # a small shell spares us code between fork and exec, which is not safe with threads.
-            opening = ["/bin/sh", "-c", 'exec <>"$0" >&0 2>&0; exec "$@"', os.ttyname(theirs), *integration.command]
+            # a small shell spares us code between fork and exec, which is not safe with threads. Opened for writing
+            # only, it controls nothing.
+            joining = '<>"$0" >&0 2>&0' if self._typed else '</dev/null >"$0" 2>&1'
+            opening = ["/bin/sh", "-c", f'exec {joining}; exec "$@"', os.ttyname(theirs), *integration.command]
             self._child = Child.start(opening, cwd=Path(self.cwd), env=integration.env, stdin=theirs, output=theirs)
-        except BaseException:
+        except BaseException:  # whatever it was, nobody else knows this end
             os.close(ours)
             integration.forget()
             raise
@@ -146,11 +158,13 @@ class Terminal:
             self.exit_code = await child.wait()
             speech.hear(self._decoder.decode(b"", final=True))
             speech.end(self.exit_code)
-            self._report(Exited(self.exit_code))
+            self._report(Exited(self.exit_code, child.killed_by))
 
     def input(self, text: str) -> None:
         """Types. What the program does not read yet waits here, up to a bound."""
         outlet = self._running()[1]
+        if not self._typed:
+            raise Conflict("The program in this terminal reads no input.")
         if outlet.closed.is_set():
             raise Conflict("This terminal has ended.")
         data = text.encode("utf-8", "replace")

@@ -2,7 +2,7 @@
 
 import { toHtml } from "../markdown";
 import { make, makeButton } from "../page";
-import { blobAddress } from "../v1";
+import { blobAddress, terminalAddress } from "../v1";
 import { approvalCard, verdict } from "./approval";
 import { diffsOf } from "./changes";
 import { diffView } from "./diff";
@@ -144,6 +144,7 @@ export class CallRow implements Row {
     if (call.rule) pieces.push(make("p", "soft", `${call.denied ? "Refused" : "Allowed"} by a rule: ${call.rule}`));
     if (call.input) pieces.push(section(`Input of ${call.tool}`, box(pretty(call.input))));
     pieces.push(...diffsOf(call).map((diff) => section("Change", diffView(exact(diff)))));
+    if (!call.done) pieces.push(...terminalsOf(call).map((id) => link(terminalAddress(id), "Watch it in its terminal")));
     if (call.output) pieces.push(section("Output", box(plain(call.output))));
     if (call.blob) pieces.push(link(blobAddress(call.blob), "The whole output"));
     if (call.error) pieces.push(make("p", "bad", plain(call.error.message)));
@@ -209,6 +210,10 @@ export class EndRow implements Row {
     return row;
   }
 }
+
+/** Where the agent runs it; they go when it is done with them. */
+const terminalsOf = (call: CallPart): string[] =>
+  (call.content ?? []).flatMap(({ type, terminal }) => (type === "terminal" && typeof terminal === "string" ? [terminal] : []));
 
 const OUTCOMES: Record<string, string> = { failed: "Failed.", cancelled: "Cancelled.", interrupted: "Interrupted: the host stopped in the middle." };
 

@@ -27,9 +27,9 @@ export class TerminalPanel {
     else this.hide();
   }
 
-  /** The one that the session has, or a new one. */
+  /** The one that the session has for people, or a new one. */
   private async open(): Promise<void> {
-    const found = (await v1.terminals(this.session)).findLast(({ exited }) => !exited);
+    const found = (await v1.terminals(this.session)).findLast(({ exited, held }) => !exited && !held);
     const { id } = found ?? (await v1.openTerminal(this.session));
     this.link.href = terminalAddress(id);
     this.panel.hidden = false;

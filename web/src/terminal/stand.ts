@@ -86,5 +86,5 @@ export class Stand {
 export function wordsOf({ cwd, cols, rows, exited, code, held }: Terminal): string {
   if (exited) return `The shell has ended${code === undefined || code === null ? "" : ` with code ${code}`}.`;
   const facts = [folder(cwd), `${cols} × ${rows}`];
-  return [...facts, ...(held ? ["an editor has it: watch only"] : [])].join(" · ");
+  return [...facts, ...(held ? ["an editor or an agent has it: watch only"] : [])].join(" · ");
 }

@@ -165,7 +165,7 @@ class AcpConversation:
 
     def _start(self, turn: Turn) -> None:
         self._own_tools = OwnTools(spec.name for spec in self._opening.tools)
-        self._turn, self._updates = turn, Updates(turn, self._own_tools)
+        self._turn, self._updates = turn, Updates(turn, self._own_tools, self._service.commands)
         self._ended = asyncio.get_running_loop().create_future()
         self._service.begin()
         for note in self._notes:
@@ -249,9 +249,7 @@ class AcpConversation:
 
     async def serve(self, method: str, params: Json) -> Json:
         turn = self._turn
-        if turn is None:
-            raise Conflict("Nothing runs in this session.")
-        if method == "session/request_permission":
+        if method == "session/request_permission" and turn is not None:
             return await self._permit(params, turn)
         return await self._service.serve(method, params, turn)
 

@@ -5,22 +5,18 @@ inside the session's folder, and a write or a command that nobody has allowed in
 command, is asked for like any other call. A permission is answered by the kind of the option, never by its place.
 """
 
-import asyncio
 import difflib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+from portico.agents.acp.command import Commands, line_of
 from portico.agents.acp.update import Track
-from portico.agents.agent import Json, Turn
-from portico.errors import BadRequest, Forbidden, NotFound
+from portico.agents.agent import Call, ErrorInfo, Json, Turn
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
-from portico.workspace.process import environment, run
 
-COMMAND_SECONDS = 24 * 3600.0
-"""The agent decides when a command has taken too long; a day is a forgotten one."""
-OUTPUT_BYTES = 1024 * 1024
-"""Of a command, when the agent names no limit."""
 READ_BYTES = 8 * 1024 * 1024
 """Of a file: an agent edits what it has read, so it gets it whole unless it is no source any more."""
 _APPROVAL_KINDS = {
@@ -38,38 +34,14 @@ class Cancelled(Exception):
     """Nothing the agent offers is a refusal: the only way to say no is to stop the turn."""
 
 
-class Command:
-    """A command that the agent runs through us."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.output = ""
-        self.cut = False
-        self.code: int | None = None
-        self.killed = False
-        self.task: asyncio.Task[None] | None = None
-
-    def hear(self, text: str) -> None:
-        whole = (self.output + text).encode("utf-8", "replace")
-        self.cut = self.cut or len(whole) > self.limit
-        self.output = whole[-self.limit :].decode("utf-8", "ignore")
-
-    @property
-    def status(self) -> Json | None:
-        if self.killed:
-            return {"exitCode": None, "signal": "SIGTERM"}
-        return None if self.code is None else {"exitCode": self.code, "signal": None}
-
-
 class Service:
     """Serves one conversation, in its folders."""
 
     def __init__(self, cwd: str, folders: Sequence[str] = ()) -> None:
         self._cwd = Path(cwd)
-        self._jail = Jail(dict.fromkeys([cwd, *folders]))
-        self._files = Files(self._jail)
-        self._commands: dict[str, Command] = {}
-        self._count = 0
+        jail = Jail(dict.fromkeys([cwd, *folders]))
+        self._files = Files(jail)
+        self.commands = Commands(jail)
         self._allowed: set[tuple[str, str]] = set()
 
     def begin(self) -> None:
@@ -106,16 +78,28 @@ class Service:
         if track.command:
             self._allowed.add(("shell", track.command))
 
-    async def _ask(self, turn: Turn, kind: str, tool: str, subject: str, diff: str | None = None) -> None:
+    @asynccontextmanager
+    async def _asked(
+        self, turn: Turn, kind: str, tool: str, subject: str, diff: str | None = None
+    ) -> AsyncIterator[Call | None]:
+        """Around the deed itself, which only happens if it is allowed. The call that asked for it ends as the deed
+        does; there is none where somebody has allowed it before."""
         if (kind, subject) in self._allowed:
+            yield None
             return
         path, command = (subject, None) if kind == "write" else (None, subject)
         call = turn.tool(tool, title=f"{tool} {subject}", kind="edit" if kind == "write" else "execute")
         decision = await call.approve(kind, path=path, command=command, diff=diff)
-        await call.end(ok=decision.allowed, outcome="completed" if decision.allowed else "cancelled")
         if not decision.allowed:
+            await call.end(ok=False, outcome="cancelled")
             raise Forbidden(f"The user refused: {subject!r}.")
         self._allowed.add((kind, subject))
+        try:
+            yield call
+        except PorticoError as error:
+            await call.end(ok=False, error=ErrorInfo(error.code, error.message))
+            raise
+        await call.end()
 
     # -- files -------------------------------------------------------------------------------------------------
 
@@ -131,92 +115,48 @@ class Service:
             before = (await self._files.read_text(path)).text
         except NotFound:
             before = ""
-        await self._ask(turn, "write", "write_text_file", str(self._cwd / path), unified(path, before, content))
-        await self._files.write(path, content.encode("utf-8", "replace"), parents=True)
+        diff = unified(path, before, content)
+        async with self._asked(turn, "write", "write_text_file", str(self._cwd / path), diff):
+            await self._files.write(path, content.encode("utf-8", "replace"), parents=True)
         return {}
 
     # -- commands ----------------------------------------------------------------------------------------------
 
     async def start(self, params: Json, turn: Turn) -> Json:
-        program, arguments = str(params.get("command", "")), [str(each) for each in params.get("args") or []]
-        line = " ".join([program, *arguments])
-        await self._ask(turn, "shell", "terminal", line)
-        where = str(params.get("cwd") or self._cwd)
-        cwd = self._jail.resolve(where)
-        env = {str(each.get("name")): str(each.get("value")) for each in params.get("env") or []}
-        command = Command(int(params.get("outputByteLimit") or OUTPUT_BYTES))
-        # Some agents send a whole shell line as the command.
-        what = [program, *arguments] if arguments or " " not in program else program
-        self._count += 1
-        ident = f"terminal-{self._count}"
-        self._commands[ident] = command
-        command.task = turn.session.host.own(_run(command, what, cwd, environment(**env)), f"command {ident}")
-        return {"terminalId": ident}
-
-    def output(self, params: Json) -> Json:
-        command = self._command(params)
-        answer: Json = {"output": command.output, "truncated": command.cut}
-        return answer if command.status is None else {**answer, "exitStatus": command.status}
-
-    async def wait(self, params: Json) -> Json:
-        command = self._command(params)
-        if command.task is not None:
-            await asyncio.wait({command.task})
-        return command.status or {"exitCode": None, "signal": None}
-
-    async def kill(self, params: Json) -> Json:
-        await _stop(self._command(params))
-        return {}
-
-    async def release(self, params: Json) -> Json:
-        await _stop(self._command(params))
-        del self._commands[str(params.get("terminalId"))]
-        return {}
-
-    def _command(self, params: Json) -> Command:
-        ident = str(params.get("terminalId"))
-        if ident not in self._commands:
-            raise NotFound("terminal", ident)
-        return self._commands[ident]
+        async with self._asked(turn, "shell", "terminal", line_of(params)) as call:
+            command = await self.commands.start(params, turn.session)
+            if call is not None:
+                call.content([command.shown])
+        return {"terminalId": command.shown["terminal"]}
 
     async def close(self) -> None:
-        for command in self._commands.values():
-            await _stop(command)
-        self._commands.clear()
+        await self.commands.close()
 
     # -- all of them -------------------------------------------------------------------------------------------
 
-    async def serve(self, method: str, params: Json, turn: Turn) -> Json:
+    async def serve(self, method: str, params: Json, turn: Turn | None) -> Json:
+        """What has begun may be looked at and ended at any time; what is new needs a turn in which it is asked for."""
         match method:
             case "fs/read_text_file":
                 return await self.read(params)
+            case "terminal/output":
+                return self.commands.output(params)
+            case "terminal/wait_for_exit":
+                return await self.commands.wait(params)
+            case "terminal/kill":
+                return await self.commands.kill(params)
+            case "terminal/release":
+                return await self.commands.release(params)
+        if turn is None:
+            raise Conflict("Nothing runs in this session.")
+        match method:
             case "fs/write_text_file":
                 return await self.write(params, turn)
             case "terminal/create":
                 return await self.start(params, turn)
-            case "terminal/output":
-                return self.output(params)
-            case "terminal/wait_for_exit":
-                return await self.wait(params)
-            case "terminal/kill":
-                return await self.kill(params)
-            case "terminal/release":
-                return await self.release(params)
             case "elicitation/create":
                 return await elicit(params, turn)
         raise BadRequest(f"Portico does not know the method {method!r}.", field="method")
-
-
-async def _run(command: Command, what: str | list[str], cwd: Path, env: dict[str, str]) -> None:
-    finished = await run(what, cwd=cwd, env=env, timeout=COMMAND_SECONDS, on_output=command.hear)
-    command.code = finished.code
-
-
-async def _stop(command: Command) -> None:
-    if command.task is not None and not command.task.done():
-        command.killed = True
-        command.task.cancel()
-        await asyncio.wait({command.task})
 
 
 def choose(options: list[Json], allow: bool) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from portico.agents.acp.command import Command, Commands
 from portico.agents.acp.owntool import OwnTools, tool_names
 from portico.agents.acp.prompt import text_of
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
@@ -26,8 +27,9 @@ _DIFF_CHARS = 200_000
 class Track:
     """One tool call, as far as it is known."""
 
-    def __init__(self, call: Call, kind: str, *, own: bool = False) -> None:
+    def __init__(self, call: Call, kind: str, commands: Commands, *, own: bool = False) -> None:
         self.call = call
+        self._known = commands
         self.own = own
         """One of the session's own tools: its input and output are told by us."""
         self.kind = kind
@@ -36,7 +38,11 @@ class Track:
         self.raw_output: Any = None
         self.locations: list[str] = []
         self.diffs: list[Json] = []
+        self.commands: list[Command] = []
+        """Those whose terminals it shows."""
         self.shown = ""
+        self.begun = False
+        """It runs, or its input is known: there is nothing more to come of it."""
         self.refused = False
         self.decided = False
         """Somebody has answered for this input: what the agent says about it later is not what was shown."""
@@ -47,14 +53,21 @@ class Track:
         self.kind = self.kind if kind in (None, "other") else kind
         if isinstance(locations := update.get("locations"), list):
             self.locations = [str(each["path"]) for each in locations if isinstance(each, dict) and "path" in each]
-        given = update.get("rawInput")
-        if given not in (None, {}, "") and given != self.input and not (self.decided or self.own):
-            self.input = given
-            self.call.ready(_json(given), self.title)
+        if not (self.decided or self.own):
+            self._take_input(update)
         if update.get("rawOutput") is not None:
             self.raw_output = update["rawOutput"]
         if isinstance(content := update.get("content"), list) and not self.own:
             self._show(content)
+
+    def _take_input(self, update: Json) -> None:
+        given = update.get("rawInput")
+        if given not in (None, {}, "") and given != self.input:
+            self.input, self.begun = given, True
+            self.call.ready(_json(given), self.title)
+        elif update.get("status") == "in_progress" and not self.begun:
+            self.begun = True
+            self.call.ready(title=self.title)
 
     def _show(self, content: list[Any]) -> None:
         pieces = [each for each in content if isinstance(each, dict)]
@@ -66,10 +79,14 @@ class Track:
         elif text:
             self.call.output(f"\n{text}")  # it replaced what was there; a stream can only go on
         self.shown = text or self.shown
-        structured = [shown for each in pieces if (shown := _structured(each)) is not None]
-        self.diffs = [each for each in structured if each["type"] == "diff"] or self.diffs
-        if structured:
-            self.call.content(structured)
+        self.diffs = [_diff(each) for each in pieces if each.get("type") == "diff"] or self.diffs
+        terminals = [str(each.get("terminalId")) for each in pieces if each.get("type") == "terminal"]
+        self.commands = [each for name in terminals if (each := self._known.find(name)) is not None] or self.commands
+        self._tell()
+
+    def _tell(self) -> None:
+        if content := [*self.diffs, *(each.shown for each in self.commands)]:
+            self.call.content(content)
 
     @property
     def command(self) -> str | None:
@@ -88,7 +105,11 @@ class Track:
         return paths[0] if paths else None
 
     async def end(self, ok: bool) -> None:
-        output = None if self.shown else _output(self.raw_output)
+        output = None
+        if not self.shown:  # a terminal goes when the agent releases it; what it showed stays here
+            output = "".join(each.output for each in self.commands) or _output(self.raw_output)
+        if self.commands and not self.call.done:
+            self._tell()
         if ok:
             await self.call.end(output=output)
         elif self.refused:
@@ -101,9 +122,10 @@ class Track:
 class Updates:
     """The updates of one turn, in order."""
 
-    def __init__(self, turn: Turn, own: OwnTools) -> None:
+    def __init__(self, turn: Turn, own: OwnTools, commands: Commands) -> None:
         self._turn = turn
         self._own = own
+        self._commands = commands
         self._tracks: dict[str, Track] = {}
         self._plan: Call | None = None
         self._used = False
@@ -141,7 +163,7 @@ class Updates:
             name = _name(update, kind)
             kind = _NAMED.get(name.lower(), kind) if kind == "other" else kind
             call = self._turn.tool(name, id=ident, title=title, kind=kind)
-            track = self._tracks[ident] = Track(call, kind)
+            track = self._tracks[ident] = Track(call, kind, self._commands)
         track.take(update)
         return track
 
@@ -149,7 +171,7 @@ class Updates:
         owner = self._turn.session.tools.owner(name)
         call = self._turn.tool(name, id=ident, title=str(update.get("title") or ""), owner=owner)
         call.ready(self._own.show(call, update))
-        return Track(call, "other", own=True)
+        return Track(call, "other", self._commands, own=True)
 
     async def _tool(self, update: Json) -> None:
         if str(update.get("toolCallId")) not in self._tracks and self._own.hides(update):
@@ -214,19 +236,14 @@ def _key(update: Json) -> str | None:
     return key if isinstance(key, str) else None
 
 
-def _structured(piece: Json) -> Json | None:
-    match piece.get("type"):
-        case "diff":
-            old, new = piece.get("oldText"), piece.get("newText")
-            return {
-                "type": "diff",
-                "path": str(piece.get("path") or ""),
-                "old": str(old)[:_DIFF_CHARS] if old is not None else None,
-                "new": str(new or "")[:_DIFF_CHARS],
-            }
-        case "terminal":
-            return {"type": "terminal", "terminal": str(piece.get("terminalId") or "")}
-    return None
+def _diff(piece: Json) -> Json:
+    old, new = piece.get("oldText"), piece.get("newText")
+    return {
+        "type": "diff",
+        "path": str(piece.get("path") or ""),
+        "old": str(old)[:_DIFF_CHARS] if old is not None else None,
+        "new": str(new or "")[:_DIFF_CHARS],
+    }
 
 
 def _output(raw: Any) -> str | None:

@@ -60,11 +60,10 @@ class LoopConversation:
 
     def _goal(self, text: str, turn: Turn, current: Current) -> tuple[str, bool]:
         """The text without the prefix, and whether it is a goal to work on."""
-        prefix = current.agent.prefix
-        before, found, after = text.partition(prefix)
-        # A resumed turn quotes the message behind a line of its own.
-        if prefix and found and (not before.strip() or before.endswith("\n")):
-            return f"{before}{after.strip()}".strip(), True
+        said = turn.message.text.strip()
+        goal = goal_of(said, current.agent.prefix)
+        if goal is not None:  # `text` may say more than the person did: that it goes on, or what the session knows
+            return text.replace(said, goal, 1), True
         mode = turn.message.meta.get("mode") or turn.session.state.config.get("mode", "auto")
         if mode not in ("agent", "chat"):
             mode = "chat" if is_toy(turn.model) and not self._opening.tools else "agent"
@@ -99,6 +98,14 @@ class LoopConversation:
 
     async def close(self) -> None:
         pass
+
+
+def goal_of(said: str, prefix: str) -> str | None:
+    """What a person wants done who says so: `agent: GOAL` or `/agent GOAL`."""
+    if prefix and said.startswith(prefix):
+        return said.removeprefix(prefix).strip()
+    command, *goal = said.split(maxsplit=1)
+    return goal[0] if command == "/agent" and goal else None
 
 
 def _steps(meta: Json, current: Current) -> int:

@@ -105,6 +105,8 @@ def _step(value: Any, loose: bool) -> Step:
 
 def _acting(value: Mapping[str, Any]) -> Step:
     actions = value.get("actions")
+    if isinstance(actions, dict):  # the only one, without its list
+        actions = [actions]
     if not isinstance(actions, list) or not actions:
         raise Invalid("A step that is not final needs at least one action in 'actions'.")
     if len(actions) > ACTIONS_MAX:

@@ -293,7 +293,7 @@ class Exchange:
         return [snapshots.agent(each) | customized.offered(each) for each in self.agents.values()]
 
     def _terminals(self) -> list[Json]:
-        return [terminal_shapes.info(each) for each in self.host.terminals.list()]
+        return [terminal_shapes.info(self.host, each) for each in self.host.terminals.list()]
 
     # -- whole states ------------------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ class Exchange:
                     "config": {"schema": config.ROOT_SCHEMA, "values": self.root_values},
                 }
             case "terminal":
-                return terminal_shapes.state(self.host.terminals.get(target.ident))
+                return terminal_shapes.state(self.host, self.host.terminals.get(target.ident))
         state = self.state(target.ident)
         assert state is not None
         match target.kind:

@@ -151,7 +151,7 @@ async def _special(connection: "Connection", target: Target, name: str) -> Json 
             state = watches.state(connection, target)
         else:
             state = await changes.state(connection, target)
-    except Exception:
+    except Exception:  # whatever it was is told by the caller; a subscription without a beginning must not stay
         connection.unsubscribe(target)
         raise
     return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}

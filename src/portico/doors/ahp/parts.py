@@ -308,6 +308,8 @@ def _content(item: Json) -> Json | None:
     kind = item.get("type")
     if kind == "subagent" and "session" in item:
         return _subagent(item)
+    if kind == "terminal" and "terminal" in item:
+        return _terminal(item)
     if kind == "diff":
         return _file_edit(item)
     return item if kind in _CONTENT and all(key in item for key in _CONTENT[kind]) else None
@@ -322,6 +324,17 @@ def _file_edit(item: Json) -> Json | None:
     name = names.file_uri(path)
     counts = {"added": (after - before).total(), "removed": (before - after).total()}
     return {"type": "fileEdit", "after": {"uri": name, "content": {"uri": name}}, "diff": counts}
+
+
+def _terminal(item: Json) -> Json:
+    """One in which an agent runs a command. It goes when the agent is done with it; the call's text stays."""
+    shown: Json = {
+        "type": "terminal",
+        "resource": names.TERMINAL + str(item["terminal"]),
+        "title": item.get("title") or "Terminal",
+        "isPty": True,
+    }
+    return shown | ({"result": {"exitCode": item["code"]}} if isinstance(item.get("code"), int) else {})
 
 
 def _subagent(item: Json) -> Json:

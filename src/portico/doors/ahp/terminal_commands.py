@@ -72,6 +72,8 @@ async def act(connection: "Connection", terminal: OpenTerminal, action: Json, by
     """A client's action on a terminal; False when it leaves no trace in the log."""
     connection.require("terminal")
     holds(connection, terminal)
+    if terminal.command:
+        raise Forbidden("An agent runs a command in this terminal: it can be watched and closed.")
     match action["type"]:
         case "terminal/input":
             if terminal.exited:

@@ -5,11 +5,25 @@ from portico.doors.ahp import names
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.translate import Said
 from portico.events import Record
+from portico.host.host import Host
 from portico.host.terminals import OpenTerminal
 from portico.workspace.scrollback import Command
 
 
-def state(of: OpenTerminal) -> Json:
+def claim(host: Host, of: OpenTerminal) -> Json:
+    """What clients claim is in the protocol's words already; what an agent runs belongs to its chat."""
+    session = host.find(of.session) if of.command and of.session is not None else None
+    if session is None:
+        return of.claim
+    family = host.catalogue.root(session)
+    return {
+        "kind": "session",
+        "session": names.session_uri(family.summary),
+        "chat": names.chat_uri(session.summary),
+    }
+
+
+def state(host: Host, of: OpenTerminal) -> Json:
     """Old and new forms of the end together: `exitCode`, and `lifecycle` since 0.9."""
     shown: Json = {
         "title": of.title,
@@ -17,15 +31,15 @@ def state(of: OpenTerminal) -> Json:
         "cols": of.cols,
         "rows": of.rows,
         "content": [_part(part) for part in of.shown.parts],
-        "claim": of.claim,
+        "claim": claim(host, of),
         "isPty": True,
         **_life(of),
     }
     return shown | ({"supportsCommandDetection": True} if of.detects else {})
 
 
-def info(of: OpenTerminal) -> Json:
-    shown: Json = {"resource": of.uri or names.TERMINAL + of.id, "title": of.title, "claim": of.claim}
+def info(host: Host, of: OpenTerminal) -> Json:
+    shown: Json = {"resource": of.uri or names.TERMINAL + of.id, "title": of.title, "claim": claim(host, of)}
     return shown | _life(of)
 
 
@@ -66,8 +80,8 @@ def actions(record: Record) -> list[Said]:
             return [Said("commandDetectionAvailable", {})]
         case e.TerminalResized(cols=cols, rows=rows, by=by):
             return [Said("resized", {"cols": cols, "rows": rows}, by)]
-        case e.TerminalClaimed(claim=claim, by=by):
-            return [Said("claimed", {"claim": claim}, by)]
+        case e.TerminalClaimed(claim=given, by=by):
+            return [Said("claimed", {"claim": given}, by)]
         case e.TerminalTitled(title=title, by=by):
             return [Said("titleChanged", {"title": title}, by)]
         case e.TerminalMoved(cwd=cwd):

@@ -1,7 +1,7 @@
 """One terminal as this door shows it, and what a person may do to it.
 
-A terminal that an editor holds can be watched and closed from here, but not typed into: what one client owns, no other
-answers for.
+A terminal that an editor holds, or in which an agent runs a command, can be watched and closed from here, but not typed
+into: what one owns, no other answers for.
 """
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ class TerminalInfo(Struct, omit_defaults=True):
     pos: int
     session: str | None = None
     held: bool = False
-    """An editor holds it: it can be watched here, and closed."""
+    """An editor or an agent holds it: it can be watched here, and closed."""
     exited: bool = False
     code: int | None = None
 
@@ -37,7 +37,15 @@ class TerminalScreen(TerminalInfo, omit_defaults=True):
 
 
 def held(terminal: OpenTerminal) -> bool:
-    return terminal.claim.get("kind") == "client" and not str(terminal.claim.get("clientId")).startswith(OURS)
+    return _holder(terminal) is not None
+
+
+def _holder(terminal: OpenTerminal) -> str | None:
+    if terminal.command:
+        return "An agent"
+    claim = terminal.claim
+    ours = claim.get("kind") != "client" or str(claim.get("clientId")).startswith(OURS)
+    return None if ours else "An editor"
 
 
 def info(terminal: OpenTerminal) -> TerminalInfo:
@@ -77,5 +85,5 @@ async def resize(terminal: OpenTerminal, cols: int, rows: int, by: str) -> None:
 
 
 def _check_free(terminal: OpenTerminal) -> None:
-    if held(terminal):
-        raise Forbidden(f"An editor holds the terminal {terminal.id!r}: watch it here, or open another one.")
+    if (holder := _holder(terminal)) is not None:
+        raise Forbidden(f"{holder} holds the terminal {terminal.id!r}: watch it here, or open another one.")

@@ -1,0 +1,154 @@
+"""Commands that an ACP agent runs through us, each in a terminal of the host: people watch it while the agent waits.
+
+Nobody types there. The program finds the end of its input at once, as in a pipe, so it never waits for a person that
+the agent does not have. The agent gets the output as text; escapes and the terminal's own line ends are for watchers.
+"""
+
+import asyncio
+import contextlib
+import re
+
+from portico.agents.agent import Json
+from portico.errors import BadRequest, Conflict, NotFound
+from portico.host.session import Session
+from portico.host.terminals import OpenTerminal
+from portico.workspace.escapes import Plain
+from portico.workspace.jail import Jail
+from portico.workspace.process import Clip, shell
+from portico.workspace.terminal import Data, Event, Exited
+
+OUTPUT_BYTES = 1024 * 1024
+"""Of a command's output, when the agent names no limit."""
+OUTPUT_MAX = 16 * OUTPUT_BYTES
+"""The most that an agent gets: it is kept in memory, and no model reads more."""
+COLS, ROWS = 120, 30
+"""Wide enough for a compiler's lines."""
+_TITLE_CHARS = 200
+_QUIET = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat"}
+"""What is written here is read by a model: no drawing, and no pager that waits for a key."""
+
+
+class Command:
+    """One command and what the agent may know of it, also after somebody has closed its terminal."""
+
+    def __init__(self, line: str, limit: int) -> None:
+        self.line = line
+        self.status: Json | None = None
+        self.ended = asyncio.Event()
+        self.terminal: OpenTerminal | None = None
+        self._plain = Plain()
+        self._clip = Clip(0, limit)
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case Data(text):
+                self._clip.add(self._plain.feed(text).encode("utf-8", "replace"))
+            case Exited(code, signal):
+                self.status = {"exitCode": None if signal else code, "signal": signal}
+                self.ended.set()
+
+    @property
+    def output(self) -> str:
+        return re.sub(r"\r+\n", "\n", self._clip.data().decode("utf-8", "ignore"))
+
+    @property
+    def cut(self) -> bool:
+        return self._clip.dropped > 0
+
+    @property
+    def shown(self) -> Json:
+        """As part of the content of a call."""
+        where = self.terminal.id if self.terminal is not None else ""
+        told: Json = {"type": "terminal", "terminal": where, "title": self.line[:_TITLE_CHARS]}
+        return told if self.status is None else {**told, "code": self.status["exitCode"]}
+
+
+class Commands:
+    """Those of one conversation, each in one of its folders."""
+
+    def __init__(self, jail: Jail) -> None:
+        self._jail = jail
+        self._running: dict[str, Command] = {}
+
+    async def start(self, params: Json, session: Session) -> Command:
+        """The caller has asked whether it may run."""
+        command = Command(line_of(params), _limit(params.get("outputByteLimit")))
+        env = {str(each.get("name")): str(each.get("value")) for each in params.get("env") or []}
+        command.terminal = await session.host.terminals.start(
+            claim={"kind": "session", "session": session.id},
+            cwd=str(self._jail.resolve(str(params.get("cwd") or self._jail.root))),
+            by="agent",
+            title=command.line[:_TITLE_CHARS],
+            cols=COLS,
+            rows=ROWS,
+            session=session.id,
+            command=_arguments(params),
+            env={**_QUIET, **env},
+            listener=command.hear,
+        )
+        self._running[command.terminal.id] = command
+        return command
+
+    def find(self, ident: str) -> Command | None:
+        return self._running.get(ident)
+
+    def output(self, params: Json) -> Json:
+        command = self._get(params)
+        answer: Json = {"output": command.output, "truncated": command.cut}
+        return answer if command.status is None else {**answer, "exitStatus": command.status}
+
+    async def wait(self, params: Json) -> Json:
+        command = self._get(params)
+        await command.ended.wait()
+        assert command.status is not None  # it has ended
+        return command.status
+
+    async def kill(self, params: Json) -> Json:
+        """It stays, with its output."""
+        command = self._get(params)
+        assert command.terminal is not None  # it was started
+        await command.terminal.kill()
+        return {}
+
+    async def release(self, params: Json) -> Json:
+        command = self._get(params)
+        del self._running[str(params.get("terminalId"))]
+        await _close(command)
+        return {}
+
+    def _get(self, params: Json) -> Command:
+        ident = str(params.get("terminalId"))
+        if ident not in self._running:
+            raise NotFound("terminal", ident)
+        return self._running[ident]
+
+    async def close(self) -> None:
+        running, self._running = self._running, {}
+        await asyncio.gather(*(_close(each) for each in running.values()))
+
+
+async def _close(command: Command) -> None:
+    terminal = command.terminal
+    assert terminal is not None  # it was started
+    with contextlib.suppress(NotFound, Conflict):  # somebody has closed it, or is about to
+        await terminal.close(by="agent")
+
+
+def line_of(params: Json) -> str:
+    return " ".join([str(params.get("command", "")), *(str(each) for each in params.get("args") or [])])
+
+
+def _arguments(params: Json) -> list[str]:
+    program, arguments = str(params.get("command", "")), [str(each) for each in params.get("args") or []]
+    if not program.strip():
+        raise BadRequest("There is no command to run.", field="command")
+    # Some agents send a whole shell line as the command.
+    return [program, *arguments] if arguments or " " not in program else shell(program)
+
+
+def _limit(wanted: object) -> int:
+    if wanted is None:
+        return OUTPUT_BYTES
+    if not isinstance(wanted, int) or wanted < 1:
+        raise BadRequest(f"A limit is a number of bytes, not {wanted!r}.", field="outputByteLimit")
+    return min(wanted, OUTPUT_MAX)
