@@ -162,3 +162,15 @@ async def test_sub_agents_of_sub_agents_have_a_bound(open_host: HostOpener, monk
     assert (turn.outcome, turn.error and turn.error.code) == ("failed", "bad_request")
     assert host.running == 0
     assert all(summary.status != "running" for summary in host.list())
+
+
+async def test_a_child_is_written_together_with_its_parent_s_line_of_it(host: Host) -> None:
+    """A kill between the two left a chat that those who watched its session never heard of."""
+    session = await story(host, "one")
+    batches: list[list[str]] = []
+    host.log.tap(lambda records: batches.append([e.tag(each.event) for each in records]))
+    fork = await host.fork(session.id, by="test")
+    plain = await host.start(by="test", cwd="/", parent=session.id)
+    assert session.state.children == [fork.id, plain.id]
+    for batch in batches:
+        assert batch.count("session.started") == batch.count("child.started")

@@ -20,7 +20,7 @@ from portico.errors import (
     PorticoError,
     RateLimited,
 )
-from portico.events import HOST, Json, Message, Origin, Record
+from portico.events import HOST, Channel, Json, Message, Origin, Record
 from portico.host import fallback
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
@@ -241,8 +241,8 @@ class Host:
                 await self.check_model(agent, model)
         folder = check_folder(cwd if cwd is not None else os.getcwd())
         more = await check_folders(self, agent, folder, folders)
-        if parent is not None and self.catalogue.get(parent) is None:
-            raise NotFound("session", parent)
+        if parent is not None:
+            await self.get(parent)  # it hears of its child
         ident = self.catalogue.new_id()
         tree: Json = {}
         if isinstance(worktree, Isolation):
@@ -275,9 +275,15 @@ class Host:
 
     async def _begin(self, session: Session, started: e.SessionStarted, *copied: e.Event) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
+        # Together: a session that is there is also listed, and its parent knows of it.
+        events: list[tuple[Channel, e.Event]] = [(session.channel, event) for event in (started, *copied)]
+        events.append((HOST, listed))
+        if started.parent is not None:
+            origin = started.origin or Origin("side", started.parent)
+            child = e.ChildStarted(session=session.id, kind=origin.kind, turn=origin.turn, call=origin.call)
+            events.append((f"session/{started.parent}", child))
         try:
-            own = [(session.channel, event) for event in (started, *copied)]
-            await self.log.append_all(*own, (HOST, listed))  # together: a session that is there is also listed
+            await self.log.append_all(*events)
         except PorticoError:  # the disk says no, or the settings or the history are too large
             self.catalogue.forget(session)
             raise
@@ -311,7 +317,7 @@ class Host:
                 raise NotFound("finished turn", turn)
             turns = turns[: index + 1]
         state = source.state
-        session = await self.start(
+        return await self.start(
             by=by,
             agent=state.agent,
             model=state.model or None,
@@ -325,8 +331,6 @@ class Host:
             worktree=state.worktree,
             folders=state.folders,
         )
-        await source.append(e.ChildStarted(session=session.id, kind="fork", turn=turns[-1].id if turns else None))
-        return session
 
     async def spawn(self, turn: Turn, prompt: str, title: str, call: str | None, agent: str) -> Turn:
         """A sub-agent of a running turn: a child session whose only turn the parent's agent reports into."""
@@ -346,7 +350,6 @@ class Host:
             parent=parent.id,
             origin=Origin("agent", parent.id, turn.id, call),
         )
-        await parent.append(e.ChildStarted(session=child.id, kind="agent", turn=turn.id, call=call))
         message = Message(prompt, origin="agent")
         ident = child.new_id("t")
         await child.append(e.TurnStarted(turn=ident, message=message, by="agent"))

@@ -1,5 +1,6 @@
 """Several working directories: given at the start, added, removed and replaced later, and chosen for single chats."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -197,3 +198,19 @@ async def test_to_add_one_takes_somebody_who_may_approve(connect: Connect, serve
         echo = await driver.act(SESSION, "session/workingDirectorySet", directory=uris(folders[0])[0])
         assert "approve" in echo["rejectionReason"]
     assert await whole(client) == uris(served.work)
+
+
+async def test_a_watch_ends_with_the_folder(connect: Connect, served: Served, folders: list[Path]) -> None:
+    client = await begin(connect, served.work, folders[0])
+    made = await client.request("createResourceWatch", channel=client.root, uri=uris(folders[0])[0])
+    await client.subscribe(made["channel"])
+    (folders[0] / "a").write_text("x")
+    await client.action("resourceWatch/changed")
+    [watch] = served.exchange.watches.values()
+    await client.act(SESSION, "session/workingDirectoryRemoved", directory=uris(folders[0])[0])
+    heard = len(client.actions("resourceWatch/changed"))
+    (folders[0] / "b").write_text("x")
+    await asyncio.wait({watch.task})
+    assert len(client.actions("resourceWatch/changed")) == heard
+    with pytest.raises(Refused):
+        await client.subscribe(made["channel"])

@@ -23,18 +23,19 @@ from portico.workspace.jail import Jail
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
+    from portico.doors.ahp.exchange import Exchange
 
 _CONFLICT = -32011
 
 
 def files(connection: "Connection") -> Files:
-    return Files(jail(connection))
+    return Files(jail(connection.exchange))
 
 
-def jail(connection: "Connection") -> Jail:
-    """A session's folder is open to whoever may use files, except one that is the whole machine."""
-    roots = [str(each) for each in connection.exchange.house.workspaces if each.is_dir()]
-    own = {folder for each in connection.host.list() if each.parent is None for folder in whole(each)} - {"", "/"}
+def jail(exchange: "Exchange") -> Jail:
+    """A session's folders are open to whoever may use files, except one that is the whole machine."""
+    roots = [str(each) for each in exchange.house.workspaces if each.is_dir()]
+    own = {folder for each in exchange.host.list() if each.parent is None for folder in whole(each)} - {"", "/"}
     try:
         return Jail(dict.fromkeys([*roots, *sorted(own)]))
     except Forbidden:
@@ -190,7 +191,7 @@ async def request(connection: "Connection", params: Json) -> Json:
     """Access is given by the jail alone; asking for what it has is fine."""
     wanted = {key: params[key] for key in ("uri", "read", "write") if key in params}
     try:
-        jail(connection).resolve(names.path_of(text(params, "uri")))
+        jail(connection.exchange).resolve(names.path_of(text(params, "uri")))
     except Forbidden as error:
         raise WireError(wire.rpc_code(error), error.message, {"request": wanted}) from error
     return {}

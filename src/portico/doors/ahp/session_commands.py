@@ -3,7 +3,6 @@
 import re
 from typing import TYPE_CHECKING, Any
 
-from portico import events as e
 from portico.doors.ahp import (
     attachments,
     clients,
@@ -253,8 +252,6 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
     )
     for folder in folders:
         await chat.folders.choose(folder, by=connection.by)
-    kind = origin.kind if origin is not None else "side"
-    await above.append(e.ChildStarted(session=chat.id, kind=kind, turn=origin.turn if origin is not None else None))
     return chat
 
 

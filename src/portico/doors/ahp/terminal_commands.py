@@ -25,7 +25,7 @@ async def create(connection: "Connection", params: Json) -> None:
     if cwd is not None and not isinstance(cwd, str):
         raise BadRequest("'cwd' must be a URI.", field="cwd")
     folder = names.folder_of(cwd) if cwd is not None else str(connection.exchange.house.workspaces[0])
-    where = jail(connection).resolve(folder)
+    where = jail(connection.exchange).resolve(folder)
     if not where.is_dir():
         raise NotFound("folder", folder)
     await connection.host.terminals.start(

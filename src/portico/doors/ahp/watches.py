@@ -40,8 +40,9 @@ async def create(connection: "Connection", params: Json) -> Json:
     globs = {key: _globs(params, key) for key in ("includes", "excludes")}
     name = names.WATCH + secrets.token_urlsafe(12)
     ready = asyncio.Event()
-    stream = watch(jail(connection), names.path_of(uri), recursive=recursive, ready=ready, **globs)
-    task = connection.host.own(_follow(exchange, name, stream), f"ahp {name}")
+    path = names.path_of(uri)
+    stream = watch(jail(exchange), path, recursive=recursive, ready=ready, **globs)
+    task = connection.host.own(_follow(exchange, name, path, stream), f"ahp {name}")
     waiting = asyncio.ensure_future(ready.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -63,11 +64,25 @@ def _globs(params: Json, field: str) -> list[str]:
     return found
 
 
-async def _follow(exchange: "Exchange", name: str, stream: object) -> None:
+async def _follow(exchange: "Exchange", name: str, path: str, stream: object) -> None:
     async for batch in stream:  # type: ignore[attr-defined]
+        if not _is_open(exchange, path):
+            _end(exchange, name)
+            return
         items = [{"uri": names.file_uri(each.path), "type": each.kind} for each in batch]
         for connection in list(exchange.hearers(Target("watch", name))):
             connection.say(Target("watch", name), Said("changed", {"changes": {"items": items}}))
+
+
+def _is_open(exchange: "Exchange", path: str) -> bool:
+    """The session whose folder it is may be gone, or work there no more."""
+    try:
+        jail(exchange).resolve(path)
+    except NotFound:
+        return True  # that it is gone is what a watch tells
+    except Forbidden:
+        return False
+    return True
 
 
 def state(connection: "Connection", target: Target) -> Json:
