@@ -268,3 +268,24 @@ async def test_a_caller_who_goes_away_leaves_no_orphan(open_host: HostOpener) ->
         await asyncio.wait({task})
         await asyncio.wait_for(session.wait_until(lambda state: state.active is None and not state.queue), 5)
     assert all(turn.outcome == "completed" for turn in session.state.turns)
+
+
+async def test_a_cancel_is_not_lost_while_the_agent_is_released(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job went on after its host had been told to stop: wait_for forgets a cancel that comes when it is done."""
+    entered, released = asyncio.Event(), asyncio.Event()
+
+    class Conversation:
+        async def close(self) -> None:
+            entered.set()
+            await released.wait()
+
+    monkeypatch.setattr(session.runner, "_conversation", Conversation())
+    closing = asyncio.ensure_future(session.close(by="test"))
+    await entered.wait()
+    await asyncio.sleep(0)
+    released.set()
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing

@@ -182,7 +182,8 @@ class Runner:
         obeys = False
         if self._conversation is not None:
             try:
-                obeys = await asyncio.wait_for(self._conversation.cancel(), limits.CANCEL_SECONDS)
+                async with asyncio.timeout(limits.CANCEL_SECONDS):
+                    obeys = await self._conversation.cancel()
             except (TimeoutError, AgentError) as error:
                 self._session.host.logger.warning("cancelling the agent of %s: %r", self._session.id, error)
         if obeys:
@@ -235,6 +236,8 @@ class Runner:
         conversation, self._conversation = self._conversation, None
         if conversation is not None:
             try:
-                await asyncio.wait_for(conversation.close(), limits.CANCEL_SECONDS)
+                # Not wait_for: up to Python 3.11 it forgets a cancel that comes in the moment in which it is done.
+                async with asyncio.timeout(limits.CANCEL_SECONDS):
+                    await conversation.close()
             except (TimeoutError, AgentError) as error:
                 self._session.host.logger.warning("closing the agent of %s: %r", self._session.id, error)

@@ -86,10 +86,11 @@ class JobRun:
     async def _attempt(self, path: str, ref: Ref, run: TaskRun) -> bool:
         task, work, attempt = run.plan.id, ref.work_id_in_job, run.plan.attempt
         await self._engine.heartbeat(self._job)
+        if self._suspended:
+            raise asyncio.CancelledError  # between the word to stop and the cancel that follows it
         # The task is in the log before the work that names it, so a task's id is never given twice.
         run.announce()
         self.tasks[task] = run
-        run.suspended = self._suspended  # begun between the word to stop and the cancel that follows it
         ended: e.WorkEnded | None = e.WorkEnded(path=path, work=work, task=task, outcome="stopped")
         try:
             await self._engine.put(self._job, e.WorkStarted(path=path, work=work, task=task, attempt=attempt))
@@ -106,6 +107,8 @@ class JobRun:
                 faults.reach("work-before-end")
                 await self._engine.put(self._job, ended)
                 faults.reach("work-ended")
+        if run.silent:
+            raise asyncio.CancelledError  # its end is not in the journal, so nothing may follow from it
         return _result(self.state.runs[path])
 
     def _plan(self, path: str, ref: Ref, known: Run | None) -> TaskPlan:
