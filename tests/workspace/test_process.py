@@ -48,6 +48,13 @@ async def test_lists_and_shell_lines(tmp_path: Path) -> None:
     assert (await run("cat", cwd=tmp_path, env=environment(), stdin=b"typed")).output == "typed"
 
 
+async def test_a_command_is_alone_in_its_session_and_group(tmp_path: Path) -> None:
+    """So that Ctrl-C at the host does not reach it, and a signal to its group reaches nobody else."""
+    script = "import os; print(os.getpid() == os.getsid(0) == os.getpgid(0))"
+    done = await run([sys.executable, "-c", script], cwd=tmp_path, env=environment())
+    assert done.output == "True\n"
+
+
 async def test_data_comes_without_the_warnings_in_between(tmp_path: Path) -> None:
     done = await run("printf 'a\\0b'; echo warning >&2", cwd=tmp_path, env=environment(), raw=True)
     assert (done.data, done.output) == (b"a\0b", "warning\n")
