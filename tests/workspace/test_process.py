@@ -14,7 +14,7 @@ from portico.errors import BadRequest, Forbidden, NotFound
 from portico.workspace import process
 from portico.workspace.process import Clip, environment, run
 
-from .living import alive, open_descriptors, pids_in
+from .living import alive, gone, open_descriptors, pids_in
 
 # A parent, a child in its group, one in a group of its own, one in a session of its own and a daemon that forked twice.
 FAMILY = """
@@ -130,6 +130,13 @@ async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path, family:
     pids = await pids_in(family, 5)
     assert (done.code, done.timed_out) == (0, False)
     assert [pid for pid in pids if alive(pid)] == []
+
+
+async def test_who_hides_its_environment_ends_with_its_group(tmp_path: Path) -> None:
+    line = "env -i /bin/sh -c 'echo $$ > pid; exec sleep 1000' & while [ ! -s pid ]; do sleep 0.01; done"
+    await run(line, cwd=tmp_path, env=environment())
+    [pid] = await pids_in(tmp_path / "pid", 1)
+    await gone(pid)
 
 
 async def test_a_command_that_ignores_the_polite_signal_is_ended_too(tmp_path: Path) -> None:
