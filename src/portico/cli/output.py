@@ -33,9 +33,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise typer.Exit(130) from None
 
 
-def waiting() -> None:
-    """The stream stands still because the host is gone: say so, it may take a while."""
-    print("\n-- the host is gone; waiting for it to come back", file=sys.stderr, flush=True)
+def trouble(words: str) -> None:
+    """The stream stands still: say why, it may take a while."""
+    print(f"\n-- {words}", file=sys.stderr, flush=True)
 
 
 def terminal() -> bool:

@@ -26,7 +26,7 @@ from portico.host.state import (
     TurnState,
     Usage,
 )
-from portico.host.tool import cut
+from portico.host.tool import cut, grow
 
 P = TypeVar("P", TextPart, CallPart, QuestionPart)
 
@@ -263,7 +263,7 @@ def _tool_decided(state: SessionState, event: e.ToolDecided, record: Record) -> 
 def _tool_output(state: SessionState, event: e.ToolOutput, record: Record) -> None:
     call = _find(state, event.turn, event.part, CallPart)
     if call is not None and not call.done:
-        call.output += event.text
+        call.output, call.left_out = grow(call.output, call.left_out, event.text)
 
 
 def _tool_content(state: SessionState, event: e.ToolContent, record: Record) -> None:
@@ -276,7 +276,7 @@ def _tool_ended(state: SessionState, event: e.ToolEnded, record: Record) -> None
     call = _find(state, event.turn, event.call, CallPart)
     if call is not None and not call.done:
         call.done, call.ok, call.outcome = True, event.ok, event.outcome
-        call.output, call.blob, call.error = event.output, event.blob, event.error
+        call.output, call.left_out, call.blob, call.error = event.output, 0, event.blob, event.error
         call.content = event.content or call.content
         call.past, call.detail = event.title, event.detail
         if not call.ready:
@@ -476,7 +476,7 @@ def _end_call(turn: str, part: CallPart, outcome: Outcome) -> list[e.Event]:
         turn=turn,
         call=part.id,
         ok=False,
-        output=cut(part.output),
+        output=cut(part.output, part.left_out),
         content=part.content,
         error=ErrorInfo(reason, f"The turn ended ({outcome}) before this call did."),
         outcome=reason,

@@ -59,6 +59,8 @@ class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
     input: str = ""
     ready: bool = False
     output: str = ""
+    left_out: int = 0
+    """Characters that are missing in the middle of its live output, where it has got long."""
     blob: str | None = None
     content: list[Json] = []
     approvals: list[Approval] = []
