@@ -166,7 +166,7 @@ async def test_a_killed_hosts_command_is_ended_and_the_conversation_goes_on(tmp_
             ]
             after = (await http.post(f"{host.url}/message", json={"text": "And now?"})).json()
             assert after["id"].startswith("session-1.")
-            async with asyncio.timeout(20), http.stream("GET", f"{host.url}/events?after=0") as answer:
+            async with asyncio.timeout(60), http.stream("GET", f"{host.url}/events?after=0") as answer:
                 heard = ""
                 async for text in answer.aiter_text():
                     heard += text
