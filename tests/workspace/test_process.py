@@ -14,7 +14,7 @@ from portico.errors import BadRequest, Forbidden, NotFound
 from portico.workspace import process
 from portico.workspace.process import Clip, environment, run
 
-from .living import alive, open_descriptors, pids_in
+from .living import alive, gone, open_descriptors, pids_in
 
 # A parent, a child in its group, one in a group of its own, one in a session of its own and a daemon that forked twice.
 FAMILY = """
@@ -46,6 +46,13 @@ async def test_lists_and_shell_lines(tmp_path: Path) -> None:
     assert (await run("pwd", cwd=tmp_path, env=environment())).output.strip() == str(tmp_path)
     assert (await run("kill -9 $$", cwd=tmp_path, env=environment())).code == 137
     assert (await run("cat", cwd=tmp_path, env=environment(), stdin=b"typed")).output == "typed"
+
+
+async def test_a_command_is_alone_in_its_session_and_group(tmp_path: Path) -> None:
+    """So that Ctrl-C at the host does not reach it, and a signal to its group reaches nobody else."""
+    script = "import os; print(os.getpid() == os.getsid(0) == os.getpgid(0))"
+    done = await run([sys.executable, "-c", script], cwd=tmp_path, env=environment())
+    assert done.output == "True\n"
 
 
 async def test_data_comes_without_the_warnings_in_between(tmp_path: Path) -> None:
@@ -123,6 +130,13 @@ async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path, family:
     pids = await pids_in(family, 5)
     assert (done.code, done.timed_out) == (0, False)
     assert [pid for pid in pids if alive(pid)] == []
+
+
+async def test_who_hides_its_environment_ends_with_its_group(tmp_path: Path) -> None:
+    line = "env -i /bin/sh -c 'echo $$ > pid; exec sleep 1000' & while [ ! -s pid ]; do sleep 0.01; done"
+    await run(line, cwd=tmp_path, env=environment())
+    [pid] = await pids_in(tmp_path / "pid", 1)
+    await gone(pid)
 
 
 async def test_a_command_that_ignores_the_polite_signal_is_ended_too(tmp_path: Path) -> None:

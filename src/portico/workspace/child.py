@@ -156,10 +156,11 @@ def end_all(living: Callable[[], list[int]], polite: signal.Signals = signal.SIG
     for number, seconds in ((polite, GRACE), (signal.SIGKILL, GIVE_UP)):
         deadline = time.monotonic() + seconds
         told: set[int] = set()
-        while (found := set(living())) and time.monotonic() < deadline:
-            for pid in found - told:
-                _signal(pid, number)
-            told |= found
+        while (found := living()) and time.monotonic() < deadline:
+            for pid in found:  # in their order, parents first: a shell whose child dies before it goes on
+                if pid not in told:
+                    _signal(pid, number)
+            told.update(found)
             time.sleep(POLL)
 
 

@@ -524,6 +524,15 @@ async def test_answers_are_compressed_when_the_client_takes_it(here: Bridge) -> 
         assert (await stream.until("done"))[0][0] == "inbound"
 
 
+@pytest.mark.parametrize(
+    ("header", "packed"),
+    [("br, GZIP;q=0.5", True), ("*", True), ("gzip;q=0.0, *", False), ("*;q=0, gzip", True), ("identity", False)],
+)
+async def test_what_a_client_takes(here: Bridge, header: str, packed: bool) -> None:
+    answer = await here.http.get("/context", headers={"Accept-Encoding": header})
+    assert (answer.headers.get("content-encoding") == "gzip") is packed
+
+
 async def test_strangers_and_narrow_tokens_are_kept_out(here: Bridge) -> None:
     for method, path in [("GET", "/sessions"), ("POST", "/message"), ("GET", "/events"), ("POST", "/approval")]:
         assert (await here.stranger.request(method, path, json={})).status_code == 401

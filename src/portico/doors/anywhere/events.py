@@ -156,11 +156,11 @@ def _first_id(frames: list[bytes]) -> int:
 
 
 def accepts_gzip(request: Request) -> bool:
-    for each in request.headers.get("accept-encoding", "").split(","):
-        name, *parameters = each.replace(" ", "").split(";")
-        if name == "gzip":
-            return "q=0" not in parameters
-    return False
+    said: dict[str, bool] = {}
+    for each in request.headers.get("accept-encoding", "").lower().replace(" ", "").split(","):
+        name, *parameters = each.split(";")
+        said[name] = not any(parameter.rstrip("0.") == "q=" for parameter in parameters)  # q=0, q=0.000
+    return said.get("gzip", said.get("*", False))
 
 
 def compressing(send: Send) -> Send:
