@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from portico import limits
-from portico.agents.stale import Roll, started
+from portico.agents.stale import Roll
 from portico.agents.supervisor import agent_environment
 from portico.events import Message
 from portico.host.session import Session
 from portico.host.state import TurnState
 from portico.testing.fixtures import HostOpener
+from portico.workspace.child import started
 from tests.agents.acp_agent import fake_agent, said, steps
 
 

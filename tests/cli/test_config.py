@@ -57,6 +57,8 @@ def test_doctor_is_well_with_and_without_a_host(home: Path, tmp_path: Path) -> N
     found = {each["what"]: each["detail"] for each in json.loads(running.stdout)}
     assert "http://127.0.0.1" in found["host"]
     assert "demo" in found["agent demo"]
+    asked = {name for name in found if name.startswith("agent ")}
+    assert asked == {"agent demo", "agent scripted"}, "the host's own agents, not those that this shell would find"
     alone = inside(tmp_path / "home", "doctor")
     assert alone.returncode == 0
     assert "not running; start it with: portico serve" in alone.stdout

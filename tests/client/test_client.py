@@ -110,6 +110,16 @@ async def test_an_endpoint_file_cannot_choose_which_secret_is_sent(tmp_path: Pat
             Client.local(here.home.path)
 
 
+async def test_a_home_folder_has_many_names(tmp_path: Path) -> None:
+    """`--home ../home` was called strange."""
+    (tmp_path / "sub").mkdir()
+    async with standing(tmp_path) as here:
+        (tmp_path / "link").symlink_to(here.home.path)
+        for name in (tmp_path / "sub/../home", tmp_path / "link"):
+            async with Client.local(name) as client:
+                await client.about()
+
+
 async def test_a_stream_over_a_graceful_restart_has_no_gap_and_no_repeat(tmp_path: Path) -> None:
     """The host comes back on another port: a local client finds it by its endpoint file."""
     found: list[RemoteRecord] = []

@@ -1,5 +1,6 @@
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -286,6 +287,28 @@ async def test_a_task_that_is_always_interrupted_waits_for_a_person(
     await jobs.resume(job, by="me")
     assert (await until_started(host.log, job, 6))[-1] == "task-6"
     await jobs.close()
+
+
+async def test_a_work_that_begins_while_the_host_stops_runs_again(open_host: HostOpener, tmp_path: Path) -> None:
+    """It counted as stopped, and the job had failed after the restart."""
+    host = await open_host()
+    jobs = await opened(host, make(TASKS, par(seq(ref("ok"), ref("ok")))))
+    running = asyncio.get_running_loop()
+    closing: asyncio.Future[asyncio.Task[None]] = running.create_future()
+
+    def stop(records: Sequence[e.Record]) -> None:
+        """In the same turn of the loop in which the lane goes on, just before it."""
+        if any(isinstance(record.event, e.WorkEnded) for record in records) and not closing.done():
+            running.call_soon(lambda: closing.set_result(running.create_task(jobs.close())))
+
+    host.log.tap(stop)
+    job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
+    await (await closing)
+    host = await open_host()
+    jobs = await Jobs.open(host)
+    await jobs.recover()
+    words = short(await until_ended(host.log, f"job/{job}"))
+    assert words == ["+0", "-0 ok", "+1", "-1 no", "+1", "-1 ok", "jobSucceeded"]
 
 
 async def test_a_borrowing_task_is_interrupted_by_a_restart(open_host: HostOpener, tmp_path: Path) -> None:

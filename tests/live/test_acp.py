@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from portico.agents.stale import started
 from portico.events import ToolSpec
 from portico.host.call import Call
 from portico.host.state import TurnState
 from portico.host.tool import Tool, ToolResult
 from portico.testing.model import ModelServer
+from portico.workspace.child import started
 from tests.agents.acp_agent import calls, said
 from tests.live.host import SECONDS, agent_of, begin, hosting, play, process_of, processes, script
 from tests.live.programs import LIVE, Live, age_gemini

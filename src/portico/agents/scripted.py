@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -35,6 +34,7 @@ from portico.agents.agent import (
     Unauthenticated,
 )
 from portico.events import Json, PartKind
+from portico.host.agent import SignInState, client_of
 from portico.host.context import ABOUT, ATTACHED, MESSAGE
 from portico.host.host import Host
 from portico.host.state import Part, TextPart, TurnState
@@ -85,9 +85,9 @@ class ScriptedAgent:
         self.rules = [rule for rule in rules or [] if rule.provider in (None, provider.id)]
         self.delay = delay
         self.seen = s.Seen()
-        self._token = ""
-        self._token_until = math.inf
-        self._signed_out = False
+        self._tokens: dict[str, float] = {}
+        """Until when the token of a client is good."""
+        self._signed_out: set[str] = set()
 
     @property
     def id(self) -> str:
@@ -110,33 +110,33 @@ class ScriptedAgent:
 
     def _missing(self) -> str | None:
         wanted = self.provider.sign_in
-        if wanted is None or not wanted.required or self._sign_in_state() == "given":
+        if wanted is None or not wanted.required or self._tokens:
             return None
         return f"{self.provider.name} is not signed in to {wanted.name or wanted.resource}."
 
     def _resource(self, wanted: s.SignIn) -> Resource:
-        name, state = wanted.name or self.provider.name, self._sign_in_state()
-        return Resource(wanted.resource, name, wanted.servers, wanted.scopes, required=wanted.required, state=state)
+        name = wanted.name or self.provider.name
+        return Resource(wanted.resource, name, wanted.servers, wanted.scopes, required=wanted.required)
 
-    def _sign_in_state(self) -> Literal["required", "expired", "given"]:
-        if not self._token:
-            return "expired" if self._signed_out else "required"
-        return "given" if time.monotonic() < self._token_until else "expired"
+    def sign_in_state(self, resource: str, client: str) -> SignInState:
+        if client not in self._tokens:
+            return "expired" if client in self._signed_out else "required"
+        return "given" if time.monotonic() < self._tokens[client] else "expired"
 
-    async def authenticate(self, resource: str, token: str, seconds: float | None) -> None:
+    async def authenticate(self, resource: str, token: str, seconds: float | None, client: str) -> None:
         wanted = self.provider.sign_in
         if wanted is None or (wanted.token and not secrets.compare_digest(wanted.token.encode(), token.encode())):
             raise Unauthenticated(f"{self.provider.name} does not take this token.")
-        self._token = token
-        self._token_until = time.monotonic() + seconds if seconds is not None else math.inf
+        self._tokens[client] = time.monotonic() + seconds if seconds is not None else math.inf
 
-    def sign_out(self) -> None:
-        self._token, self._signed_out = "", True
+    def sign_out(self, client: str) -> None:
+        self._tokens.pop(client, None)
+        self._signed_out.add(client)
 
-    def check_sign_in(self) -> None:
-        missing = self._missing()
-        if missing is not None:
-            raise SignInRequired(missing)
+    def check_sign_in(self, client: str) -> None:
+        wanted = self.provider.sign_in
+        if wanted is not None and wanted.required and self.sign_in_state(wanted.resource, client) != "given":
+            raise SignInRequired(f"{self.provider.name} is not signed in to {wanted.name or wanted.resource}.")
 
     async def complete(self, property: str, query: str) -> list[Json]:
         return self.provider.completions.get(property, [])
@@ -155,10 +155,11 @@ class ScriptedConversation:
         self._cwd = opening.cwd
         self._folders = [Path(each) for each in (opening.folders if opening.folders is not None else [opening.cwd])]
         self._tools = {tool.name for tool in opening.tools}
+        self._client = opening.client
         self._steered: list[str] = []
 
     async def send(self, message: Message, turn: Turn) -> None:
-        self._agent.check_sign_in()
+        self._agent.check_sign_in(self._client)
         if self._agent.delay:
             await asyncio.sleep(self._agent.delay)
         context, _, said = message.text.rpartition(MESSAGE)
@@ -293,8 +294,9 @@ class Player:
             case s.Hang():
                 await asyncio.get_running_loop().create_future()
             case s.SignOut():
-                self._agent.sign_out()
-                self._agent.check_sign_in()
+                client = client_of(turn.session.state, turn.id)
+                self._agent.sign_out(client)
+                self._agent.check_sign_in(client)
             case s.Delay():
                 await asyncio.sleep(step.ms / 1000)
             case s.Spawn():
@@ -360,7 +362,7 @@ class Player:
     def _below(self, name: str) -> Path:
         path = (Path(self._turn.session.state.cwd) / self._text(name)).resolve()
         if not any(path.is_relative_to(folder.resolve()) for folder in self._folders):
-            raise AgentError(f"{name!r} is outside the working directories.")
+            raise AgentError(f"{name!r} is outside the working directory.")
         return path
 
     async def _read(self, step: s.Read) -> None:

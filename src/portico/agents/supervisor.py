@@ -294,6 +294,11 @@ class Supervisor(Generic[C]):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def rest(self) -> None:
+        """Ends its process, unless somebody uses it."""
+        if self._current is not None and not self._current.running:
+            self.dismiss(self._current)
+
     def dismiss(self, connection: C) -> None:
         """Ends a process that nobody needs any more; returns at once."""
         connection.doomed = True

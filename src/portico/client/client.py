@@ -310,7 +310,8 @@ def _remote(status: int, content: bytes) -> PorticoError:
 def _token(home: Home, endpoint: Endpoint) -> str | None:
     if endpoint.token_path is None:
         return None
-    if Path(endpoint.token_path) != home.token_path:  # the endpoint file is not to be trusted with our secrets
+    # The endpoint file is not to be trusted with our secrets; `..` and links lead to the same folder by other names.
+    if Path(endpoint.token_path).resolve() != home.token_path.resolve():
         raise errors.Forbidden(f"The endpoint file names a strange token file: {endpoint.token_path!r}.")
     return home.token()
 

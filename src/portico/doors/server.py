@@ -51,6 +51,7 @@ from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
 from portico.settings import ApprovalSettings, Loaded, load
+from portico.workspace.orphans import end_orphans
 
 logger = logging.getLogger("portico.server")
 
@@ -112,6 +113,7 @@ class Server:
         self.home.make()
         self.home.lock()
         stack.callback(self.home.unlock)
+        await asyncio.to_thread(end_orphans)  # before anything runs a second time
         self._sockets = listen(settings.server.host, settings.server.port)
         for each in self._sockets:
             stack.callback(each.close)

@@ -3,7 +3,7 @@ left open brought to its one end. An id is never used again, also not after a de
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -60,17 +60,7 @@ class Catalogue:
 
     def descendants(self, root: str) -> list[Summary]:
         """All sessions below, oldest first."""
-        children: dict[str, list[Summary]] = {}
-        for summary in (session.summary for session in self):
-            if summary.parent is not None:
-                children.setdefault(summary.parent, []).append(summary)
-        found: list[Summary] = []
-        todo = [root]
-        while todo:
-            below = children.get(todo.pop(), [])
-            found += below
-            todo += [each.id for each in below]
-        return sorted(found, key=lambda summary: (summary.created, number_of(summary.id)))
+        return descendants(root, children(session.summary for session in self))
 
     def list(self, *, archived: bool | None, parent: str | None, children: bool) -> list[Summary]:
         """Newest first; of several that changed in the same millisecond, the one that began last."""
@@ -158,6 +148,28 @@ class Catalogue:
         self._sessions[session.id] = session
         if session.summary.uri is not None:
             self._by_uri[session.summary.uri] = session.id
+
+
+Children = dict[str, list[Summary]]
+"""Summaries by their parent."""
+
+
+def children(summaries: Iterable[Summary]) -> Children:
+    found: Children = {}
+    for summary in summaries:
+        if summary.parent is not None:
+            found.setdefault(summary.parent, []).append(summary)
+    return found
+
+
+def descendants(root: str, among: Children) -> list[Summary]:
+    found: list[Summary] = []
+    todo = [root]
+    while todo:
+        below = among.get(todo.pop(), [])
+        found += below
+        todo += [each.id for each in below]
+    return sorted(found, key=lambda summary: (summary.created, number_of(summary.id)))
 
 
 async def _close_open(session: Session) -> None:

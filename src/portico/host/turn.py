@@ -58,7 +58,7 @@ class Turn:
     def earlier(self) -> list[TurnState]:
         """What was said before, for an agent that has to be told."""
         state = self.session.state
-        return context.history([each for each in state.turns if each.id != self.id], state.config)
+        return context.history([each for each in state.turns if each.id != self.id], state)
 
     @property
     def model(self) -> str:

@@ -114,17 +114,18 @@ async def test_paths_outside_are_refused_and_audited(desk: Desk) -> None:
         acts(*[{"tool": "readFiles", "files": [path]} for path in bad]),
         acts(
             {"tool": "createFile", "path": "../evil", "content": "x"},
+            {"tool": "createFile", "path": "link/evil", "content": "x"},
             {"tool": "runCommand", "command": "ls", "cwd": ".."},
         ),
         ends(),
     )
     turn = await desk.run()
-    assert not any(call.ok for call in calls(turn))
+    assert not any(call.ok or call.approvals for call in calls(turn)), "nobody is asked for what cannot be"
     assert not (desk.project.parent / "evil").exists()
     assert all("top secret" not in json.dumps(received.body) for received in desk.server.requests)
     records = await desk.host.log.read("host")
     audits = [r.event for r in records if isinstance(r.event, Audited) and r.event.action == "path.refused"]
-    assert len(audits) == len(bad) + 2
+    assert len(audits) == len(bad) + 3
 
 
 async def test_allowed_roots_bound_every_tool(desk: Desk) -> None:

@@ -14,7 +14,7 @@ async def test_a_call_that_was_given_up_is_not_in_the_way_of_the_next(tmp_path: 
     async with standing(tmp_path) as here:
         path = f"/api/copilot/session/{await here.start()}/live/k"
         with pytest.raises(httpx.ReadTimeout):
-            await here.http.get(path, timeout=0.3)
+            await here.http.get(path, timeout=httpx.Timeout(10, read=0.3))
         async with asyncio.timeout(4):  # less than what was left of the abandoned wait
             waiting = asyncio.ensure_future(here.http.get(path))
             while not waiting.done() or waiting.result().json() == {"error": "ParallelCallNotSupported"}:

@@ -1,4 +1,4 @@
-"""`copilot`: models, sign-in, and the one runtime that all sessions share."""
+"""`copilot`: models, sign-in, and the runtimes: one that all sessions share, and one per client that lends a token."""
 
 import asyncio
 import logging
@@ -19,6 +19,7 @@ from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.errors import AgentError, AgentUnavailable, Unauthenticated
 from portico.events import Json
 from portico.home import write_private
+from portico.host.agent import SignInState
 
 if TYPE_CHECKING:
     from portico.agents.copilot.conversation import CopilotConversation
@@ -29,6 +30,8 @@ ASK_SECONDS = 15.0
 CHECK_SECONDS = 60.0
 """Between two looks whether somebody has signed in meanwhile."""
 
+_LENT = 8
+"""Runtimes of clients with tokens of their own: each takes 200 MB while it is used."""
 _TOKEN = "COPILOT_GITHUB_TOKEN"
 """Where the runtime looks for a token first."""
 _GITHUB = Resource(
@@ -61,15 +64,23 @@ class CopilotAgent:
         self._token = secrets.token_urlsafe(32)
         self._facts = self._read_facts()
         self._checked = -CHECK_SECONDS
-        self._supervisor: Supervisor[Runtime] = Supervisor(
+        self._roll = Roll(context.home)
+        self._supervisor = self._supervise()
+        self._lent: dict[str, Supervisor[Runtime]] = {}
+        """By the client whose token they work with."""
+        self._past: list[Supervisor[Runtime]] = []
+        """Of tokens that were followed by others: what still works there may finish."""
+
+    def _supervise(self, **env: str) -> "Supervisor[Runtime]":
+        return Supervisor(
             "Copilot",
             self._command(),
-            self._environment(),
+            self._environment() | env,
             self._folder,
-            Roll(context.home),
+            self._roll,
             self._connect,
-            start_seconds=options.start_timeout,
-            idle_seconds=options.idle_timeout,
+            start_seconds=self.options.start_timeout,
+            idle_seconds=self.options.idle_timeout,
         )
 
     def _command(self) -> list[str]:
@@ -92,7 +103,7 @@ class CopilotAgent:
             await self._check()
             if not self._facts.signed_in:
                 reason = f" ({self._facts.status})" if self._facts.status else ""
-                missing = f"Copilot is not signed in{reason}. Run: copilot login"
+                missing = f"Copilot is not signed in{reason}. Run: copilot login" if not self._lent else None
         models = [Model(model, model) for model in self.options.models] or self._facts.models
         capabilities = Capabilities(tools=True, steer=True, resume=True, attachments=True)
         where = f" with models of {self.options.provider.base_url}" if self.options.provider else ""
@@ -109,24 +120,41 @@ class CopilotAgent:
             customizations=customizations(mcp_servers(self._settings)),
         )
 
-    async def authenticate(self, resource: str, token: str, seconds: float | None) -> None:
-        """A client's token, for the runtime's own environment. It is written down nowhere, and gone with the host. A
-        runtime that works for somebody is left to it; the next one has the new token."""
-        env = self._supervisor.env
-        before = env.get(_TOKEN)
-        if before == token and self._facts.signed_in:
+    async def authenticate(self, resource: str, token: str, seconds: float | None, client: str) -> None:
+        """A client's token, for the environment of a runtime that works for this client alone. It is written down
+        nowhere, and gone with the host. A runtime that is working is left to it; the next one has the new token."""
+        before = self._lent.get(client)
+        if before is not None and before.env.get(_TOKEN) == token:
             return
-        env[_TOKEN] = token
-        if self._facts.signed_in:
-            runtime = await self._supervisor.get()
-            if runtime.running:
-                return
-            self._supervisor.dismiss(runtime)
-        self._checked = -CHECK_SECONDS
-        await self._check()
-        if not self._facts.signed_in:
-            del env[_TOKEN]
-            raise Unauthenticated(f"Copilot does not take this token ({self._facts.status or 'no reason given'}).")
+        supervisor = self._supervise(**{_TOKEN: token})
+        reason = "it does not answer"
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                runtime = await supervisor.get()
+                status = await runtime.ask(runtime.client.get_auth_status())
+                reason = status.statusMessage or "no reason given"
+                if status.isAuthenticated:
+                    self._facts.models = await _models(runtime)
+                    self._lend(client, supervisor)
+                    return
+        except (AgentError, TimeoutError) as error:
+            reason = error.message if isinstance(error, AgentError) else reason
+        await supervisor.close()
+        raise Unauthenticated(f"Copilot does not take this token ({reason}).")
+
+    def _lend(self, client: str, supervisor: "Supervisor[Runtime]") -> None:
+        before = self._lent.pop(client, None)
+        self._lent[client] = supervisor
+        old = [before] if before is not None else []
+        while len(self._lent) > _LENT:
+            old.append(self._lent.pop(next(iter(self._lent))))
+        for each in old:
+            each.rest()
+            self._past.append(each)
+
+    def sign_in_state(self, resource: str, client: str) -> SignInState:
+        own = self.options.provider is not None or self._facts.signed_in
+        return "given" if own or client in self._lent else "required"
 
     def _missing(self) -> str | None:
         if self.options.path() is None:
@@ -154,14 +182,7 @@ class CopilotAgent:
         status = await runtime.ask(runtime.client.get_auth_status())
         models: list[Model] = []
         if status.isAuthenticated:
-            models = [
-                Model(
-                    each.id,
-                    each.name,
-                    float(each.billing.multiplier) if each.billing and each.billing.multiplier is not None else 1.0,
-                )
-                for each in await runtime.ask(runtime.client.list_models())
-            ]
+            models = await _models(runtime)
         self._facts = Facts(models, status.isAuthenticated, status.statusMessage or "")
         write_private(self._folder / "facts.json", msgspec.json.encode(self._facts))
 
@@ -196,7 +217,7 @@ class CopilotAgent:
         await _import("conversation")
         from portico.agents.copilot.conversation import CopilotConversation
 
-        conversation = CopilotConversation(self, opening, self._supervisor)
+        conversation = CopilotConversation(self, opening, self._lent.get(opening.client, self._supervisor))
         await conversation.begin()
         return conversation
 
@@ -207,7 +228,18 @@ class CopilotAgent:
         return await Runtime.connect(process, self._token)
 
     async def close(self) -> None:
-        await self._supervisor.close()
+        await asyncio.gather(*(each.close() for each in (self._supervisor, *self._lent.values(), *self._past)))
+
+
+async def _models(runtime: "Runtime") -> list[Model]:
+    return [
+        Model(
+            each.id,
+            each.name,
+            float(each.billing.multiplier) if each.billing and each.billing.multiplier is not None else 1.0,
+        )
+        for each in await runtime.ask(runtime.client.list_models())
+    ]
 
 
 async def _import(name: str) -> None:

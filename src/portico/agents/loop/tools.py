@@ -196,7 +196,7 @@ class Toolbox:
         name = await asyncio.to_thread(self.roots.check, wanted.path)
         if await self._exists(name):
             raise AlreadyExists(f"{name!r} exists already; read it and use editFile.")
-        diff = patch.diff("", wanted.content, name, old_exists=False)
+        diff = await asyncio.to_thread(patch.diff, "", wanted.content, name, old_exists=False)
         return Plan(
             "write", f"Create {name}", lambda _: self._create(name, wanted.content), path=name, diff=_shown(diff)
         )
@@ -220,10 +220,12 @@ class Toolbox:
         if found.binary:
             raise BadRequest(f"{name!r} is a binary file.", field="path")
         before = _decoded(name, found.data)
-        after = whole if not isinstance(whole, UnsetType) else patch.apply(before, str(changed))
+        after = (
+            whole if not isinstance(whole, UnsetType) else await asyncio.to_thread(patch.apply, before, str(changed))
+        )
         if after == before:
             raise BadRequest(f"This would change nothing in {name!r}.", field="content")
-        diff = _shown(patch.diff(before, after, name))
+        diff = _shown(await asyncio.to_thread(patch.diff, before, after, name))
         return Plan("write", f"Edit {name}", lambda _: self._edit(name, after, found.etag), path=name, diff=diff)
 
     async def _edit(self, name: str, content: str, etag: str) -> str:

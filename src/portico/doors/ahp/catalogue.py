@@ -24,7 +24,7 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Said]
         summary = line(event.session)
         return [Said("chatAdded", {"summary": summary})] if summary is not None else []
     if isinstance(event, e.ClientKept):
-        return customized.actions(event) if state.parent is None and customized.is_switch(event) else []
+        return _kept(event, state) if state.parent is None else []
     if isinstance(event, e.FolderAdded | e.FolderRemoved):
         return [_updated(state, snapshots.chosen(state))] if event.chat else working_directories.actions(event)
     if isinstance(event, e.SessionConfigured):
@@ -38,6 +38,12 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Said]
         said = [*said, *_needed(event, state)]
         said.append(_updated(state, {"status": snapshots.activity(state), "modifiedAt": iso(state.modified)}))
     return said
+
+
+def _kept(event: e.ClientKept, state: SessionState) -> list[Said]:
+    if customized.is_plugin(event):
+        return customized.contributed(event, state.kept)
+    return customized.actions(event) if customized.is_switch(event) else []
 
 
 def _updated(state: SessionState, changes: Json) -> Said:

@@ -15,7 +15,7 @@ from typing import Any
 from starlette.websockets import WebSocket
 
 from portico import limits
-from portico.doors.ahp import actions, commands, dispatch, envelope, numbers, targets, wire
+from portico.doors.ahp import actions, clients, commands, dispatch, envelope, numbers, targets, wire
 from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.exchange import Exchange
 from portico.doors.ahp.facts import Facts
@@ -194,7 +194,7 @@ class Connection:
                 future.set_exception(NotFound("client", self.client_id))
         if self.exchange.clients.get(self.client_id) is self:
             del self.exchange.clients[self.client_id]
-            commands.client_left(self)
+            clients.left(self)
 
     def end(self, code: int, reason: str) -> None:
         """Closes the socket from our side."""
@@ -218,7 +218,7 @@ class Connection:
                 await dispatch.dispatch(self, incoming.params)
         elif incoming.method == "unsubscribe" and not incoming.is_request:
             await self.settle()
-            self._unsubscribe_named(incoming.params)
+            await self._unsubscribe_named(incoming.params)
         elif incoming.is_request:
             await self.settle()
             command = commands.find(incoming.method)
@@ -292,10 +292,13 @@ class Connection:
         self.exchange.remove(target, self)
         commands.forget(self, target)
 
-    def _unsubscribe_named(self, params: Json) -> None:
+    async def _unsubscribe_named(self, params: Json) -> None:
         name = params.get("resource" if self.dialect.seed else "channel")
         for target in [target for target, named in self.targets.items() if named == name]:
             self.unsubscribe(target)
+            session = self.host.find(target.ident) if target.kind == "session" else None
+            if session is not None and session.id in self.joined:  # who does not listen cannot run tools
+                await clients.resign(self, await session.load())
 
     # -- what goes out -----------------------------------------------------------------------------------------
 

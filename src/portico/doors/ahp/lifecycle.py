@@ -7,7 +7,7 @@ import msgspec
 
 from portico import __version__, limits
 from portico import events as e
-from portico.doors.ahp import envelope, names, numbers, targets, versions, wire
+from portico.doors.ahp import clients, envelope, names, numbers, targets, versions, wire
 from portico.doors.ahp.command import Command, optional, subject, text, texts
 from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.exchange import Known
@@ -127,8 +127,14 @@ async def _subscribe(connection: "Connection", name: str, params: Json) -> Json 
     if target.kind in _SPECIAL:
         connection.subscribe(target, name)
         return await _special(connection, target, name)
-    await connection.exchange.prepare(target)
+    await _prepare(connection, target)
     return _snapshot(connection, target, name, _last(params))
+
+
+async def _prepare(connection: "Connection", target: Target) -> None:
+    session = await connection.exchange.prepare(target)
+    if session is not None:
+        await clients.sort_out(connection, session)
 
 
 _SPECIAL = ("watch", "logs", "changeset")
@@ -201,7 +207,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
                 connection.subscribe(target, name)
                 await _special(connection, target, name)
             else:
-                await connection.exchange.prepare(target)
+                await _prepare(connection, target)
                 found[target] = name
         except NotFound:
             missing.append(name)

@@ -8,6 +8,7 @@ from portico.doors.ahp.command import Command, optional, text
 from portico.doors.ahp.record import Json
 from portico.errors import NotFound
 from portico.host.agent import AgentInfo, Completes
+from portico.host.customization import prompts
 from portico.host.session import Session
 from portico.workspace import search
 from portico.workspace.jail import Jail
@@ -60,7 +61,9 @@ async def completions(connection: "Connection", params: Json) -> Json:
         items = await _files(chat, word[1:])
     elif word.startswith("/") and start == 0:
         agent = connection.host.agent(chat.summary.agent)
-        items = _verbs(await agent.complete("/", word[1:]) if isinstance(agent, Completes) else [], word[1:])
+        found = await agent.complete("/", word[1:]) if isinstance(agent, Completes) else []
+        own = prompts((await connection.host.get(chat.id)).state.kept)
+        items = _verbs([*found, *({"value": name} for name in own)], word[1:])
     else:
         items = []
     return {"items": [{**each, "rangeStart": start, "rangeEnd": end} for each in items]}

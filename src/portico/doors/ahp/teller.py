@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from portico import events as e
-from portico.doors.ahp import catalogue, names, targets, terminal_shapes, translate
+from portico.doors.ahp import catalogue, customized, names, targets, terminal_shapes, translate
 from portico.doors.ahp.envelope import Act, Address
 from portico.doors.ahp.targets import Target
 from portico.doors.ahp.translate import Said
@@ -50,7 +50,13 @@ class Teller:
 
     def _conversation(self, record: Record) -> list[Said]:
         state = self._state(record.channel)
-        return translate.conversation(record, state, self._seed) if state is not None else []
+        if state is None:
+            return []
+        event = record.event
+        if self._seed and isinstance(event, e.ClientKept) and customized.is_plugin(event):  # told whole, and only here
+            shown = customized.seed(self._exchange.agents.get(state.agent), state.kept)
+            return [Said("customizationsChanged", {"customizations": shown})]
+        return translate.conversation(record, state, self._seed)
 
     def _catalogue(self, record: Record) -> list[Said]:
         if record.channel == HOST:

@@ -350,7 +350,7 @@ def _kept(event: e.ClientKept, scene: Scene) -> list[Said]:
             return []
         return [Said("draftChanged", {"draft": event.value} if event.value is not None else {}, event.by)]
     if event.key == CHANGES:
-        return [Said("diffsChanged", {"diffs": (event.value or {}).get("edits", [])})] if scene.seed else []
+        return [Said("diffsChanged", {"diffs": parts.diffs(scene.state, event.value or {})})] if scene.seed else []
     if event.key.startswith(CUSTOMIZATION) and scene.seed and event.value is not None:
         if event.action.get("type") != "session/customizationToggled":
             return []  # version 1 knows no servers

@@ -62,7 +62,7 @@ class Reader:
         self.pos = cursor.pos
         self.open = cursor.open
         self.unsent: list[tuple[Cursor, Element]] = []
-        """Each with the cursor from which it can be read again; in a whole answer that of the first will do."""
+        """Each with the cursor in front of it; a whole answer leaves none unsent, so there only the order counts."""
         self._begun = cursor
         self.buffer: list[Record] | None = None
         self.buffered = 0
@@ -78,17 +78,14 @@ class Reader:
             if record.pos <= self.pos:
                 continue
             event = record.event
-            before = {} if self.whole and self.unsent else dict(self.open)
+            before = {} if self.whole else dict(self.open)
             told = self._begun.told if record.pos == self._begun.pos + 1 else 0
             for index, element in enumerate(self.translate(event, self.open)):
                 if index >= told:
-                    self.unsent.append((self._mark(record.pos - 1, before, index), element))
+                    self.unsent.append((Cursor(record.pos - 1, before, index), element))
             closing = closes(event)
             self.closed = self.closed if closing is None else closing
             self.pos = record.pos
-
-    def _mark(self, pos: int, open: Open, told: int) -> Cursor:
-        return self.unsent[0][0] if self.whole and self.unsent else Cursor(pos, open, told)
 
     def push(self, record: Record) -> bool:
         """Takes a new record by reference; False when there is no room for it."""
@@ -155,7 +152,7 @@ class Live:
                 return "Timeout"  # nobody hears this
             if trouble == "Closed":
                 self._tell(reader)
-            return trouble or await self._answer(reader, gone)
+            return trouble or await self._answer(reader)
         finally:
             reader.busy = False
             reader.used = asyncio.get_running_loop().time()
@@ -241,20 +238,14 @@ class Live:
             records, reader.buffer, reader.buffered = reader.buffer, [], 0
             reader.take(records)
 
-    async def _answer(self, reader: Reader, gone: Gone) -> list[Element] | Trouble:
+    async def _answer(self, reader: Reader) -> list[Element]:
         count = len(reader.unsent) if reader.whole else 1
         taken, reader.unsent = reader.unsent[:count], reader.unsent[count:]
-        self._keep(reader)
-        await self._log.settled()
-        if await gone():
-            reader.unsent = taken + reader.unsent
-            self._keep(reader)
-            return "Timeout"  # nobody hears this
-        reader.answered = asyncio.get_running_loop().time()
-        return coalesce([element for _, element in taken])
-
-    def _keep(self, reader: Reader) -> None:
         self._log.note(reader.channel, reader.key, msgspec.json.encode(reader.sent))
+        elements = coalesce([element for _, element in taken])
+        await self._log.settled()
+        reader.answered = asyncio.get_running_loop().time()
+        return elements
 
     # -- what is new -------------------------------------------------------------------------------------------
 
