@@ -29,7 +29,7 @@ async def turn_of(session: Session, prompt: str) -> TurnState:
 async def test_a_death_at_any_step_fails_the_turn_at_once(open_host: HostOpener, tmp_path: Path, method: str) -> None:
     host = await open_host(fake_agent(tmp_path, env={"FAKE_DIE": method}))
     session = await host.start(by="test", cwd=str(tmp_path))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         turn = await turn_of(session, "hello")
     assert turn.error is not None
     assert turn.outcome == "failed"
@@ -293,6 +293,6 @@ def test_an_agent_gets_no_secret_of_ours(monkeypatch: pytest.MonkeyPatch) -> Non
 
 async def gone(pid: int) -> None:
     """The kernel tells no event of a stranger's death."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while started(pid) is not None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -203,7 +203,7 @@ def test_kill_9_in_the_middle_of_a_long_answer_and_a_restart(tmp_path: Path) -> 
 
 
 async def _approve(home: Path, session: str) -> None:
-    async with asyncio.timeout(10), Client.local(home) as client:
+    async with asyncio.timeout(30), Client.local(home) as client:
         async for record in client.session(session).follow():
             if isinstance(record.event, ApprovalAsked):
                 await client.approve(record.event.approval, allow=True)

@@ -147,7 +147,7 @@ async def test_a_stream_over_kill_9_has_no_gap_and_no_repeat(tmp_path: Path) -> 
         session = await client.start(agent="scripted", cwd=str(tmp_path))
         await session.post("[[gap:5]][[deltas:10000]]")
         reading = asyncio.ensure_future(_collect(client, session.id, found, ends=1))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not any(isinstance(record.event, PartDelta) for record in found):  # noqa: ASYNC110 - a list has no event
                 await asyncio.sleep(0.01)
         await asyncio.to_thread(host.kill)

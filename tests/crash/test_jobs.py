@@ -80,7 +80,7 @@ class House:
 
     async def ask(self, path: str, body: str = "") -> Any:
         async with httpx.AsyncClient() as client:
-            return (await client.post(f"{self.url}/{path}", content=body, timeout=10)).json()
+            return (await client.post(f"{self.url}/{path}", content=body, timeout=30)).json()
 
     async def start_job(self) -> None:
         """A server that is killed before it can answer has started the job or not: both are fine, once."""

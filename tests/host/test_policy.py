@@ -294,7 +294,7 @@ def test_a_real_shell_runs_nothing_but_what_was_split_off(tmp_path_factory: pyte
     work = folder / "work"
     work.mkdir()
     shell = [shutil.which("bash") or "bash", "--noprofile", "--norc", "-c", line]
-    subprocess.run(shell, cwd=work, env={"PATH": str(programs)}, capture_output=True, timeout=10, check=False)
+    subprocess.run(shell, cwd=work, env={"PATH": str(programs)}, capture_output=True, timeout=30, check=False)
     ran = log.read_text().splitlines() if log.exists() else []
     expected = [" ".join(words) + " " for words in parts]
     assert set(ran) <= set(expected)

@@ -68,7 +68,7 @@ class Screen:
         return [event for event in self.events if isinstance(event, kind)]
 
     async def until(self, seen: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not seen():
                 self.news.clear()
                 await self.news.wait()
@@ -295,7 +295,7 @@ async def test_dispose_ends_every_process(tmp_path: Path) -> None:
         terminal.input("trap '' HUP TERM; nohup sleep 1000 & echo $! >> pids\r")
         pids = await pids_in(tmp_path / "pids", 4)
         assert all(alive(pid) for pid in pids)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             await terminal.dispose()
     assert [pid for pid in pids if alive(pid)] == []
     assert isinstance(screen.events[-1], Exited)

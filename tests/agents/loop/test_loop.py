@@ -156,7 +156,7 @@ async def test_a_person_reads_along_while_the_model_still_writes(desk: Desk) -> 
     desk.says(Step(say=['{"commentary": "Hello', ' there", ', '"actions": []}'], gap=1, hang=2))
     turn = await desk.session.send(Message("agent: go"), by="test")
     seen = ""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         async for records in desk.host.log.follow(desk.session.channel):
             seen += "".join(record.event.text for record in records if isinstance(record.event, PartDelta))
             if seen == "Hello there":

@@ -43,7 +43,7 @@ class Stream:
     async def until(self, name: str, **values: Any) -> list[tuple[str, dict[str, Any]]]:
         """All events up to and with the first of that name that has these values."""
         found = []
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(30):
             while True:
                 found.append(await self.next())
                 event, data = found[-1]
@@ -79,7 +79,7 @@ class Bridge(Standing):
         path, log = self.home.settings_path, self.server.host.log
         after = log.head(HOST)
         path.write_text(f"{line}\n{path.read_text()}")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             async for records in log.follow(HOST, after=after):
                 if any(isinstance(each.event, Audited) and each.event.action == "settings.changed" for each in records):
                     return
