@@ -103,6 +103,13 @@ async def test_every_route_refuses_a_stranger(shared: Standing) -> None:
         assert answer.status_code == 401, route
 
 
+async def test_a_request_is_no_socket_and_a_socket_no_request(shared: Standing) -> None:
+    assert (await shared.http.get("/test/echo")).status_code == 404
+    with pytest.raises(websockets.InvalidStatus) as refused:
+        await _connect(shared, "/test/length", Authorization=f"Bearer {shared.home.token()}")
+    assert refused.value.response.status_code == 404
+
+
 async def test_every_socket_refuses_a_stranger(shared: Standing) -> None:
     for route in shared.server.gate.table:
         if isinstance(route, Socket):

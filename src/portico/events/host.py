@@ -1,0 +1,68 @@
+"""What happens to the host: its start and end, the audit record, remembered answers, the catalogue of sessions."""
+
+from msgspec import Struct
+
+from portico.events.words import Event, Json
+
+
+class HostStarted(Event, frozen=True, tag="host.started"):
+    version: str
+    pid: int
+
+
+class HostStopped(Event, frozen=True, tag="host.stopped"):
+    reason: str = ""
+
+
+class Audited(Event, frozen=True, tag="audit"):
+    """Append-only record of what matters for security (SECURITY 26). Never carries a secret."""
+
+    action: str
+    by: str
+    detail: Json = {}
+
+
+class Grant(Struct, frozen=True, omit_defaults=True):
+    """A remembered answer. Deny beats allow; it never crosses agents; it always ends."""
+
+    id: str
+    agent: str
+    tool: str
+    """The tool's name, or `*`."""
+    allow: bool
+    expires: int
+    """Milliseconds since the epoch."""
+    session: str | None = None
+    project: str | None = None
+    """Exactly one of session and project (a folder) is set."""
+    pattern: str = "*"
+    """Glob over the path or command line of the call."""
+
+
+class GrantAdded(Event, frozen=True, tag="grant.added"):
+    grant: Grant
+    by: str
+
+
+class GrantRevoked(Event, frozen=True, tag="grant.revoked"):
+    grant: str
+    by: str
+
+
+class SessionListed(Event, frozen=True, tag="session.listed"):
+    """The catalogue has a new session; its own story is on its own channel."""
+
+    session: str
+    agent: str
+    cwd: str
+    parent: str | None = None
+
+
+class SessionRemoved(Event, frozen=True, tag="session.removed"):
+    """A session and its history were deleted. Its id is never used again."""
+
+    session: str
+    by: str
+
+
+HostEvent = HostStarted | HostStopped | Audited | GrantAdded | GrantRevoked | SessionListed | SessionRemoved

@@ -1,0 +1,131 @@
+"""What happens to tasks and jobs."""
+
+from typing import Literal
+
+from portico.events.words import Event, Json
+
+TaskOutcome = Literal["succeeded", "failed", "stopped", "interrupted"]
+WorkOutcome = Literal["succeeded", "failed", "crashed", "stopped", "interrupted"]
+JobOutcome = Literal["succeeded", "failed", "canceled"]
+
+
+class TaskStarted(Event, frozen=True, tag="task.started"):
+    """On `task/ID`. Its prompts are turns of ordinary sessions, sent by `task:ID`."""
+
+    task: str
+    name: str
+    model: str
+    by: str
+    input: str = ""
+    job: str | None = None
+    path: str = ""
+    """The place in the job's tree of works."""
+    attempt: int = 1
+    """Above 1: the host ended in the middle of the attempt before."""
+    session: str | None = None
+    """The session it borrows; None: it opens its own."""
+
+
+class TaskSessionStarted(Event, frozen=True, tag="task.session.started"):
+    session: str
+    model: str
+    driving: bool
+
+
+class TaskSessionEnded(Event, frozen=True, tag="task.session.ended"):
+    session: str
+    succeeded: bool
+
+
+class TaskDecided(Event, frozen=True, tag="task.decided"):
+    reason: str
+
+
+class TaskEnded(Event, frozen=True, tag="task.ended"):
+    task: str
+    outcome: TaskOutcome
+    error: str = ""
+    """What went wrong, when it did not simply miss its criteria."""
+
+
+class JobStarted(Event, frozen=True, tag="job.started"):
+    """On `job/ID`. Carries everything that is needed to go on: the entry may change or vanish."""
+
+    job: str
+    name: str
+    entry: Json
+    """The validated entry, cut down to this job and the tasks it uses."""
+    cwd: str
+    by: str
+    input: str = ""
+    origin: str | None = None
+    """The job that this one repeats or goes on with."""
+    done: dict[str, bool] = {}
+    """The outcomes it takes over from that job, by path."""
+
+
+class JobResumed(Event, frozen=True, tag="job.resumed"):
+    by: str
+
+
+class JobSuspended(Event, frozen=True, tag="job.suspended"):
+    """The host was told to stop: what was in flight did not end it, and the job goes on at the next start."""
+
+
+class JobWaiting(Event, frozen=True, tag="job.waiting"):
+    """A task with `onInterrupt: ask` was interrupted: the job goes on when a person says so."""
+
+    reason: str
+
+
+class JobStopping(Event, frozen=True, tag="job.stopping"):
+    """Somebody cancels it; `job.ended` follows when everything has stopped, also after a crash in between."""
+
+    by: str
+
+
+class JobDecided(Event, frozen=True, tag="job.decided"):
+    path: str
+    reason: str
+
+
+class WorkStarted(Event, frozen=True, tag="work.started"):
+    path: str
+    """Branch, iteration and alternative: `r.1|0#3`."""
+    work: int
+    """The work's id in the job."""
+    task: str
+    attempt: int = 1
+
+
+class WorkEnded(Event, frozen=True, tag="work.ended"):
+    path: str
+    work: int
+    task: str
+    outcome: WorkOutcome
+    error: str = ""
+
+
+class JobEnded(Event, frozen=True, tag="job.ended"):
+    job: str
+    outcome: JobOutcome
+    by: str
+    error: str = ""
+
+
+JobEvent = (
+    TaskStarted
+    | TaskSessionStarted
+    | TaskSessionEnded
+    | TaskDecided
+    | TaskEnded
+    | JobStarted
+    | JobResumed
+    | JobSuspended
+    | JobWaiting
+    | JobStopping
+    | JobDecided
+    | WorkStarted
+    | WorkEnded
+    | JobEnded
+)

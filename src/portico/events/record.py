@@ -1,0 +1,90 @@
+"""All events as one union, their bytes, and an event in its place in the log."""
+
+from typing import Any
+
+import msgspec
+from msgspec import field
+
+from portico.events.host import HostEvent
+from portico.events.job import JobEvent
+from portico.events.session import SessionEvent
+from portico.events.terminal import TerminalEvent
+from portico.events.turn import TurnEvent
+from portico.events.words import Channel, Event, Json
+
+AnyEvent = HostEvent | SessionEvent | TurnEvent | TerminalEvent | JobEvent
+
+
+class Unknown(Event, frozen=True, tag="unknown"):
+    """An event of a newer Portico: kept as it is, shown as it is, folded into nothing."""
+
+    raw: Json = field(default_factory=dict)
+
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+
+
+def encode(event: Event) -> bytes:
+    return _encoder.encode(event)
+
+
+def decode(data: bytes) -> Event:
+    """One decoder for the union; a tag it does not know (data of a newer Portico) stays readable."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.ValidationError:
+        return Unknown(raw=msgspec.json.decode(data))
+
+
+def tag(event: Event) -> str:
+    """The event's type as it stands in the log."""
+    name = event.__struct_config__.tag
+    assert isinstance(name, str)
+    return name
+
+
+class Record:
+    """An event in its place: `seq` orders the whole host, `pos` numbers its channel, `time` is in milliseconds.
+
+    `data` is what went to disk; it is decoded at most once, and a door may keep its own wire form of the record
+    here (`form`), so that many readers of one door share one encoding.
+    """
+
+    __slots__ = ("_event", "_forms", "channel", "data", "pos", "seq", "time")
+
+    def __init__(
+        self, seq: int, channel: Channel, pos: int, time: int, data: bytes, event: Event | None = None
+    ) -> None:
+        self.seq = seq
+        self.channel = channel
+        self.pos = pos
+        self.time = time
+        self.data = data
+        self._event = event
+        self._forms: dict[str, Any] | None = None
+
+    @property
+    def event(self) -> Event:
+        if self._event is None:
+            self._event = decode(self.data)
+        return self._event
+
+    def form(self, door: str, make: Any) -> Any:
+        if self._forms is None:
+            self._forms = {}
+        if door not in self._forms:
+            self._forms[door] = make(self)
+        return self._forms[door]
+
+    def __repr__(self) -> str:
+        return f"Record({self.seq}, {self.channel}:{self.pos}, {self.data.decode()})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[int, Channel, int, bytes]:
+        return self.seq, self.channel, self.pos, self.data

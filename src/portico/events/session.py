@@ -1,0 +1,200 @@
+"""What happens to a session between its turns, and the messages that wait for it."""
+
+from typing import Literal
+
+from portico.events.words import ErrorInfo, Event, Json, Message, Origin, PendingKind, ToolSpec
+
+
+class SessionStarted(Event, frozen=True, tag="session.started"):
+    session: str
+    agent: str
+    model: str
+    cwd: str
+    by: str
+    title: str = ""
+    uri: str | None = None
+    """The name a client gave it, where its protocol lets clients choose."""
+    parent: str | None = None
+    origin: Origin | None = None
+    config: Json = {}
+    worktree: Json = {}
+    """A git worktree of its own: path, folder, branch, base, repository."""
+    folders: list[str] = []
+    """Where it works besides."""
+
+
+class SessionRenamed(Event, frozen=True, tag="session.renamed"):
+    title: str
+    by: str
+
+
+class SessionModel(Event, frozen=True, tag="session.model"):
+    model: str
+    by: str
+    agent: str | None = None
+    reason: str = ""
+
+
+class SessionConfigured(Event, frozen=True, tag="session.configured"):
+    values: Json
+    by: str
+    replace: bool = False
+    keeps: list[str] = []
+    """With `replace`: what stays as it is, if it is not among the values."""
+
+
+class FolderAdded(Event, frozen=True, tag="folder.added"):
+    folder: str
+    by: str
+    chat: bool = False
+    """Chosen for this conversation, among those of its session; from the first choice on it has no others."""
+
+
+class FolderRemoved(Event, frozen=True, tag="folder.removed"):
+    folder: str
+    by: str
+    chat: bool = False
+    """Only this conversation goes without it."""
+    replacement: str | None = None
+    """What takes its place."""
+
+
+class SessionArchived(Event, frozen=True, tag="session.archived"):
+    archived: bool
+    by: str
+
+
+class SessionRead(Event, frozen=True, tag="session.read"):
+    read: bool
+    by: str
+
+
+class SessionVendor(Event, frozen=True, tag="session.vendor"):
+    """The agent's own id of this conversation, written as soon as it is known."""
+
+    id: str
+
+
+class SessionCrashed(Event, frozen=True, tag="session.crashed"):
+    """Between turns the agent's process ended; the next turn starts it again."""
+
+    error: ErrorInfo
+
+
+class SessionClosed(Event, frozen=True, tag="session.closed"):
+    by: str
+    reason: str = ""
+
+
+class SessionReopened(Event, frozen=True, tag="session.reopened"):
+    by: str
+
+
+class SessionTruncated(Event, frozen=True, tag="session.truncated"):
+    """History after `turn` (everything, when absent) is forgotten by the conversation; the log keeps it."""
+
+    by: str
+    turn: str | None = None
+
+
+class HistoryCopied(Event, frozen=True, tag="history.copied"):
+    """A forked or seeded session begins with these finished turns (each the state of one turn)."""
+
+    turns: list[Json]
+
+
+class ChildStarted(Event, frozen=True, tag="child.started"):
+    session: str
+    kind: Literal["fork", "side", "agent"]
+    turn: str | None = None
+    call: str | None = None
+
+
+class ClientJoined(Event, frozen=True, tag="client.joined"):
+    """A client offers its own tools to this session."""
+
+    client: str
+    name: str = ""
+    tools: list[ToolSpec] = []
+    meta: Json = {}
+
+
+class ClientLeft(Event, frozen=True, tag="client.left"):
+    client: str
+    by: str = ""
+
+
+class ClientKept(Event, frozen=True, tag="client.kept"):
+    """Something that only clients know and share: a draft, an annotation, a reviewed file. None removes it."""
+
+    key: str
+    by: str
+    value: Json | None = None
+    action: Json = {}
+    """What the client said, in its own protocol's words."""
+
+
+# -- the queue -------------------------------------------------------------------------------------------------
+
+
+class QueueAdded(Event, frozen=True, tag="queue.added"):
+    pending: str
+    kind: PendingKind
+    message: Message
+    by: str
+
+
+class QueueEdited(Event, frozen=True, tag="queue.edited"):
+    pending: str
+    message: Message
+    by: str
+    kind: PendingKind = "queue"
+
+
+class QueueReordered(Event, frozen=True, tag="queue.reordered"):
+    order: list[str]
+    by: str
+
+
+class QueueRemoved(Event, frozen=True, tag="queue.removed"):
+    """`steered`: the running agent took it; `removed`: a person did. A queued message that becomes a turn
+    leaves the queue with `turn.started`."""
+
+    pending: str
+    by: str
+    reason: Literal["steered", "removed"] = "removed"
+    kind: PendingKind = "queue"
+
+
+class QueueHeld(Event, frozen=True, tag="queue.held"):
+    """After a crash the queue waits for a person; any message, resume or `release` lets it go on."""
+
+    held: bool
+    by: str
+
+
+SessionEvent = (
+    SessionStarted
+    | SessionRenamed
+    | SessionModel
+    | SessionConfigured
+    | FolderAdded
+    | FolderRemoved
+    | SessionArchived
+    | SessionRead
+    | SessionVendor
+    | SessionCrashed
+    | SessionClosed
+    | SessionReopened
+    | SessionTruncated
+    | HistoryCopied
+    | ChildStarted
+    | ClientJoined
+    | ClientLeft
+    | ClientKept
+    | QueueAdded
+    | QueueEdited
+    | QueueReordered
+    | QueueRemoved
+    | QueueHeld
+)

@@ -1,0 +1,205 @@
+"""What happens in a turn: its parts, its tool calls, and what people are asked."""
+
+from portico.events.words import Delta, ErrorInfo, Event, Json, Message, Option, Outcome, PartKind, QuestionResponse
+
+
+class TurnStarted(Event, frozen=True, tag="turn.started"):
+    turn: str
+    message: Message
+    by: str
+    pending: str | None = None
+    """The queued message that became this turn."""
+
+
+class TurnResumed(Event, frozen=True, tag="turn.resumed"):
+    """The last turn failed or was interrupted; it goes on, keeping its parts."""
+
+    turn: str
+    by: str
+
+
+class TurnEnded(Event, frozen=True, tag="turn.ended"):
+    turn: str
+    outcome: Outcome
+    error: ErrorInfo | None = None
+    by: str = "agent"
+
+
+class PartStarted(Event, frozen=True, tag="part.started"):
+    turn: str
+    part: str
+    kind: PartKind
+
+
+class PartDelta(Delta, frozen=True, tag="part.delta"):
+    pass
+
+
+class ToolInput(Delta, frozen=True, tag="tool.input"):
+    """`part` is the call's id."""
+
+
+class ToolOutput(Delta, frozen=True, tag="tool.output"):
+    """`part` is the call's id."""
+
+
+class PartEnded(Event, frozen=True, tag="part.ended"):
+    turn: str
+    part: str
+    text: str
+
+
+class UsageReported(Event, frozen=True, tag="usage"):
+    """Adds to the turn's usage, except `total`: a report that replaces what was reported before."""
+
+    turn: str
+    model: str = ""
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    total: bool = False
+
+
+# -- tool calls ------------------------------------------------------------------------------------------------
+
+
+class ToolStarted(Event, frozen=True, tag="tool.started"):
+    turn: str
+    call: str
+    tool: str
+    title: str = ""
+    kind: str = "other"
+    """read, edit, delete, move, search, execute, think, fetch or other."""
+    owner: str | None = None
+    """The client that contributed the tool and runs it."""
+    parent: str | None = None
+    meta: Json = {}
+
+
+class ToolReady(Event, frozen=True, tag="tool.ready"):
+    """The input is complete. What happens next is an approval, a decision or the run."""
+
+    turn: str
+    call: str
+    input: str
+    """JSON text."""
+    title: str = ""
+
+
+class ToolDecided(Event, frozen=True, tag="tool.decided"):
+    """Nobody was asked: a policy or a grant decided, and this is the rule."""
+
+    turn: str
+    call: str
+    allowed: bool
+    by: str
+    rule: str
+
+
+class ToolContent(Event, frozen=True, tag="tool.content"):
+    """Replaces the structured content of a running call (diffs, terminals, sub-agents)."""
+
+    turn: str
+    call: str
+    content: list[Json]
+    by: str = ""
+
+
+class ToolEnded(Event, frozen=True, tag="tool.ended"):
+    turn: str
+    call: str
+    ok: bool
+    output: str = ""
+    blob: str | None = None
+    """The hash of the whole output where `output` was cut."""
+    content: list[Json] = []
+    error: ErrorInfo | None = None
+    title: str = ""
+    detail: str = ""
+    outcome: Outcome = "completed"
+    by: str = ""
+    """The client that ran the tool and said so."""
+
+
+# -- approvals and questions -----------------------------------------------------------------------------------
+
+
+class ApprovalAsked(Event, frozen=True, tag="approval.asked"):
+    turn: str
+    approval: str
+    call: str
+    tool: str
+    title: str
+    kind: str
+    """read, write, shell or other."""
+    input: str
+    expires: int
+    options: list[Option]
+    path: str | None = None
+    command: str | None = None
+    diff: str | None = None
+    editable: bool = False
+    result: bool = False
+    """True: the call has run, and it is its result that waits."""
+    meta: Json = {}
+
+
+class ApprovalAnswered(Event, frozen=True, tag="approval.answered"):
+    turn: str
+    approval: str
+    allowed: bool
+    by: str
+    """A person's `token:` or `client:`, or `timeout`, `host` (interrupted), `turn` (cancelled)."""
+    option: str | None = None
+    reason: str = ""
+    input: str | None = None
+    """The input as the person edited it."""
+
+
+class QuestionAsked(Event, frozen=True, tag="question.asked"):
+    turn: str
+    question: str
+    text: str
+    fields: list[Json] = []
+    """Typed questions in AHP's form; none means one free text answer named `answer`."""
+    url: str | None = None
+
+
+class QuestionDrafted(Event, frozen=True, tag="question.drafted"):
+    turn: str
+    question: str
+    field: str
+    by: str
+    answer: Json | None = None
+
+
+class QuestionAnswered(Event, frozen=True, tag="question.answered"):
+    turn: str
+    question: str
+    response: QuestionResponse
+    by: str
+    answers: Json = {}
+
+
+TurnEvent = (
+    TurnStarted
+    | TurnResumed
+    | TurnEnded
+    | PartStarted
+    | PartDelta
+    | PartEnded
+    | UsageReported
+    | ToolStarted
+    | ToolInput
+    | ToolReady
+    | ToolDecided
+    | ToolOutput
+    | ToolContent
+    | ToolEnded
+    | ApprovalAsked
+    | ApprovalAnswered
+    | QuestionAsked
+    | QuestionDrafted
+    | QuestionAnswered
+)

@@ -1,0 +1,79 @@
+"""The words that the events are made of."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+Channel = str
+"""`host`, `session/ID`, `task/ID`, `job/ID` or `terminal/ID`."""
+
+HOST: Channel = "host"
+
+
+def number_of(ident: str) -> int:
+    """The number at the end of an id of ours, or of its channel (`session-12`, `job/job-3`); 0 where there is none."""
+    tail = ident.rpartition("-")[2]
+    return int(tail) if tail.isdecimal() else 0
+
+
+Outcome = Literal["completed", "failed", "cancelled", "interrupted"]
+PartKind = Literal["text", "reasoning", "notice"]
+PendingKind = Literal["queue", "steer"]
+QuestionResponse = Literal["accept", "decline", "cancel"]
+Json = dict[str, Any]
+
+
+class Message(Struct, frozen=True, omit_defaults=True):
+    """What a person (or a job, or another agent) says to an agent."""
+
+    text: str
+    attachments: list[Json] = []
+    model: str | None = None
+    origin: str = "user"
+    """user, agent, tool or system: AHP tells them apart."""
+    meta: Json = {}
+
+
+class ErrorInfo(Struct, frozen=True, omit_defaults=True):
+    code: str
+    message: str
+
+
+class ToolSpec(Struct, frozen=True, omit_defaults=True):
+    """A tool as an agent sees it."""
+
+    name: str
+    description: str = ""
+    schema: Json = {}
+    title: str = ""
+
+
+class Origin(Struct, frozen=True, omit_defaults=True):
+    """Where a child session comes from."""
+
+    kind: Literal["fork", "side", "agent"]
+    session: str
+    turn: str | None = None
+    call: str | None = None
+    selection: Json = {}
+
+
+class Option(Struct, frozen=True, omit_defaults=True):
+    """One of the answers an approval offers. `grant` is what choosing it remembers."""
+
+    id: str
+    label: str
+    allow: bool
+    grant: Literal["once", "session", "project"] = "once"
+
+
+class Event(Struct, frozen=True, omit_defaults=True, tag_field="type"):
+    pass
+
+
+class Delta(Event, frozen=True):
+    """A piece of something that grows. Pieces of one part that wait for the same commit become one."""
+
+    turn: str
+    part: str
+    text: str
