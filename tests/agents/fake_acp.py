@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,10 @@ class Fake:
                 self.update("agent_message_chunk", content=text(json.dumps(self.blocks)))
             case "mcp":
                 self.update("agent_message_chunk", content=text(self.call_tool(*rest)))
+            case "twice":
+                with ThreadPoolExecutor() as pool:
+                    answers = sorted(pool.map(lambda _: self.call_tool(*rest), range(2)))
+                self.update("agent_message_chunk", content=text("|".join(answers)))
             case "big":
                 self.update("agent_message_chunk", content=text("x" * rest[0]))
             case "flood":

@@ -318,6 +318,22 @@ async def test_the_same_call_in_two_sessions_at_once_runs_in_each(open_host: Hos
     await older.wait(busy)
 
 
+async def test_one_announced_call_lets_one_call_through(open_host: HostOpener, tmp_path: Path) -> None:
+    """The same call of both sessions came at once with the key of one, and ran there twice."""
+    older, newer = await two_sessions(open_host, tmp_path)
+    reported = {"toolCallId": "m", "title": "portico-whose", "rawInput": {}}
+    busy = await older.send(
+        Message(steps(["update", "tool_call", reported], ["text", "I wait"], ["sleep", 30])), by="test"
+    )
+    await older.wait_until(lambda state: bool(state.active and state.active.parts))
+    turn = await turn_of(newer, steps(["update", "tool_call", reported], ["twice", "whose", {}]))
+    refused, ran = said(turn).split("|")
+    assert (refused.startswith("Called in another session."), ran) == (True, newer.id)
+    assert [call.output for call in calls(turn)] == [newer.id]
+    await older.cancel(by="test")
+    await older.wait(busy)
+
+
 async def test_servers_of_tools_from_the_settings_are_passed_on(open_host: HostOpener, tmp_path: Path) -> None:
     agent = fake_agent(tmp_path)
     found = agent.mcp_servers(http=True)

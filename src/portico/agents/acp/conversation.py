@@ -271,23 +271,21 @@ class AcpConversation:
     def expects(self, tool: str, arguments: Json) -> bool:
         return self._turn is not None and self._own_tools.expects(tool, arguments)
 
-    async def _strays(self, name: str, arguments: Json) -> bool:
+    def _strays(self, name: str, arguments: Json) -> bool:
         """Whether the agent called it in another session, and used the key of this one: the session of a call is what
-        the agent told us of it. Where that is not yet clear, what it may have told is waited for."""
+        the agent told us of it."""
         link = self._link
-        if link is None or self.expects(name, arguments) or not link.expected_elsewhere(self, name, arguments):
-            return False
-        await ping(link, str(self._vendor))
-        async with self._order:
-            return not self.expects(name, arguments) and link.expected_elsewhere(self, name, arguments)
+        return link is not None and not self.expects(name, arguments) and link.expected_elsewhere(self, name, arguments)
 
     async def call(self, name: str, arguments: Json) -> ToolResult:
-        if await self._strays(name, arguments):
-            where = f"agents.acp.{self._agent.name}"
-            raise Conflict(f"Called in another session. With [{where}] process_per_session = true this cannot happen.")
-        if self._turn is None:
-            raise Conflict("Nothing runs in this session.")
-        async with self._order:  # what the agent said of it before is heard before
+        if self._strays(name, arguments) and self._link is not None:
+            await ping(self._link, str(self._vendor))  # it may have told more by now
+        async with self._order:  # what the agent said of it before is heard before; and one call takes one word of it
+            if self._strays(name, arguments):
+                where = f"[agents.acp.{self._agent.name}] process_per_session = true"
+                raise Conflict(f"Called in another session. With {where} this cannot happen.")
+            if self._turn is None:
+                raise Conflict("Nothing runs in this session.")
             call = self._own_tools.arrived(name, arguments)
         call = call or self._turn.session_tool(name, msgspec.json.encode(arguments).decode())
         return await self._turn.perform(call)
