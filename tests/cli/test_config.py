@@ -62,7 +62,7 @@ def test_doctor_is_well_with_and_without_a_host(home: Path, tmp_path: Path) -> N
 def test_doctor_says_who_is_signed_in() -> None:
     github = Resource("https://api.github.com", "GitHub Copilot", state="given")
     known = AgentInfo("copilot", "Copilot", models=[Model("a", "A")], resources=[github])
-    assert agent_finding(known) == Finding("agent copilot", True, "1 models, signed in to GitHub Copilot")
+    assert agent_finding(known) == Finding("agent copilot", True, "1 model, signed in to GitHub Copilot")
     asked = msgspec.structs.replace(github, state="required")
     unknown = AgentInfo("copilot", "Copilot", missing="Run: copilot login", resources=[asked])
     assert agent_finding(unknown) == Finding("agent copilot", False, "Run: copilot login")

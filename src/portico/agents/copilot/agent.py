@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.agents.agent import AgentContext, AgentInfo, Capabilities, Model, Opening, Resource
-from portico.agents.copilot.option import Options
+from portico.agents.copilot.option import EFFORT, EFFORTS, Options
 from portico.agents.servers import customizations, mcp_servers
 from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
@@ -21,6 +21,8 @@ from portico.events import Json
 from portico.home import write_private
 
 if TYPE_CHECKING:
+    from copilot import ModelInfo
+
     from portico.agents.copilot.conversation import CopilotConversation
     from portico.agents.copilot.runtime import Runtime
 
@@ -105,6 +107,7 @@ class CopilotAgent:
             models,
             capabilities,
             missing,
+            config={"type": "object", "properties": {EFFORT: {"type": "string", "enum": list(EFFORTS)}}},
             resources=resources,
             customizations=customizations(mcp_servers(self._settings)),
         )
@@ -154,14 +157,7 @@ class CopilotAgent:
         status = await runtime.ask(runtime.client.get_auth_status())
         models: list[Model] = []
         if status.isAuthenticated:
-            models = [
-                Model(
-                    each.id,
-                    each.name,
-                    float(each.billing.multiplier) if each.billing and each.billing.multiplier is not None else 1.0,
-                )
-                for each in await runtime.ask(runtime.client.list_models())
-            ]
+            models = [_model(each) for each in await runtime.ask(runtime.client.list_models()) if _allowed(each)]
         self._facts = Facts(models, status.isAuthenticated, status.statusMessage or "")
         write_private(self._folder / "facts.json", msgspec.json.encode(self._facts))
 
@@ -204,10 +200,35 @@ class CopilotAgent:
         await _import("runtime")
         from portico.agents.copilot.runtime import Runtime
 
-        return await Runtime.connect(process, self._token)
+        runtime = await Runtime.connect(process, self._token)
+        if self._facts.signed_in and self.options.provider is None:
+            # Models come and go, and so does a sign-in: each new process is asked once.
+            try:
+                async with asyncio.timeout(ASK_SECONDS):
+                    await self._learn(runtime)
+            except (AgentError, TimeoutError) as error:
+                logger.warning("copilot does not tell its models: %r", error)
+        return runtime
 
     async def close(self) -> None:
         await self._supervisor.close()
+
+
+def _allowed(model: "ModelInfo") -> bool:
+    """Not what the organisation has switched off."""
+    return model.policy is None or model.policy.state != "disabled"
+
+
+def _model(model: "ModelInfo") -> Model:
+    billing, can, limits = model.billing, model.capabilities.supports, model.capabilities.limits
+    return Model(
+        model.id,
+        model.name,
+        float(billing.multiplier) if billing is not None and billing.multiplier is not None else 1.0,
+        limits.max_context_window_tokens,
+        can.vision,
+        {"reasoningEfforts": model.supported_reasoning_efforts} if model.supported_reasoning_efforts else {},
+    )
 
 
 async def _import(name: str) -> None:
