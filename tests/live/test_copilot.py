@@ -283,9 +283,13 @@ async def test_without_a_login_copilot_says_so(tmp_path: Path) -> None:
         agent = copilot_agent(tmp_path, model.url)
         agent.options.provider = None
         info = await agent.describe()
-        await agent.close()
+        async with hosting(tmp_path, agent) as host:
+            session = await host.start(by="test", agent="copilot", cwd=str(tmp_path / "work"))
+            turn = await play(session, {"say": "Nobody hears me."})
     assert info.missing is not None
     assert "copilot login" in info.missing
+    assert turn.error is not None
+    assert (turn.error.code, turn.error.message) == ("sign_in_required", info.missing)
 
 
 def test_doctor_says_that_nobody_is_signed_in(tmp_path: Path) -> None:

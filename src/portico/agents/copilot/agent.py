@@ -16,7 +16,7 @@ from portico.agents.copilot.option import EFFORT, EFFORTS, Options
 from portico.agents.servers import customizations, mcp_servers
 from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
-from portico.errors import AgentError, AgentUnavailable, Unauthenticated
+from portico.errors import AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import Json
 from portico.home import write_private
 
@@ -89,12 +89,7 @@ class CopilotAgent:
     # -- what it is --------------------------------------------------------------------------------------------
 
     async def describe(self) -> AgentInfo:
-        missing = self._missing()
-        if missing is None and self.options.provider is None and not self._facts.signed_in:
-            await self._check()
-            if not self._facts.signed_in:
-                reason = f" ({self._facts.status})" if self._facts.status else ""
-                missing = f"Copilot is not signed in{reason}. Run: copilot login"
+        missing = self._missing() or await self._unsigned()
         models = [Model(model, model) for model in self.options.models] or self._facts.models
         capabilities = Capabilities(tools=True, steer=True, resume=True, attachments=True)
         where = f" with models of {self.options.provider.base_url}" if self.options.provider else ""
@@ -130,6 +125,27 @@ class CopilotAgent:
         if not self._facts.signed_in:
             del env[_TOKEN]
             raise Unauthenticated(f"Copilot does not take this token ({self._facts.status or 'no reason given'}).")
+
+    async def _unsigned(self) -> str | None:
+        """What to do before anybody can use it; None when somebody is signed in, or nobody has to be."""
+        if self.options.provider is None and not self._facts.signed_in:
+            await self._check()
+        if self.options.provider is not None or self._facts.signed_in:
+            return None
+        reason = f" ({self._facts.status})" if self._facts.status else ""
+        return f"Copilot is not signed in{reason}. Run: copilot login"
+
+    async def need_sign_in(self) -> None:
+        """Raises when nobody is signed in. It is asked anew: who sends a message has perhaps just done so."""
+        if not self._facts.signed_in:
+            self._checked = -CHECK_SECONDS
+        if missing := await self._unsigned():
+            raise SignInRequired(missing)
+
+    def signed_out(self, reason: str) -> SignInRequired:
+        """The vendor does not know us any more: that is what everybody sees from now on."""
+        self._facts = Facts(self._facts.models, False, reason)
+        return SignInRequired(f"Copilot: {reason} Run: copilot login")
 
     def _missing(self) -> str | None:
         if self.options.path() is None:

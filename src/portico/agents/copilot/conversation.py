@@ -46,6 +46,7 @@ class CopilotConversation:
 
     async def begin(self) -> Runtime:
         """On a living runtime: the session goes on by the SDK's id, or is a new one."""
+        await self._agent.need_sign_in()
         runtime = await self._supervisor.get()
         with self._supervisor.busy(runtime):
             return await self._join(runtime)
@@ -93,6 +94,10 @@ class CopilotConversation:
         # The session's tools ask for themselves where they need to.
         return Tool(name, description, self._perform, schema or {"type": "object"}, skip_permission=True)
 
+    @property
+    def _byok(self) -> bool:
+        return self._agent.options.provider is not None
+
     # -- a turn ------------------------------------------------------------------------------------------------
 
     async def send(self, message: Message, turn: Turn) -> None:
@@ -123,6 +128,9 @@ class CopilotConversation:
                 event.set()
             else:
                 idle = await events.apply(event)
+        if events.error is not None and events.error.error_type == "authentication" and not self._byok:
+            runtime.doomed = True  # the next one looks for a login again
+            raise self._agent.signed_out(events.error.message)
         if events.error is not None and not events.aborted:
             status = f" ({events.error.status_code})" if events.error.status_code else ""
             raise AgentError(f"Copilot: {events.error.message}{status}")
