@@ -135,6 +135,28 @@ async def test_two_sessions_of_opencode_in_one_folder_do_not_mix(tmp_path: Path)
     assert processes(tmp_path) == []
 
 
+async def test_what_goose_runs_is_a_terminal_of_the_host(tmp_path: Path) -> None:
+    (live,) = [live for live in LIVE if live.name == "goose"]
+    work = tmp_path / "work"
+    async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+        session = await host.start(by="test", cwd=str(work))
+        command = "echo began; until [ -e go ]; do sleep 0.05; done; echo ended"
+        steps = script({"calls": [{"kind": "execute", "args": {"command": command}}]}, {"say": "Done."})
+        turn = await session.send(Message(steps), by="test")
+        async with asyncio.timeout(SECONDS):
+            await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+            await session.wait_until(lambda state: any(call.content for call in calls(state.active)))
+            (terminal,) = host.terminals.list()
+            async for _ in host.log.follow(terminal.channel):
+                if "began" in terminal.shown.text():
+                    break
+            assert (terminal.session, terminal.title) == (session.id, command)
+            (work / "go").touch()
+            ended = await session.wait(turn)
+        assert host.terminals.list() == []
+        assert [call.output for call in calls(ended)] == ["began\nended\n"]
+
+
 @agents
 async def test_a_session_goes_on_after_the_host_was_killed(live: Live, tmp_path: Path) -> None:
     async with ModelServer() as model:
