@@ -11,7 +11,7 @@ from multiprocessing import get_context
 
 import uvloop
 
-from bench.place import a_host
+from bench.place import a_host, serve
 from bench.row import Row, verdict
 from portico.doors.ops import resident
 from portico.events import Message
@@ -27,18 +27,7 @@ def measure() -> list[Row]:
         [sys.executable, "-c", "import asyncio; print('READY', flush=True); asyncio.run(asyncio.sleep(60))"]
     )
     with tempfile.TemporaryDirectory() as home:
-        command = [
-            sys.executable,
-            "-m",
-            "portico",
-            "serve",
-            "--port",
-            "0",
-            "--print-ready",
-            "--home",
-            home,
-        ]
-        host = _process_memory(command)
+        host = _process_memory(serve(home))
     row = Row(
         "idle host, resident",
         f"{host / 1e6:.0f} MB",

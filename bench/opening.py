@@ -13,6 +13,7 @@ from pathlib import Path
 import uvloop
 
 import portico
+from bench.place import serve
 from bench.row import Row, ms, p50, verdict
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
@@ -97,19 +98,7 @@ def _raw_read(path: Path) -> float:
 
 def _start_host() -> float:
     with tempfile.TemporaryDirectory() as home:
-        return _start(
-            [
-                sys.executable,
-                "-m",
-                "portico",
-                "serve",
-                "--port",
-                "0",
-                "--print-ready",
-                "--home",
-                home,
-            ]
-        )
+        return _start(serve(home))
 
 
 def _start_bare() -> float:

@@ -1,6 +1,7 @@
 """A host in a fresh folder, for the benchmarks that need one."""
 
 import contextlib
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -29,3 +30,8 @@ async def a_host() -> AsyncIterator[tuple[Host, Path]]:
             yield host, folder
         finally:
             await host.close()
+
+
+def serve(home: str) -> list[str]:
+    """The command of a host of its own, which says when it is ready."""
+    return [sys.executable, "-m", "portico", "serve", "--port", "0", "--print-ready", "--home", home]

@@ -37,7 +37,7 @@ def test_the_folder_is_private_also_when_it_was_not(tmp_path: Path) -> None:
 
 def test_a_file_in_its_place_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadRequest, match="--home") as error:
+    with pytest.raises(BadRequest, match=r"it is a file\. Choose another with --home") as error:
         Home(tmp_path / "file").make()
     assert error.value.field == "home"
 

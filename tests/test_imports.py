@@ -17,7 +17,7 @@ ROOMS: dict[str, set[str]] = {
     "agents": {"agents", "host", "workspace", "models", "mcp", "settings", "home"},
     "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent"},
     "client": {"client", "host.agent", "host.state", "home"},
-    "models": {"models", "workspace"},
+    "models": {"models", "workspace", "home"},
 }
 """Room -> the rooms it may import from. The doors, the CLI and the test doubles stand outside and may use them all,
 but nothing inside may use them."""

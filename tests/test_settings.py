@@ -56,9 +56,9 @@ def test_tables_of_agents_pass_through(file: Path) -> None:
         ("[server]\nzzz = 1", "server.zzz", "server"),
         ("xqzw = 1", "xqzw", "Known keys:"),
         ("server = 1", "server", "must be a table"),
-        ("[server]\nport = 'x'", "server.port", "Expected `int`, got `str`"),
+        ("[server]\nport = 'x'", "server.port", "has to be a whole number"),
         ("[server]\nport = 70000", "server.port", "0 to 65535"),
-        ("[server]\nport = true", "server.port", "Expected `int`"),
+        ("[server]\nport = true", "server.port", "has to be a whole number"),
         ("[log]\ndurability = 'most'", "log.durability", "'normal', 'full'"),
         ("[log]\nretention_hours = -1", "log.retention_hours", "0 hours"),
         ("[log]\nretention_hours = inf", "log.retention_hours", "0 hours"),
@@ -66,7 +66,7 @@ def test_tables_of_agents_pass_through(file: Path) -> None:
         ("[agent]\napproval_timeout = nan", "agent.approval_timeout", "more than 0"),
         ("[agent]\nturn_idle_timeout = inf", "agent.turn_idle_timeout", "more than 0"),
         ("[agent]\nmax_steps = 0", "agent.max_steps", "1 to 1000"),
-        ("[security]\nallow_hosts = 'x'", "security.allow_hosts", "Expected `array`"),
+        ("[security]\nallow_hosts = 'x'", "security.allow_hosts", 'has to be a ["list"]'),
     ],
 )
 def test_a_wrong_value_names_the_key_the_file_and_the_way_out(file: Path, text: str, field: str, hint: str) -> None:
@@ -92,9 +92,16 @@ def test_a_folder_in_its_place_is_a_clear_error(file: Path) -> None:
 
 
 def test_a_wrong_variable_is_named(file: Path) -> None:
-    with pytest.raises(BadRequest, match="PORTICO_SERVER_PORT='many'") as error:
+    with pytest.raises(BadRequest, match="PORTICO_SERVER_PORT='many': this has to be a whole number") as error:
         load(file, {"PORTICO_SERVER_PORT": "many"})
     assert error.value.field == "server.port"
+
+
+def test_a_variable_that_is_nearly_a_setting_is_a_mistake(file: Path) -> None:
+    with pytest.raises(BadRequest, match="Did you mean 'PORTICO_SERVER_PORT'"):
+        load(file, {"PORTICO_SEVER_PORT": "9000"})
+    others = {"PORTICO_HOME": "/x", "PORTICO_KILL_AT": "", "PORTICO_TOKEN": "x", "PORTICO_AGENTS": "x"}
+    assert load(file, others).settings == Settings()
 
 
 def test_every_setting_explains_itself() -> None:

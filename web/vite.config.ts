@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { defineConfig } from "vitest/config";
+import { bar } from "./bar";
 import { compressed } from "./compression";
 
 const pages = ["index", "jobs", "jobTracking", "login", "test", "sessions", "session", "agents", "jobHistory", "terminal"];
@@ -34,7 +35,7 @@ export default defineConfig({
       },
     },
   },
-  plugins: [compressed()],
+  plugins: [bar(), compressed()],
   server: { proxy: { "/api": "http://127.0.0.1:8888", "/v1": { target: "http://127.0.0.1:8888", ws: true }, "/login": "http://127.0.0.1:8888" } },
   test: { environment: "jsdom", include: ["tests/**/*.test.ts"], environmentOptions: { jsdom: { url: "http://127.0.0.1:8888/" } } },
 });

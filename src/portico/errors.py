@@ -29,6 +29,8 @@ Every leaf has a stable `code`. `KINDS` maps codes to HTTP status, JSON-RPC code
 table and nothing else. A message says what happened and what to do next; names in it are quoted with `!r`.
 """
 
+import difflib
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -175,6 +177,11 @@ KINDS: dict[str, Kind] = {
     "sign_in_required": Kind(503, -32007, 77),
     "agent_died": Kind(502, -32603, 69),
 }
+
+
+def nearest(name: str, known: Iterable[str], likeness: float = 0.5) -> str | None:
+    """What somebody may have meant who wrote a name that there is not."""
+    return next(iter(difflib.get_close_matches(name, list(known), 1, likeness)), None)
 
 
 def kind(error: BaseException) -> Kind:

@@ -18,6 +18,13 @@ Channel = str
 
 HOST: Channel = "host"
 
+
+def number_of(ident: str) -> int:
+    """The number at the end of an id of ours, or of its channel (`session-12`, `job/job-3`); 0 where there is none."""
+    tail = ident.rpartition("-")[2]
+    return int(tail) if tail.isdecimal() else 0
+
+
 Outcome = Literal["completed", "failed", "cancelled", "interrupted"]
 PartKind = Literal["text", "reasoning", "notice"]
 PendingKind = Literal["queue", "steer"]
@@ -153,6 +160,8 @@ class SessionStarted(Event, frozen=True, tag="session.started"):
     config: Json = {}
     worktree: Json = {}
     """A git worktree of its own: path, folder, branch, base, repository."""
+    folders: list[str] = []
+    """Where it works besides."""
 
 
 class SessionRenamed(Event, frozen=True, tag="session.renamed"):
@@ -171,6 +180,24 @@ class SessionConfigured(Event, frozen=True, tag="session.configured"):
     values: Json
     by: str
     replace: bool = False
+    keeps: list[str] = []
+    """With `replace`: what stays as it is, if it is not among the values."""
+
+
+class FolderAdded(Event, frozen=True, tag="folder.added"):
+    folder: str
+    by: str
+    chat: bool = False
+    """Chosen for this conversation, among those of its session; from the first choice on it has no others."""
+
+
+class FolderRemoved(Event, frozen=True, tag="folder.removed"):
+    folder: str
+    by: str
+    chat: bool = False
+    """Only this conversation goes without it."""
+    replacement: str | None = None
+    """What takes its place."""
 
 
 class SessionArchived(Event, frozen=True, tag="session.archived"):
@@ -543,6 +570,10 @@ class JobResumed(Event, frozen=True, tag="job.resumed"):
     by: str
 
 
+class JobSuspended(Event, frozen=True, tag="job.suspended"):
+    """The host was told to stop: what was in flight did not end it, and the job goes on at the next start."""
+
+
 class JobWaiting(Event, frozen=True, tag="job.waiting"):
     """A task with `onInterrupt: ask` was interrupted: the job goes on when a person says so."""
 
@@ -676,6 +707,8 @@ AnyEvent = (
     | SessionRenamed
     | SessionModel
     | SessionConfigured
+    | FolderAdded
+    | FolderRemoved
     | SessionArchived
     | SessionRead
     | SessionVendor
@@ -732,6 +765,7 @@ AnyEvent = (
     | TaskEnded
     | JobStarted
     | JobResumed
+    | JobSuspended
     | JobWaiting
     | JobStopping
     | JobDecided

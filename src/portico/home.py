@@ -45,8 +45,9 @@ class Home:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.path.chmod(0o700)
         except OSError as error:
+            why = "it is a file" if isinstance(error, FileExistsError) else error.strerror
             raise BadRequest(
-                f"The home folder {str(self.path)!r} cannot be used: {error.strerror}. Choose another with --home.",
+                f"The home folder {str(self.path)!r} cannot be used: {why}. Choose another with --home.",
                 field="home",
             ) from error
 
@@ -146,6 +147,15 @@ def alive(pid: int) -> bool:
     return True
 
 
+def stamp(path: Path) -> tuple[int, int] | None:
+    """Another one when the file has changed, also when it was replaced within one tick of the clock; None: no file."""
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_mtime_ns, stat.st_ino
+
+
 def write_private(path: Path, data: bytes) -> None:
     """Whole or not at all, and readable by nobody else at any moment."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -156,7 +166,5 @@ def write_private(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            draft.unlink()
-        raise
+    finally:
+        draft.unlink(missing_ok=True)  # there only if something went wrong

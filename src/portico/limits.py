@@ -1,4 +1,6 @@
-"""Every bound in one place, each with the reason for its figure. A test passes each one by one."""
+"""What clients, sessions and the disk may cost the process, each with the reason for its figure. A test passes each one
+by one. Figures of a single protocol or tool stand beside its code (docs/decisions/0010).
+"""
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -35,13 +37,15 @@ BUSY_SECONDS = 5.0
 
 # -- the host --------------------------------------------------------------------------------------------------
 SESSIONS = 100_000
-"""Stored sessions: their summaries stay in memory at about 1 KB each."""
+"""Stored sessions: what is known of one that rests stays in memory, about 3 KB."""
 LIVE_TURNS = 1_000
 """Turns running at once: each may own a process of some 50 MB elsewhere."""
 MESSAGE_BYTES = 4 * MIB
 """One message with its attachments; larger things are files in the workspace."""
 QUEUE_LENGTH = 100
 """Messages waiting in one session: more is a script gone wild."""
+FOLDERS = 32
+"""Folders of one session beside its own: every file operation of its clients looks through all of them."""
 TITLE_CHARS = 200
 """A title: what a list can show."""
 TOOL_OUTPUT_CHARS = 64 * KIB
@@ -51,6 +55,7 @@ APPROVAL_SECONDS = 120.0
 GRANT_SECONDS = 12 * 3600.0
 """A working day; a remembered yes must end."""
 GRANTS = 1_000
+"""Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0
 """An agent that says nothing for this long is taken for dead."""
 CANCEL_SECONDS = 5.0

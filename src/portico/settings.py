@@ -7,7 +7,6 @@ Environment: PORTICO_ + section + _ + key, for example PORTICO_SERVER_PORT=9000.
 """
 
 import ast
-import difflib
 import inspect
 import itertools
 import os
@@ -21,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import limits
-from portico.errors import BadRequest
+from portico.errors import BadRequest, nearest
 
 
 class Server(Struct, forbid_unknown_fields=True):
@@ -148,10 +147,10 @@ def load(path: Path, environ: Mapping[str, str] | None = None, flags: Mapping[st
     sources = {key: Source(default, "default") for key, default in keys().items()}
     for key, value in _read(path).items():
         sources[key] = Source(value, str(path))
-    for key in list(sources):
-        name = env_name(key)
-        if name in environ and key != "agents":
-            sources[key] = Source(_from_env(key, environ[name], name), f"env {name}")
+    for name, text in environ.items():
+        found = _variable(name) if name.startswith("PORTICO_") else None
+        if found is not None:
+            sources[found] = Source(_from_env(found, text, name), f"env {name}")
     for key, value in (flags or {}).items():
         if value is not None:
             sources[key] = Source(value, f"flag --{key.rpartition('.')[2].replace('_', '-')}")
@@ -161,7 +160,7 @@ def load(path: Path, environ: Mapping[str, str] | None = None, flags: Mapping[st
 def _read(path: Path) -> dict[str, Any]:
     try:
         document = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # whoever needs the folder says what is wrong with it
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadRequest(f"The settings {str(path)!r} cannot be read: {error}") from error
@@ -181,9 +180,19 @@ def _read(path: Path) -> dict[str, Any]:
 def _check_known(key: str, where: str) -> None:
     known = keys()
     if key not in known:
-        near = difflib.get_close_matches(key, [*SECTIONS, *known], 1, 0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(sorted(known))}."
+        near = nearest(key, [*SECTIONS, *known])
+        hint = f" Did you mean {near!r}?" if near else f" Known keys: {', '.join(sorted(known))}."
         raise BadRequest(f"{where}: there is no setting {key!r}.{hint}", field=key)
+
+
+def _variable(name: str) -> str | None:
+    """The key that an environment variable sets. One that is nearly a setting's is a mistake; others are not ours."""
+    names = {env_name(key): key for key in keys() if key != "agents"}  # a table has no place in one variable
+    if name not in names and name != "PORTICO_HOME":
+        near = nearest(name, names, 0.85)
+        if near:
+            raise BadRequest(f"The environment: there is no setting {name!r}. Did you mean {near!r}?", field=name)
+    return names.get(name)
 
 
 def _from_env(key: str, text: str, name: str) -> Any:
@@ -193,8 +202,8 @@ def _from_env(key: str, text: str, name: str) -> Any:
         return [each for each in text.split(os.pathsep) if each]
     try:
         return msgspec.convert(text, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise BadRequest(f"{name}={text!r}: {error}", field=key) from None
+    except msgspec.ValidationError:
+        raise BadRequest(f"{name}={text!r}: {_wanted(kind)}.", field=key) from None
 
 
 def _type_of(key: str) -> Any:
@@ -212,20 +221,22 @@ def _build(sources: Mapping[str, Source]) -> Settings:
     for key, source in sources.items():
         section, _, name = key.rpartition(".")
         (tree.setdefault(section, {}) if section else tree)[name] = source.value
+        kind = _type_of(key)
         try:
-            msgspec.convert(source.value, _type_of(key))
-        except msgspec.ValidationError as error:
-            raise BadRequest(f"{source.origin}: {key}: {_plain(error, _type_of(key))}", field=key) from None
+            msgspec.convert(source.value, kind)
+        except msgspec.ValidationError:
+            raise BadRequest(f"{source.origin}: {key} = {source.value!r}: {_wanted(kind)}.", field=key) from None
     settings = msgspec.convert(tree, Settings)
     _check_values(settings, sources)
     return settings
 
 
-def _plain(error: msgspec.ValidationError, kind: Any) -> str:
-    choices = get_args(kind)
+def _wanted(kind: Any) -> str:
+    """What a value of this type looks like, for somebody who wrote another."""
     if get_origin(kind) is Literal:
-        return f"choose one of {', '.join(map(repr, choices))}."
-    return f"{error}."
+        return f"choose one of {', '.join(map(repr, get_args(kind)))}"
+    forms = {bool: "true or false", int: "a whole number", float: "a number", str: 'some "text"', list: 'a ["list"]'}
+    return f"this has to be {forms.get(get_origin(kind) or kind, 'a table')}"
 
 
 def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
@@ -252,6 +263,6 @@ def _is_rule(text: str) -> bool:
         return False
     try:
         re.compile(text[1:-1] if text.startswith("/") and text.endswith("/") else "")
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return False
     return True

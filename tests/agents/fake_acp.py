@@ -41,6 +41,7 @@ class Fake:
         self.count = 0
         self.cancelled = threading.Event()
         self.servers: list[Json] = []
+        self.folders: list[str] = []
         self.untold: list[str] = []
         self.chosen: dict[str, Json] = {}
         self.here = threading.local()  # a thread serves one request, for one session
@@ -139,6 +140,7 @@ class Fake:
         if os.environ.get("FAKE_LOCKED"):
             raise Refusal(-32000, "Authentication required")
         self.servers = params["mcpServers"]
+        self.folders = params.get("additionalDirectories", [])
         self.here.session = f"fake-{os.getpid()}-{time.monotonic_ns()}"
         self.keep()
         models = [{"modelId": "slow", "name": "Slow"}, {"modelId": "fast", "name": "Fast"}]
@@ -164,6 +166,7 @@ class Fake:
 
     def load(self, params: Json) -> Json:
         self.servers = params["mcpServers"]
+        self.folders = params.get("additionalDirectories", [])
         if self.store is None or not (self.store / self.here.session).exists():
             raise Refusal(-32602, "Invalid params", {"details": "no such session"})
         self.untold = (self.store / self.here.session).read_text().splitlines()
@@ -215,6 +218,8 @@ class Fake:
                 self.update("agent_message_chunk", content=text(json.dumps(self.chosen.get(self.here.session, {}))))
             case "blocks":
                 self.update("agent_message_chunk", content=text(json.dumps(self.blocks)))
+            case "folders":
+                self.update("agent_message_chunk", content=text(json.dumps(self.folders)))
             case "mcp":
                 self.update("agent_message_chunk", content=text(self.call_tool(*rest)))
             case "twice":

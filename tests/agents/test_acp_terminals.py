@@ -163,7 +163,7 @@ async def house(tmp_path: Path) -> AsyncIterator[Standing]:
 
 async def until(here: Standing, ident: str, condition: Callable[[Json], Any]) -> Json:
     """Looks at the terminal again after each of its events."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         async for _ in here.server.host.log.follow(f"terminal/{ident}"):
             shown: Json = (await here.http.get(f"/v1/terminals/{ident}")).json()
             if condition(shown):

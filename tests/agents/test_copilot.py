@@ -135,7 +135,7 @@ async def test_each_new_process_tells_its_models_and_who_is_signed_in(
     assert (await agent.describe()).models == []
     for signed_in in (True, False):
         monkeypatch.setattr(Runtime, "connect", Told(signed_in).connect)
-        await agent._connect(None)  # type: ignore[arg-type]
+        await agent._connect_own(None)  # type: ignore[arg-type]
         if signed_in:
             info = await agent.describe()
             assert info.models == [

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from portico import limits
-from portico.agents.stale import Roll, started
+from portico.agents.stale import Roll
 from portico.agents.supervisor import agent_environment
 from portico.events import Message
 from portico.host.session import Session
 from portico.host.state import TurnState
 from portico.testing.fixtures import HostOpener
+from portico.workspace.child import started
 from tests.agents.acp_agent import fake_agent, said, steps
 
 
@@ -28,7 +29,7 @@ async def turn_of(session: Session, prompt: str) -> TurnState:
 async def test_a_death_at_any_step_fails_the_turn_at_once(open_host: HostOpener, tmp_path: Path, method: str) -> None:
     host = await open_host(fake_agent(tmp_path, env={"FAKE_DIE": method}))
     session = await host.start(by="test", cwd=str(tmp_path))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         turn = await turn_of(session, "hello")
     assert turn.error is not None
     assert turn.outcome == "failed"
@@ -197,6 +198,16 @@ async def test_a_fork_is_the_agent_s_own_where_it_can(open_host: HostOpener, tmp
     assert "and this" not in said(turn)
 
 
+async def test_folders_are_passed_on_to_an_agent_that_takes_them(open_host: HostOpener, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    able = {"loadSession": True, "sessionCapabilities": {"additionalDirectories": {}}}
+    host = await open_host(fake_agent(tmp_path, env={"FAKE_CAPS": json.dumps(able)}))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    assert json.loads(said(await turn_of(session, steps(["folders"])))) == []
+    await session.folders.add(str(tmp_path / "other"), by="test")
+    assert json.loads(said(await turn_of(session, steps(["folders"])))) == [str(tmp_path / "other")]
+
+
 async def test_an_agent_that_forgot_is_told_what_was_said(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host(fake_agent(tmp_path, env={"FAKE_STORE": ""}))
     session = await host.start(by="test", cwd=str(tmp_path))
@@ -282,6 +293,6 @@ def test_an_agent_gets_no_secret_of_ours(monkeypatch: pytest.MonkeyPatch) -> Non
 
 async def gone(pid: int) -> None:
     """The kernel tells no event of a stranger's death."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while started(pid) is not None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -43,6 +43,9 @@ def test_a_wrong_key_names_the_nearest(tmp_path: Path) -> None:
     assert (broken.returncode, "Did you mean 'server.port'?" in broken.stderr) == (64, True)
     refused = inside(home, "serve", "0")
     assert (refused.returncode, "Did you mean 'server.port'?" in refused.stderr) == (64, True)
+    (home / "settings.toml").write_text("[agents.lop]\nkey = 1\n")
+    unread = inside(home, "serve", "0")
+    assert (unread.returncode, "Did you mean [agents.loop]?" in unread.stderr) == (64, True)
     findings = inside(home, "doctor", "--json")
     assert findings.returncode == 1
     assert {each["what"]: each["ok"] for each in json.loads(findings.stdout)}["settings"] is False
@@ -54,6 +57,8 @@ def test_doctor_is_well_with_and_without_a_host(home: Path, tmp_path: Path) -> N
     found = {each["what"]: each["detail"] for each in json.loads(running.stdout)}
     assert "http://127.0.0.1" in found["host"]
     assert "demo" in found["agent demo"]
+    asked = {name for name in found if name.startswith("agent ")}
+    assert asked == {"agent demo", "agent scripted"}, "the host's own agents, not those that this shell would find"
     alone = inside(tmp_path / "home", "doctor")
     assert alone.returncode == 0
     assert "not running; start it with: portico serve" in alone.stdout

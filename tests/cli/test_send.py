@@ -70,7 +70,7 @@ def test_a_failed_turn_is_exit_code_1(home: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (["x", "--session", "session-999"], 66, "There is no session 'session-999'"),
+        (["x", "--session", "session-999"], 66, "There is no session 'session-999'. See: portico sessions list"),
         (["x", "--agent", "nosuch"], 66, "There is no agent 'nosuch'"),
         (["x", "--agent", "scripted", "--model", "nosuch"], 66, "There is no model 'nosuch'"),
         (["x", "--cwd", "no/such/folder"], 64, "is not a folder"),
@@ -203,7 +203,7 @@ def test_kill_9_in_the_middle_of_a_long_answer_and_a_restart(tmp_path: Path) -> 
 
 
 async def _approve(home: Path, session: str) -> None:
-    async with asyncio.timeout(10), Client.local(home) as client:
+    async with asyncio.timeout(30), Client.local(home) as client:
         async for record in client.session(session).follow():
             if isinstance(record.event, ApprovalAsked):
                 await client.approve(record.event.approval, allow=True)

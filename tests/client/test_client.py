@@ -110,6 +110,16 @@ async def test_an_endpoint_file_cannot_choose_which_secret_is_sent(tmp_path: Pat
             Client.local(here.home.path)
 
 
+async def test_a_home_folder_has_many_names(tmp_path: Path) -> None:
+    """`--home ../home` was called strange."""
+    (tmp_path / "sub").mkdir()
+    async with standing(tmp_path) as here:
+        (tmp_path / "link").symlink_to(here.home.path)
+        for name in (tmp_path / "sub/../home", tmp_path / "link"):
+            async with Client.local(name) as client:
+                await client.about()
+
+
 async def test_a_stream_over_a_graceful_restart_has_no_gap_and_no_repeat(tmp_path: Path) -> None:
     """The host comes back on another port: a local client finds it by its endpoint file."""
     found: list[RemoteRecord] = []
@@ -137,7 +147,7 @@ async def test_a_stream_over_kill_9_has_no_gap_and_no_repeat(tmp_path: Path) -> 
         session = await client.start(agent="scripted", cwd=str(tmp_path))
         await session.post("[[gap:5]][[deltas:10000]]")
         reading = asyncio.ensure_future(_collect(client, session.id, found, ends=1))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not any(isinstance(record.event, PartDelta) for record in found):  # noqa: ASYNC110 - a list has no event
                 await asyncio.sleep(0.01)
         await asyncio.to_thread(host.kill)
@@ -172,11 +182,25 @@ async def test_a_quiet_time_is_no_outage(patience: float, failures: int, told: i
         return httpx.Response(200, content=b'data: {"seq":8,"channel":"host","pos":8,"time":1,"event":{}}\n\n')
 
     client = Client("http://host.test", patience=patience)
-    client.on_lost = lambda: lost.append("lost")
+    client.on_trouble = lost.append
     client._http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url=client.url)
     async with client, aclosing(client.follow("/v1/events", 7)) as records:
         assert (await anext(records)).pos == 8
     assert (calls, len(lost)) == (["7"] * (failures + 2), told)
+
+
+async def test_a_host_that_cannot_write_says_so_once() -> None:
+    """Whoever watched a turn while the disk was full saw nothing at all."""
+    said: list[str] = []
+    down = b': down "The disk is full."\n\n'
+    data = b'data: {"seq":8,"channel":"host","pos":8,"time":1,"event":{}}\n\n'
+    client = Client("http://host.test")
+    client.on_trouble = said.append
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, content=down + b": beat\n\n" + down + data))
+    client._http = httpx.AsyncClient(transport=transport, base_url=client.url)
+    async with client, aclosing(client.follow("/v1/events", 7)) as records:
+        assert (await anext(records)).pos == 8
+    assert said == ["The disk is full."]
 
 
 async def test_patience_ends(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class Standing:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         # httpx names itself after a browser's neighbour in no header, so a plain client counts as a program.
-        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=10, trust_env=False)
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30, trust_env=False)
 
     async def close(self) -> None:
         await self.http.aclose()
@@ -45,7 +45,7 @@ class Standing:
         assert answer.status_code == 202, answer.text
         turn = answer.json()["turn"]
         found = await self.server.host.get(session)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await found.wait(turn)
         state: dict[str, Any] = (await self.http.get(f"/v1/sessions/{session}")).json()
         return state
@@ -79,7 +79,7 @@ async def read_events(answer: httpx.Response, count: int) -> list[tuple[int, dic
     """The first so many (id, data) of an event stream."""
     found: list[tuple[int, dict[str, Any]]] = []
     rest = b""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         async for data in answer.aiter_bytes():
             *frames, rest = (rest + data).split(b"\n\n")
             for frame in frames:

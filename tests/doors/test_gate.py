@@ -297,7 +297,7 @@ async def test_revoking_a_token_ends_its_sockets_and_streams(
             with pytest.raises(websockets.ConnectionClosed):
                 await socket.recv()
             assert (socket.close_code, socket.close_reason) == (1008, "the token was revoked")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             async for _ in lines:  # a clean end, not a broken connection
                 pass
     assert "Exception in ASGI" not in caplog.text
@@ -363,7 +363,7 @@ async def test_a_head_that_never_ends_is_cut_off(shared: Standing) -> None:
     writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
     sent = 0
     with contextlib.suppress(ConnectionError):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not reader.at_eof() and sent < 100 * limits.HEADER_BYTES:
                 writer.write(b"x" * 8192)
                 await writer.drain()

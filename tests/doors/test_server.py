@@ -35,7 +35,7 @@ anyio_backend, shared = sharing.anyio_backend, sharing.shared
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - a file that is read again sends no event
             await asyncio.sleep(0.01)
 
@@ -252,7 +252,7 @@ async def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 async def _audited(here: Standing, action: str) -> Audited:
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(30),
         Client(here.url, here.home.token()) as client,
         contextlib.aclosing(client.follow("/v1/events", channel="host")) as records,
     ):
@@ -381,7 +381,7 @@ def test_a_signal_in_mid_turn_interrupts_it_and_the_host_leaves_well(tmp_path: P
 
 async def _wait_for_text(home: Path, session: str) -> None:
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(30),
         Client.local(home) as client,
         contextlib.aclosing(client.session(session).follow()) as records,
     ):

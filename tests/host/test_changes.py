@@ -13,7 +13,7 @@ from portico.events import Message
 from portico.host.changes import in_work_tree
 from portico.host.host import Host
 from portico.host.session import Session
-from portico.host.state import ChangeList
+from portico.host.state import CHANGES, ChangeList
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -259,3 +259,15 @@ async def test_a_resumed_turn_began_when_it_first_began(open_host: HostOpener, p
     await session.resume(by="ada")
     await session.wait(turn)
     assert told(await session.changes(turn)) == [("added", "one.txt", 1, 0), ("added", "two.txt", 1, 0)]
+
+
+async def test_lists_show_how_much_changed_whoever_looks(open_host: HostOpener, project: Path) -> None:
+    host = await open_host(PlayAgent(shell))
+    session = await host.start(by="ada", cwd=str(project))
+    await said(session, "echo one > new.txt; sed -i 1d old.txt")
+    await session.wait_until(lambda state: CHANGES in state.kept)
+    counted = {"additions": 1, "deletions": 1, "files": 2}
+    assert [each.changes for each in host.list()] == [counted]
+    await said(session, "true")  # nothing new is no news
+    host = await open_host(PlayAgent(shell))
+    assert [each.changes for each in host.list()] == [counted]

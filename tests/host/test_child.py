@@ -46,6 +46,26 @@ async def test_fork_from_any_turn(host: Host) -> None:
         await host.fork(source.id, by="ada", turn="t99")
 
 
+@pytest.mark.parametrize("last", ["fine", "fail", "more"])
+async def test_the_agent_forks_by_itself_only_what_it_has_as_we_do(open_host: HostOpener, last: str) -> None:
+    """Its own memory of a turn that failed, or of one that came after the fork, is not what the history says."""
+
+    async def play(message: Message, turn: Turn) -> None:
+        agent.openings[-1].known_as(f"vendor-{len(agent.openings)}")
+        if message.text == "fail":
+            raise AgentError("no")
+
+    agent = PlayAgent(play)
+    host = await open_host(agent)
+    source = await host.start(by="test", cwd="/")
+    await source.wait(await source.send(Message("fail" if last == "fail" else "fine"), by="test"))
+    fork = await host.fork(source.id, by="test")
+    if last == "more":
+        await source.wait(await source.send(Message("fine"), by="test"))
+    await fork.wait(await fork.send(Message("go"), by="test"))
+    assert agent.openings[-1].fork_of == ("vendor-1" if last == "fine" else None)
+
+
 async def test_fork_of_a_running_session_takes_what_is_finished(open_host: HostOpener) -> None:
     host = await open_host(PlayAgent(hang))
     source = await host.start(by="test", cwd="/")

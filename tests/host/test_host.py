@@ -259,6 +259,17 @@ async def test_idle_sessions_leave_memory_and_come_back(host: Host, monkeypatch:
     assert (await host.get(session.id)).state == before
 
 
+async def test_a_sweep_leaves_a_session_that_somebody_waits_for(open_host: HostOpener) -> None:
+    host = await open_host()
+    session = await host.start(by="test", cwd="/")
+    waiting = asyncio.create_task(session.wait_until(lambda state: state.title == "done"))
+    await asyncio.sleep(0)
+    session.used_at = -1e9
+    await host.sweep()
+    await session.rename("done", by="test")
+    assert (await asyncio.wait_for(waiting, 5)).title == "done"
+
+
 async def test_a_sweep_compacts_finished_turns_only(open_host: HostOpener) -> None:
     host = await open_host(PlayAgent(hang))
     done, running = await host.start(by="test", cwd="/"), await host.start(by="test", cwd="/")

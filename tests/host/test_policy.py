@@ -1,5 +1,6 @@
 """What passes unasked, and above all what does not."""
 
+import asyncio
 import shutil
 import subprocess
 from pathlib import Path
@@ -31,7 +32,8 @@ def judge(
     settings: Rules = _NONE,
     **fields: Any,
 ) -> Ruling | None:
-    session = cast(Session, SimpleNamespace(state=SimpleNamespace(cwd=str(folder), config=config or {})))
+    state, folders = SimpleNamespace(cwd=str(folder), config=config or {}), SimpleNamespace(reach=lambda: [str(folder)])
+    session = cast(Session, SimpleNamespace(state=state, folders=folders))
     request = Request(kind=kind, tool="t", call="c", title="t", input="{}", **fields)
     policy = WorkspacePolicy()
     policy.settings, policy.clients = settings, rules
@@ -164,6 +166,46 @@ def test_settings_refuse_above_everything(folder: Path) -> None:
     assert judge(folder, Rules(), "shell", settings=settings, command="make rm") is None  # started by another, perhaps
 
 
+@pytest.mark.parametrize("line", ["nice rm x", "echo x > y", "$(echo r)m x", "cat <<X\nrm\nX"])
+def test_where_something_is_forbidden_a_line_that_may_hide_it_asks(folder: Path, line: str) -> None:
+    settings = Rules("setting", everything=True, refused=("rm",), tools={"t": True})
+    assert judge(folder, Rules(), "shell", settings=settings, command=line, passing="nobody is asked") is None
+    assert judge(folder, Rules(), "shell", settings=settings, command="make x") is not None
+
+
+def test_an_agents_own_settings_ask_more_or_less(folder: Path) -> None:
+    for kind, said in (("read", {"path": "a"}), ("shell", {"command": "ls"})):
+        assert passes(folder, Rules(), kind, **said)
+        assert not passes(folder, Rules(), kind, strict=True, **said)
+    assert passes(folder, rules_of({"terminalAutoApproveRules": {"ls": True}}), "shell", command="ls", strict=True)
+    assert judge(folder, Rules(), "write", path=".env", passing="x = none") == Ruling(True, "x = none")
+
+
+SLOW = "/^(a+)+$/"
+
+
+def test_an_expression_that_never_ends_asks(folder: Path) -> None:
+    line = "a" * 100 + "b"
+    for rules in ({SLOW: True}, {SLOW: False, "/^a+b/": True}):
+        assert not passes(folder, rules_of({"terminalAutoApproveRules": rules}), "shell", command=line)
+    settings = Rules("setting", everything=True, refused=(SLOW,))
+    assert judge(folder, Rules(), "shell", settings=settings, command=line) is None
+    assert judge(folder, Rules(), "shell", settings=settings, command="make") is not None
+
+
+async def test_where_nothing_can_interrupt_expressions_ask(folder: Path) -> None:
+    """Only the main thread hears the timer."""
+    rules = rules_of({"terminalAutoApproveRules": {"/^make$/": True}})
+    assert await asyncio.to_thread(passes, folder, Rules(), "shell", command="ls")
+    assert not await asyncio.to_thread(passes, folder, rules, "shell", command="make")
+    assert passes(folder, rules, "shell", command="make")
+
+
+def test_a_rule_that_is_no_expression_lets_nothing_pass(folder: Path) -> None:
+    for rules in ({"/(/": True}, {"/(?<x>a)/": False, "make": True}):
+        assert not passes(folder, rules_of({"terminalAutoApproveRules": rules}), "shell", command="make")
+
+
 def test_what_one_place_forbids_no_other_lets_pass(folder: Path) -> None:
     settings = Rules("setting", commands={"make": False}, edits={"**/*": True, "src/**": False})
     rules = rules_of({"terminalAutoApproveRules": {"make": True}, "editAutoApprovePatterns": {"src/a.py": True}})
@@ -252,7 +294,7 @@ def test_a_real_shell_runs_nothing_but_what_was_split_off(tmp_path_factory: pyte
     work = folder / "work"
     work.mkdir()
     shell = [shutil.which("bash") or "bash", "--noprofile", "--norc", "-c", line]
-    subprocess.run(shell, cwd=work, env={"PATH": str(programs)}, capture_output=True, timeout=10, check=False)
+    subprocess.run(shell, cwd=work, env={"PATH": str(programs)}, capture_output=True, timeout=30, check=False)
     ran = log.read_text().splitlines() if log.exists() else []
     expected = [" ".join(words) + " " for words in parts]
     assert set(ran) <= set(expected)

@@ -162,6 +162,23 @@ async def test_a_queue_left_between_two_turns_is_held_too(open_host: HostOpener)
     assert (session.state.held, waiting(session)) == (True, ["a"])
 
 
+async def test_a_held_queue_waits_for_a_person_and_nothing_else(open_host: HostOpener) -> None:
+    """Cutting the history is no word about what waits."""
+    session, _ = await busy(open_host, "a")
+    await open_host.close()
+    session = await (await open_host(PlayAgent(idle))).get(session.id)
+    await session.truncate(None, by="ada")
+    assert (session.state.held, waiting(session), session.state.turns) == (True, ["a"], [])
+
+
+async def test_a_message_meant_for_steering_goes_first(open_host: HostOpener) -> None:
+    session, _ = await busy(open_host, "a")
+    await session.queue.add(Message("left"), by="ada", kind="steer")
+    await session.cancel(by="ada")
+    state = await session.wait_until(lambda state: state.active is not None and len(state.turns) == 2)
+    assert (state.turns[-1].message.text, waiting(session)) == ("left", ["a"])
+
+
 async def test_a_held_queue_that_was_emptied_is_held_no_more(open_host: HostOpener) -> None:
     """Found by a kill: whoever removed the last message left an empty queue that the next message waited in."""
     host = await open_host()

@@ -103,6 +103,16 @@ async def test_an_ended_call_whose_approval_nobody_answered(open_host: HostOpene
     assert [type(event).__name__ for event in closed] == ["ApprovalAnswered", "TurnEnded"]
 
 
+async def test_a_summary_that_is_older_than_the_events(open_host: HostOpener) -> None:
+    """A session's summary goes into the commit behind its events. Killed in between, it says that nothing runs."""
+    await (await open_host(PlayAgent(idle))).start(by="ada", agent="play", cwd="/")
+    await open_host.close()
+    await crash(open_host.path, TURN)
+    host = await open_host(PlayAgent(idle))
+    assert host.list()[0].status == "idle"
+    assert (await host.log.read(CHANNEL))[-1].event == END
+
+
 async def test_ends_are_written_once(open_host: HostOpener) -> None:
     host, closed, state = await recovered(open_host, TURN)
     assert closed == [END]

@@ -149,6 +149,23 @@ async def test_a_damaged_index_is_made_anew(searcher: Searcher, when: str) -> No
     assert await searcher.sessions("dingo") == [one, one]
 
 
+async def test_a_full_disk_costs_no_more_than_the_time_it_is_full(searcher: Searcher) -> None:
+    """Once the disk was full, a host searched without its index until it was started again."""
+    one = await searcher.say("the wombat")
+    assert await searcher.sessions("wombat") == [one]
+    assert searcher.search is not None
+    index = searcher.search._index
+    assert index is not None
+    index._db.execute("PRAGMA max_page_count = 1")
+    await searcher.say("another wombat " * 500, session=one)
+    await searcher.search.catch_up()
+    hits, complete = await searcher.search.find("wombat", 10, seconds=20)
+    assert (len(hits), complete) == (2, True)
+    index._db.execute("PRAGMA max_page_count = 1000000")
+    assert await searcher.sessions("wombat") == [one, one]
+    assert searcher.search._index is index
+
+
 async def test_an_index_of_another_log_is_made_anew(searcher: Searcher) -> None:
     await searcher.say("the kookaburra", "the kookaburra", "the kookaburra")
     assert len(await searcher.find("kookaburra")) == 3

@@ -29,7 +29,7 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 async def until(host: Host, terminal: OpenTerminal, condition: Callable[[], Any]) -> Any:
     """Looks again at every batch of the terminal's events."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         async for _ in host.log.follow(terminal.channel):
             found = condition()
             if found:

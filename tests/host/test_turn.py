@@ -161,6 +161,28 @@ async def test_silence_at_the_opening_is_death_too(open_host: HostOpener, clock:
     assert (ended.outcome, ended.error.code) == ("failed", "agent_died")
 
 
+async def test_a_clock_that_was_set_is_no_silence(open_host: HostOpener, clock: FakeClock) -> None:
+    """A machine that slept, or whose clock was wrong, took an agent for dead that had spoken a minute before."""
+    speak, end = asyncio.Event(), asyncio.Event()
+
+    async def play(message: Message, turn: Turn) -> None:
+        await speak.wait()
+        turn.text("working")
+        await end.wait()
+
+    session = await (await open_host(PlayAgent(play), clock=clock)).start(by="test", cwd="/")
+    ident = await session.send(Message("go"), by="test")
+    clock.advance(limits.TURN_IDLE_SECONDS / 2)
+    speak.set()
+    await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    clock.set_ahead = 24 * 3600
+    clock.advance(limits.TURN_IDLE_SECONDS / 2)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    end.set()
+    assert (await session.wait(ident)).outcome == "completed"
+
+
 async def test_silence_is_death(open_host: HostOpener, clock: FakeClock) -> None:
     session = await (await open_host(PlayAgent(hang), clock=clock)).start(by="test", cwd="/")
     turn = await session.send(Message("go"), by="test")

@@ -1,5 +1,6 @@
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -268,21 +269,46 @@ async def test_a_waiting_job_can_be_stopped(open_host: HostOpener, tmp_path: Pat
 async def test_a_task_that_is_always_interrupted_waits_for_a_person(
     open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task that takes its host down with it was tried again at every start, for ever."""
+    """A task that takes its host down with it was tried again at every start, for ever. A stop that somebody asked for
+    does not count."""
     monkeypatch.setattr(limits, "INTERRUPTIONS", 2)
     job = await suspended(open_host, tmp_path, TASKS, ref("hang"))
-    for started in (2, None):
+    for attempt, orderly in ((2, True), (3, False), (4, True), (5, False)):
         jobs = await Jobs.open(host := await open_host())
         await jobs.recover()
-        if started is not None:
-            await until_started(host.log, job, started)
+        await until_started(host.log, job, attempt)
+        if orderly:
             await jobs.close()
+    jobs = await Jobs.open(host := await open_host())
+    await jobs.recover()
     summary = jobs.job(job)
     reason = "The host ended in the middle of 'hang' (2 times); resume or stop the job."
     assert (summary.status, summary.reason) == ("waiting", reason)
     await jobs.resume(job, by="me")
-    assert await until_started(host.log, job, 3) == ["task-1", "task-2", "task-3"]
+    assert (await until_started(host.log, job, 6))[-1] == "task-6"
     await jobs.close()
+
+
+async def test_a_work_that_begins_while_the_host_stops_runs_again(open_host: HostOpener, tmp_path: Path) -> None:
+    """It counted as stopped, and the job had failed after the restart."""
+    host = await open_host()
+    jobs = await opened(host, make(TASKS, par(seq(ref("ok"), ref("ok")))))
+    running = asyncio.get_running_loop()
+    closing: asyncio.Future[asyncio.Task[None]] = running.create_future()
+
+    def stop(records: Sequence[e.Record]) -> None:
+        """In the same turn of the loop in which the lane goes on, just before it."""
+        if any(isinstance(record.event, e.WorkEnded) for record in records) and not closing.done():
+            running.call_soon(lambda: closing.set_result(running.create_task(jobs.close())))
+
+    host.log.tap(stop)
+    job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
+    await (await closing)
+    host = await open_host()
+    jobs = await Jobs.open(host)
+    await jobs.recover()
+    words = short(await until_ended(host.log, f"job/{job}"))
+    assert words == ["+0", "-0 ok", "+1", "-1 no", "+1", "-1 ok", "jobSucceeded"]
 
 
 async def test_a_borrowing_task_is_interrupted_by_a_restart(open_host: HostOpener, tmp_path: Path) -> None:

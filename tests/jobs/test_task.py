@@ -117,7 +117,7 @@ async def test_availability(host: Host, tmp_path: Path, condition: str, expected
 async def test_a_failed_prerequisite_fails_the_check_at_once(host: Host, tmp_path: Path) -> None:
     """The agent would hang after its report; the check does not wait for it."""
     condition = "job_boolean_true? [[tool:job_boolean_true|yes]] [[tool:job_prerequisite_failed|no disk]] [[hang]]"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         words = await played(host, tmp_path, ok(availability={"condition": [condition]}))
     assert words[-1] == "taskFailed"
 

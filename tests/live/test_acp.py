@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from portico.agents.stale import started
 from portico.events import Message, ToolSpec
 from portico.host.call import Call
 from portico.host.state import TurnState
 from portico.host.tool import Tool, ToolResult
 from portico.testing.model import ModelServer
+from portico.workspace.child import started
 from tests.agents.acp_agent import calls, said, waiting_approval
 from tests.live.host import SECONDS, agent_of, begin, hosting, play, process_of, processes, script
 from tests.live.programs import LIVE, Live, age_gemini
@@ -119,7 +119,7 @@ async def test_two_sessions_of_opencode_in_one_folder_do_not_mix(tmp_path: Path)
         written = [work / "refused.txt", work / "allowed.txt"]
         steps = [{"calls": [{"kind": "write", "args": {"path": str(path), "content": "x"}}]} for path in written]
         waiting = [
-            await session.send(Message(script(step, {"say": "Done."})), by="test")
+            await (await host.get(session.id)).send(Message(script(step, {"say": "Done."})), by="test")
             for session, step in zip(sessions, steps, strict=True)
         ]
         async with asyncio.timeout(SECONDS):

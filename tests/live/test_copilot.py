@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from portico.agents.copilot.agent import CopilotAgent
-from portico.agents.stale import started
 from portico.events import Message
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import QuestionPart, SessionState, TurnState
 from portico.testing.clock import FakeClock
 from portico.testing.model import ModelServer
+from portico.workspace.child import started
 from tests.agents.acp_agent import calls, said
 from tests.live.copilot_agent import copilot_agent
 from tests.live.host import SECONDS, begin, hosting, play, process_of, processes, script

@@ -1,5 +1,6 @@
 import asyncio
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from portico import limits
 from portico.errors import BadRequest, LogUnavailable, TooLarge
 from portico.events import Audited, HistoryCopied, Record
+from portico.log.database import Batch
 from portico.log.sqlite import SqliteLog
 from tests.log.events import CHANNEL, delta, fact
 
@@ -154,11 +156,22 @@ async def test_a_lone_surrogate_becomes_a_question_mark(log: SqliteLog) -> None:
     assert second == Audited(action="?", by="test", detail={"k?": ["v?"]})
 
 
-async def test_a_cancelled_append_is_decided_before_it_returns(log: SqliteLog) -> None:
+async def test_a_cancelled_append_is_decided_before_it_returns(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller was let go before the commit: a lock that it held no longer protected what it had checked."""
+    disk, write = threading.Event(), log._database.write
+
+    def slowly(batch: Batch) -> None:
+        disk.wait(10)
+        write(batch)
+
+    monkeypatch.setattr(log._database, "write", slowly)
     task = asyncio.create_task(log.append("a", fact(1)))
     await asyncio.sleep(0)
     task.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not task.done()
+    disk.set()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert log.head("a") == 1

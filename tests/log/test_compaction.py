@@ -53,8 +53,9 @@ async def test_chosen_channels_behind_any_number(old: SqliteLog, clock: FakeCloc
     await old.close()
 
 
-async def test_keeps_what_still_runs(old: SqliteLog, clock: FakeClock) -> None:
-    assert await old.compact(now(clock) + 1, {CHANNEL: 6}) == 3
+@pytest.mark.parametrize("first", [6, 7], ids=["a turn's start", "a terminal's first piece"])
+async def test_keeps_what_still_runs(old: SqliteLog, clock: FakeClock, first: int) -> None:
+    assert await old.compact(now(clock) + 1, {CHANNEL: first}) == 3
     assert [r.pos for r in await old.read(CHANNEL)] == [1, 5, 6, 7]
     assert await old.compact(now(clock) + 1, {"session/other": 1}) == 1
     await old.close()

@@ -121,6 +121,20 @@ async def test_notes_of_a_failed_commit_do_not_come_back(tmp_path: Path) -> None
     await log.close()
 
 
+async def test_what_a_dead_disk_refused_holds_nobody_up_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its bytes no longer wait for the disk: an agent that waits for room would wait for ever."""
+    monkeypatch.setattr(limits, "PENDING_BYTES", 10)
+    log = await SqliteLog.open(tmp_path / "log.db")
+    pragma(log, "query_only = ON")
+    log.post("a", fact("x" * 100))
+    await asyncio.wait_for(log.settled(), 5)
+    assert log.down is not None
+    pragma(log, "query_only = OFF")
+    await log.available()
+    await asyncio.wait_for(log.drained(), 5)
+    await log.close()
+
+
 async def test_closing_with_a_dead_disk_returns(tmp_path: Path) -> None:
     log = await SqliteLog.open(tmp_path / "log.db")
     pragma(log, "query_only = ON")

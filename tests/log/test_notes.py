@@ -1,5 +1,6 @@
 """Notes beside a channel and blobs under their hash."""
 
+import asyncio
 import hashlib
 import sqlite3
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from portico import limits
 from portico.errors import NotFound, TooLarge
+from portico.events import HistoryCopied, ToolEnded
 from portico.log.sqlite import SqliteLog
 from tests.log.events import fact
 
@@ -63,6 +65,74 @@ async def test_a_blob_is_bounded(log: SqliteLog, monkeypatch: pytest.MonkeyPatch
     await log.put_blob(b"x" * 10)
     with pytest.raises(TooLarge):
         await log.put_blob(b"x" * 11)
+
+
+async def test_a_commit_of_notes_alone_takes_no_number_back(tmp_path: Path) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    await log.append("a", fact(1), fact(2))
+    log.note("a", "k", b"v")
+    await log.close()
+    log = await SqliteLog.open(tmp_path / "log.db")
+    assert await log.append("a", fact(3)) == 3
+    await log.close()
+
+
+async def test_what_was_on_its_way_is_deleted_too(log: SqliteLog) -> None:
+    await log.append("b", fact(1))
+    log.post("b", fact("keeps the writer busy"))
+    log.post("a", fact(2))
+    log.note("a", "k", b"v")
+    await log.delete("a")
+    assert (await log.read("a"), await log.get_note("a", "k")) == ([], None)
+    assert len(await log.read("b")) == 2
+
+
+def ran(blob: str) -> ToolEnded:
+    return ToolEnded(turn="t1", call="c1", ok=True, output="cut", blob=blob)
+
+
+async def test_blobs_go_with_the_last_channel_that_refers_to_them(log: SqliteLog) -> None:
+    """The outputs of a deleted session stayed for ever, and whoever knew their hash could still read them."""
+    own, shared = await log.put_blob(b"of a alone"), await log.put_blob(b"of both")
+    await log.append("a", ran(own), ran(shared))
+    await log.append("b", HistoryCopied(turns=[{"parts": [{"blob": shared}]}]))
+    await log.delete("a")
+    with pytest.raises(NotFound):
+        await log.blob(own)
+    assert await log.blob(shared) == b"of both"
+    await log.delete("b")
+    with pytest.raises(NotFound):
+        await log.blob(shared)
+
+
+async def test_a_blob_that_is_stored_again_meanwhile_stays(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = await log.put_blob(b"the same output")
+    await log.append("a", ran(digest))
+    loop, look = asyncio.get_running_loop(), log._database.own_blobs
+
+    def meanwhile(channel: str) -> set[str]:
+        found = look(channel)
+        asyncio.run_coroutine_threadsafe(log.put_blob(b"the same output"), loop).result(10)
+        return found
+
+    monkeypatch.setattr(log._database, "own_blobs", meanwhile)
+    await log.delete("a")
+    assert await log.blob(digest) == b"the same output"
+
+
+def content(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+async def test_nothing_of_a_deleted_channel_stays_in_the_file(tmp_path: Path) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    await log.append("a", fact("secret-in-an-event"), ran(await log.put_blob(b"secret-in-a-blob" * 1000)))
+    log.note("a", "k", b"secret-in-a-note")
+    await log.append("b", fact("stays"))
+    await log.delete("a")
+    await log.close()
+    assert b"stays" in content(tmp_path)
+    assert b"secret-in" not in content(tmp_path)
 
 
 async def test_a_deleted_channel_is_forgotten_but_its_numbers_are_not(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ async def server() -> AsyncIterator[Stub]:
 
 
 async def unloaded(server: Stub) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while server.running:  # noqa: ASYNC110 (no event tells it)
             await asyncio.sleep(0.01)
 

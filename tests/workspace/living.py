@@ -13,14 +13,14 @@ def alive(pid: int) -> bool:
 
 
 async def gone(pid: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while alive(pid):  # noqa: ASYNC110  (the kernel tells only the parent)
             await asyncio.sleep(0.01)
 
 
 async def pids_in(file: Path, count: int) -> list[int]:
     """The process ids that a test's script has written down, once there are `count` of them."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         # Another process writes the file, and tells nobody.
         while len(found := _words(file)) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico.errors import BadRequest, Forbidden, PorticoError
+from portico.workspace import jail as module
 from portico.workspace.jail import LINKS_MAX, PATH_MAX, Jail
 
 SECRET = "the secret"
@@ -198,6 +199,24 @@ def test_a_folder_swapped_for_a_link_after_the_check_changes_nothing(jail: Jail,
         (root / "src").symlink_to(outside)
         with pytest.raises(FileNotFoundError):
             os.open(spot.name, os.O_RDONLY, dir_fd=spot.folder)
+
+
+def test_a_folder_swapped_for_a_link_on_the_way_is_not_entered(
+    jail: Jail, root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at a folder and its opening."""
+    look = module._Walk.look
+
+    def swapped(walk: module._Walk, name: str) -> os.stat_result | None:
+        found = look(walk, name)
+        if name == "src" and not (root / "src").is_symlink():
+            (root / "src").rename(root / "moved")
+            (root / "src").symlink_to(outside)
+        return found
+
+    monkeypatch.setattr(module._Walk, "look", swapped)
+    with pytest.raises(PorticoError):
+        read(jail, "src/secret")
 
 
 def test_somebody_who_swaps_all_the_time_never_wins(jail: Jail, root: Path, outside: Path) -> None:

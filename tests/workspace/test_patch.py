@@ -66,8 +66,10 @@ def test_context_that_is_not_there_changes_nothing() -> None:
 
 def test_two_places_need_more_context() -> None:
     text = "x\na\nx\nb\n"
-    with pytest.raises(Conflict, match="2 places"):
+    with pytest.raises(Conflict, match=r"several places \(lines 1, 3\)"):
         apply(text, "@@\n-x\n+y\n")
+    with pytest.raises(Conflict, match=r"lines 1, 2, 3, 4, 5 and more"):
+        apply("x\n" * 9, "@@\n-x\n+y\n")
     assert apply(text, "@@ -3 +3 @@\n-x\n+y\n") == "x\na\ny\nb\n"
     assert apply(text, "@@\n-x\n+y\n b\n") == "x\na\ny\nb\n"
 
@@ -91,6 +93,34 @@ def test_a_diff_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATCH_MAX", len(patch) - 1)
     with pytest.raises(TooLarge):
         apply(OLD, patch)
+
+
+def test_a_diff_made_to_be_slow_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hunk could begin at every line; the whole was once compared a line times a hunk."""
+    text, hunk = "a\nb\n" * 1000, "@@ -9999 +9999 @@\n" + " a\n b\n" * 100 + " b\n-a\n+c\n"
+    monkeypatch.setattr(module, "COMPARED_MAX", 100_000)
+    with pytest.raises(Conflict, match="too many places"):
+        apply(text, hunk)
+
+
+LINES = st.lists(st.sampled_from("abc"), min_size=1, max_size=12)
+
+
+@given(LINES, LINES, LINES, st.integers(0, 20))
+def test_a_hunk_goes_where_its_lines_are_and_nowhere_else(
+    before: list[str], wanted: list[str], new: list[str], said: int
+) -> None:
+    """Whatever number it says: at that line, or at the only place, or not at all."""
+    text = "".join(f"{line}\n" for line in before)
+    patch = f"@@ -{said} +1 @@\n" + "".join(f"-{line}\n" for line in wanted) + "".join(f"+{line}\n" for line in new)
+    places = [at for at in range(len(before)) if before[at : at + len(wanted)] == wanted]
+    at = said - 1 if said - 1 in places else places[0] if len(places) == 1 else None
+    if wanted == new or at is None:
+        with pytest.raises((BadRequest, Conflict)):
+            apply(text, patch)
+        return
+    after = [*before[:at], *new, *before[at + len(wanted) :]]
+    assert apply(text, patch) == "".join(f"{line}\n" for line in after)
 
 
 @given(st.text(max_size=60), st.text(max_size=120))

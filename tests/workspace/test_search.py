@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from portico.errors import BadRequest, Forbidden
 from portico.workspace import search as module
 from portico.workspace.git import git
 from portico.workspace.glob import Glob
+from portico.workspace.ignore import Ignore
 from portico.workspace.jail import Jail
 from portico.workspace.search import Match, find, search
 
@@ -192,6 +194,26 @@ async def test_searching_stays_inside(root: Path) -> None:
         with pytest.raises(Forbidden):
             await find(Jail([root]), under=under)
     assert not any("out/" in path for path in (await find(Jail([root]))).paths)
+
+
+async def test_a_folder_swapped_for_a_link_while_it_is_walked_is_not_entered(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/secret.txt").write_text("x")
+    (root / "soon").mkdir()
+    enter = module._Walker.enter
+
+    def swapped(walker: module._Walker, fd: int, parts: tuple[str, ...], ignore: Ignore) -> Iterator[tuple[str, ...]]:
+        if parts == ("soon",):
+            (root / "soon").rmdir()
+            (root / "soon").symlink_to(tmp_path / "elsewhere")
+        return enter(walker, fd, parts, ignore)
+
+    monkeypatch.setattr(module._Walker, "enter", swapped)
+    found = (await find(Jail([root]), limit=500)).paths
+    assert found
+    assert not any("secret" in path for path in found)
 
 
 async def test_a_second_root_is_named_in_full(root: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { entryOptions } from "./entry";
 import { RealHost } from "./host";
-import type { Person } from "./person";
+import type { Look, Person } from "./person";
 import { visitors } from "./visitors";
 
 const host = new RealHost();
@@ -22,12 +22,14 @@ async function sound(person: Person, state: string, page: Page = person.page): P
   expect([state, Math.max(0, wide)]).toEqual([state, 0]);
 }
 
-const MARKDOWN = "# A plan\n\nThis is **bold**, `code` and a [link](https://example.org).\n\n- one\n- two\n\n> quoted\n\n| step | who |\n|---|---|\n| build | agent |\n\n```js\nlet answer = 42;\n```";
-
-test.each([
+const LOOKS: [string, Look][] = [
   ["a desktop", {}],
   ["a phone", { phone: true }],
-])("the portal on %s", async (_, look) => {
+];
+
+const MARKDOWN = "# A plan\n\nThis is **bold**, `code` and a [link](https://example.org).\n\n- one\n- two\n\n> quoted\n\n| step | who |\n|---|---|\n| build | agent |\n\n```js\nlet answer = 42;\n```";
+
+test.each(LOOKS)("the portal on %s", async (_, look) => {
   const person = await somebody(look);
   const { page } = person;
   await page.goto(`${host.url}/login?error=1`);
@@ -64,8 +66,8 @@ test.each([
   expect(person.trouble).toEqual([]);
 });
 
-test("the house in both colours", async () => {
-  const person = await somebody();
+test.each(LOOKS)("the house on %s", async (_, look) => {
+  const person = await somebody(look);
   const { page } = person;
   const start = async (text: string) => {
     const { id } = await host.ask<{ id: string }>("/v1/sessions", { agent: "demo" });
@@ -79,6 +81,7 @@ test("the house in both colours", async () => {
     [await start("fail"), ".outcome.failed"],
     ["/agents.html", ".agent"],
     ["/jobHistory.html", ".session, #empty:not([hidden])"],
+    ["/terminal.html", "#empty:not([hidden])"],
     ["/test.html", "body"],
   ];
   for (const [path, sign] of states) {

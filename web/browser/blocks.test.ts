@@ -175,6 +175,14 @@ describe("the renderer", () => {
     expect(await person.headers()).toEqual(["Message [receiving...]", "Reasoning [receiving...]", "Message"]);
   });
 
+  test("what somebody wrote is a User block, with a title if it has one", async () => {
+    await page.evaluate(() => {
+      window.renderer.addUserMessage("mine");
+      window.renderer.addUserMessage("of a task", "Task");
+    });
+    expect([await person.headers(), await person.bodies(), await classes()]).toEqual([["User", "User (Task)"], ["mine", "of a task"], ["completed", "completed"]]);
+  });
+
   test("the awaiting line stays last, and the view at the end until its reader goes back", async () => {
     await play({ callback: "onEndMessage", messageId: "0", completeContent: LINES });
     const set = (awaiting: boolean) => page.evaluate((on) => window.renderer.setAwaiting(on), awaiting);

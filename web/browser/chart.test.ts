@@ -137,28 +137,69 @@ describe("zoom", () => {
 
   test("two fingers on a phone zoom the chart, not the page", async () => {
     const { page, context } = await looking("shapes", { phone: true });
+    const before = await scale(page);
     const touch = await context.newCDPSession(page);
     const fingers = (type: "touchStart" | "touchMove" | "touchEnd", ...ys: number[]) => touch.send("Input.dispatchTouchEvent", { type, touchPoints: ys.map((y, id) => ({ x: 180, y, id })) });
     await fingers("touchStart", 350, 450);
     for (const step of [20, 40, 50]) await fingers("touchMove", 350 - step, 450 + step);
     await fingers("touchEnd");
-    await page.waitForFunction(() => document.querySelector<SVGElement>(".flow-chart")!.style.transform === "scale(2)");
+    await page.waitForFunction((wanted) => document.querySelector<SVGElement>(".flow-chart")!.style.transform === `scale(${wanted})`, Math.round(before * 200) / 100);
     expect(await page.evaluate(() => window.visualViewport!.scale)).toBe(1);
   });
 });
 
-test("on paper: the whole chart and nothing else, also when it was zoomed and scrolled", async () => {
-  const { page } = await looking("large", { dark: true });
-  await page.click('[aria-label="Zoom in"]');
-  await page.emulateMedia({ media: "print" });
-  for (const selector of ["#session-response-part", ".chart-controls", "#resize-bar"]) expect(await page.isVisible(selector)).toBe(false);
-  const [chart, width] = [(await page.locator(".flow-chart").boundingBox())!, await page.evaluate(() => document.documentElement.clientWidth)];
-  expect(chart.x + chart.width).toBeLessThanOrEqual(width + 1);
-  const inkOf = (selector: string, property: string) => page.$eval(selector, (each, name) => getComputedStyle(each).getPropertyValue(name).match(/\d+/g)!.map(Number).reduce((sum, part) => sum + part, 0) / 3, property);
-  expect(await inkOf(".node-label", "fill")).toBeLessThan(80);
-  expect(await inkOf(".TaskNode rect", "fill")).toBeGreaterThan(200);
-  const pdf = await page.pdf({ format: "A4" });
-  expect(textOf(pdf)).toBeGreaterThanOrEqual(LARGE);
+test("on a phone it opens as a whole when its names can be read, and begins in the middle when they could not", async () => {
+  const { page } = await looking("shapes", { phone: true });
+  const inside = () =>
+    page.$eval("#chart-container", (container) => {
+      const boxes = [...container.querySelectorAll("g.node")].map((each) => each.getBoundingClientRect());
+      return [Math.min(...boxes.map(({ left }) => left)) >= 0, Math.max(...boxes.map(({ right }) => right)) <= container.clientWidth, container.scrollWidth === container.clientWidth];
+    });
+  expect(await inside()).toEqual([true, true, true]);
+  await page.goto(`${host.url}/jobTracking.html?jobName=large`);
+  await page.waitForSelector("g.node");
+  expect(await scale(page)).toBe(0.7);
+  const first = (await page.locator("g.node").first().boundingBox())!;
+  expect(first.x + first.width / 2).toBeCloseTo(180, -1);
+});
+
+describe("on paper", () => {
+  const printing = async (page: Page) => {
+    await page.emulateMedia({ media: "print" });
+    await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+  };
+
+  test("the chart and nothing else, in ink, whatever the screen showed", async () => {
+    const { page } = await looking("shapes", { dark: true });
+    await page.click('[aria-label="Zoom in"]');
+    await printing(page);
+    for (const selector of [".bar", "#session-response-part", ".chart-controls", "#resize-bar", ".chart-canvas"]) expect(await page.isVisible(selector)).toBe(false);
+    expect(await page.locator(".print-sheet").count()).toBe(1);
+    const inkOf = (selector: string, property: string) => page.$eval(`.print-sheet ${selector}`, (each, name) => getComputedStyle(each).getPropertyValue(name).match(/\d+/g)!.map(Number).reduce((sum, part) => sum + part, 0) / 3, property);
+    expect(await inkOf(".node-label", "fill")).toBeLessThan(80);
+    expect(await inkOf(".TaskNode rect", "fill")).toBeGreaterThan(200);
+  });
+
+  test("200 works stand on as many sheets as it takes to read them, each name whole and once", async () => {
+    const { page } = await looking("large");
+    const pdf = await page.pdf({ format: "A4" });
+    await printing(page);
+    const sheets = await page.$$eval(".print-sheet svg", (all) =>
+      all.map((svg) => {
+        const { x, y, width, height } = (svg as SVGSVGElement).viewBox.baseVal;
+        const whole = [...svg.querySelectorAll("g.node")].filter((node) => {
+          const box = (node.firstElementChild as SVGGraphicsElement).getBBox();
+          return node.querySelector("text") && box.x >= x && box.y >= y && box.x + box.width <= x + width && box.y + box.height <= y + height;
+        });
+        return { works: whole.length, points: 0.75 * 14 * (svg.getBoundingClientRect().width / width) };
+      }),
+    );
+    expect(sheets.length).toBeGreaterThan(1);
+    expect(sheets.reduce((sum, { works }) => sum + works, 0)).toBe(LARGE);
+    expect(Math.min(...sheets.map(({ points }) => points))).toBeGreaterThan(7);
+    expect(pdf.toString("latin1").match(/\/Type\s*\/Page\b/g)).toHaveLength(sheets.length);
+    expect(textOf(pdf)).toBeGreaterThanOrEqual(LARGE);
+  });
 });
 
 /** How many times a text is shown in a PDF. */

@@ -121,7 +121,7 @@ describe.each([
     await host.startJob("plan-and-write", "A small tool");
     await host.startJob("hello");
     await page.reload();
-    await page.waitForSelector(".session:nth-child(2)");
+    await page.waitForSelector("li:nth-child(2) .session");
     await take("jobs");
     await page.goto(`${host.url}/terminal.html`);
     await shell("git status; printf '\\033[32mgreen \\033[33myellow \\033[34mblue \\033[35mmagenta \\033[90mgrey\\033[0m\\n'");

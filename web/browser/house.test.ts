@@ -207,6 +207,23 @@ describe("all sessions", () => {
     expect([...ann.trouble, ...bob.trouble]).toEqual([]);
   });
 
+  test("agents: who is ready comes first, the others tell what they lack with lines to copy, and one leads to a session", async () => {
+    const person = await somebody({ phone: true });
+    const { page } = person;
+    await page.route("**/v1/agents", async (route) => {
+      const { agents } = (await (await route.fetch()).json()) as { agents: object[] };
+      await route.fulfill({ json: { agents: [{ id: "absent", name: "Absent", missing: "It is not installed: npm install -g absent" }, ...agents] } });
+    });
+    await page.goto(`${host.url}/agents.html`);
+    await page.waitForSelector(".agent");
+    expect(await page.$$eval(".agent .status", (all) => all.map((each) => each.textContent))).toEqual(["Ready", "Ready", "Not ready"]);
+    expect(await page.textContent(".agent.lacking .command code")).toBe("npm install -g absent");
+    expect(await person.barriers()).toEqual([]);
+    await page.tap('[aria-label="New session with Demo"]');
+    await page.waitForFunction(() => (document.getElementById("agent") as HTMLSelectElement).value === "demo");
+    expect(person.trouble).toEqual([]);
+  });
+
   test("agents and job history have no barrier and no error", async () => {
     const person = await somebody();
     for (const [path, sign] of [["/agents.html", ".agent"], ["/jobHistory.html", "#empty:not([hidden])"]] as const) {

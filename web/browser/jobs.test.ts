@@ -21,6 +21,7 @@ const choose = (page: Page, name: string) => page.click(`[data-job-name="${name}
 const state = async (page: Page) => ({
   start: await page.textContent("#start-job-button"),
   enabled: [await page.isEnabled("#start-job-button"), await page.isEnabled("#preview-button"), await page.isEnabled("#user-input-textarea")],
+  asks: await page.getAttribute("#user-input-textarea", "placeholder"),
 });
 
 test("without a folder it leads to the start", async () => {
@@ -48,13 +49,13 @@ test("choosing is exclusive, says what Start would do, and opens the input where
   const person = await atMatrix();
   const { page } = person;
   const selected = () => page.$$eval(".matrix-job-btn.selected", (all) => all.map((each) => (each as HTMLElement).dataset["jobName"]));
-  expect(await state(page)).toEqual({ start: "Job Not Selected", enabled: [false, false, false] });
+  expect(await state(page)).toEqual({ start: "Job Not Selected", enabled: [false, false, false], asks: "Choose a job first." });
   await choose(page, "told");
-  expect([await selected(), await state(page)]).toEqual([["told"], { start: "Start Job: told", enabled: [true, true, true] }]);
+  expect([await selected(), await state(page)]).toEqual([["told"], { start: "Start Job: told", enabled: [true, true, true], asks: "What should the job do?" }]);
   await choose(page, "hello world");
-  expect([await selected(), await state(page)]).toEqual([["hello world"], { start: "Start Job: hello world", enabled: [true, true, false] }]);
+  expect([await selected(), await state(page)]).toEqual([["hello world"], { start: "Start Job: hello world", enabled: [true, true, false], asks: "This job needs no input." }]);
   await choose(page, "hello world");
-  expect([await selected(), await state(page)]).toEqual([[], { start: "Job Not Selected", enabled: [false, false, false] }]);
+  expect([await selected(), await state(page)]).toEqual([[], { start: "Job Not Selected", enabled: [false, false, false], asks: "Choose a job first." }]);
   expect(person.trouble).toEqual([]);
 });
 

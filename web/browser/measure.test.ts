@@ -30,6 +30,42 @@ async function work(page: Page): Promise<() => Promise<number>> {
   return async () => Math.round(1000 * ((await devtools.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0));
 }
 
+test("10,000 blocks on the portal's page", { timeout: 180_000 }, async () => {
+  const person = await Person.arrive();
+  const { page } = person;
+  await page.goto(host.login);
+  await person.startSession(host.url);
+  const elements = Array.from({ length: TURNS }, (_, index) => [
+    { callback: "onUserPrompt", prompt: `Question ${index}` },
+    { callback: "onEndReasoning", reasoningId: `r${index}`, completeContent: "Let me think about it." },
+    { callback: "onEndToolExecution", toolCallId: `t${index}`, result: { content: "found" } },
+    { callback: "onEndMessage", messageId: `m${index}`, completeContent: `Answer **${index}**:\n\n- one\n- two` },
+    { callback: "onIdle" },
+  ]).flat();
+  // What the tests' own proxy takes is not the page's: from the moment the answer is read to the frame that shows its end.
+  await page.addInitScript(() => {
+    const read = Response.prototype.json;
+    Response.prototype.json = async function (this: Response) {
+      const answer = (await read.call(this)) as unknown;
+      if (this.url.includes("/live/")) {
+        const from = performance.now();
+        const tell = () => (document.querySelectorAll(".message-block").length > 0 ? requestAnimationFrame(() => (document.body.dataset["opened"] = String(Math.round(performance.now() - from)))) : requestAnimationFrame(tell));
+        tell();
+      }
+      return answer;
+    };
+  });
+  for (let round = 0; round < 3; round++) {
+    let told = false;
+    await page.route("**/live/**", (route) => (told ? route.continue() : ((told = true), route.fulfill({ json: { responses: elements } }))));
+    await page.reload();
+    await page.waitForSelector("body[data-opened]");
+    console.log("the portal's page, from the answer to the screen", await page.evaluate(() => ({ opened: document.body.dataset["opened"], blocks: document.querySelectorAll(".message-block").length })));
+    await page.unroute("**/live/**");
+  }
+  await person.leave();
+});
+
 test("a session of 10,000 blocks", { timeout: 180_000 }, async () => {
   const person = await Person.arrive();
   const { page } = person;

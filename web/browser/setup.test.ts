@@ -59,6 +59,27 @@ describe("coming in", () => {
   });
 });
 
+test("every page has the way to all others, and says where one is", async () => {
+  const { page } = await somebody();
+  const names = ["Sessions", "Agents", "Jobs", "Terminals"];
+  const pages: [string, string | null][] = [
+    ["/", null],
+    [`/jobs.html?wb=${host.folder}`, "Jobs"],
+    ["/jobTracking.html?jobName=shapes", "Jobs"],
+    ["/sessions.html", "Sessions"],
+    ["/agents.html", "Agents"],
+    ["/jobHistory.html", "Jobs"],
+    ["/terminal.html", "Terminals"],
+  ];
+  for (const [path, current] of pages) {
+    await page.goto(host.url + path);
+    const links = await page.$$eval(".bar nav a", (all) => all.map((each) => each.textContent));
+    const marked = await page.$$eval(".bar nav a[aria-current]", (all) => all.map((each) => each.textContent));
+    expect([path, links, marked]).toEqual([path, names, current === null ? [] : [current]]);
+    expect(await page.getAttribute(".bar .home", "href")).toBe("/");
+  }
+});
+
 describe("the setup", () => {
   test("offers the models by name, ids as values, with the usual one chosen", async () => {
     const person = await somebody();

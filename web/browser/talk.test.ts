@@ -100,6 +100,35 @@ describe("talking", () => {
     expect(most).toBe(1);
   });
 
+  test("a timeout and a parallel call are no end: the next call follows, with the same token", async () => {
+    const person = await inSession();
+    const { page } = person;
+    const address = page.url();
+    await page.goto("about:blank");
+    const errors = ["HttpRequestTimeout", "ParallelCallNotSupported", "HttpRequestTimeout"];
+    await page.route("**/live/**", (route) => (errors.length > 0 ? route.fulfill({ json: { error: errors.shift() } }) : route.continue()));
+    const live = person.requests(/\/live\//);
+    await page.goto(address);
+    await person.say("hello");
+    await page.waitForSelector(".message-block-message.completed");
+    await person.answered();
+    expect(errors).toEqual([]);
+    expect(new Set(live).size).toBe(1);
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("one step leads to everything else about the session", async () => {
+    const person = await inSession();
+    const { page } = person;
+    await person.say("hello");
+    await page.waitForSelector(".message-block-message.completed");
+    await page.click("text=Files, terminal, fork, export");
+    await page.waitForSelector("#transcript .message");
+    expect(new URL(page.url()).searchParams.get("id")).toMatch(/^session-/);
+    expect(await page.textContent("#transcript .message .plain")).toBe("hello");
+    expect(person.trouble).toEqual([]);
+  });
+
   test("the task picker offers all tasks; a task's prompts come as User blocks, and only its end gives Send back", async () => {
     const person = await inSession();
     const { page } = person;
@@ -287,6 +316,17 @@ describe("the end", () => {
     // Another call of the page itself is a sure sign that a poll would have been sent by now.
     await page.evaluate(() => fetch("/api/test"));
     expect(live).toEqual([]);
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("a tab that a page opened closes itself", async () => {
+    const person = await inSession();
+    const tab = await person.tab(() => person.page.evaluate(() => void window.open(window.location.href)));
+    await tab.waitForSelector("#session-ui", { state: "visible" });
+    const closed = tab.waitForEvent("close");
+    // A little later, so that nobody waits for an answer of a page that is gone.
+    await tab.evaluate(() => void setTimeout(() => document.getElementById("close-session-button")!.click()));
+    await closed;
     expect(person.trouble).toEqual([]);
   });
 

@@ -70,6 +70,7 @@ describe("a running job", () => {
     expect(kinds.slice(0, 3)).toEqual(["job", "/status", "/live"]);
     expect(await page.isEnabled("#stop-job-button")).toBe(true);
     expect(await page.textContent("#stop-job-button")).toBe("Stop Job");
+    expect([await page.textContent("#job-name"), await page.isVisible(".chart-hint")]).toEqual(["endless", true]);
     await page.click("#stop-job-button");
     await status(page, "CANCELED");
     expect(await page.isDisabled("#stop-job-button")).toBe(true);
@@ -110,6 +111,23 @@ describe("a running job", () => {
     expect(await page.locator("#session-response-part pre").count()).toBe(1);
     expect(await thick()).toBe(0);
     await host.ask(`/api/copilot/job/${person.jobId}/stop`);
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("a parallel call is no end: the loops of job, task and session ask again", async () => {
+    const person = await somebody();
+    const { page } = person;
+    const refused = new Set<string>();
+    await page.route("**/live/**", (route) => {
+      const kind = /copilot\/(\w+)\//.exec(route.request().url())![1]!;
+      return refused.has(kind) ? route.continue() : (refused.add(kind), route.fulfill({ json: { error: "ParallelCallNotSupported" } }));
+    });
+    const jobId = await host.startJob("hello world");
+    await page.goto(address("hello world", jobId));
+    await status(page, "SUCCEEDED");
+    await node(page, 0).click();
+    await page.waitForFunction(() => document.querySelector(".tab-panel:not([hidden])")?.textContent?.includes("Quick."));
+    expect(refused).toEqual(new Set(["job", "task", "session"]));
     expect(person.trouble).toEqual([]);
   });
 
@@ -196,6 +214,9 @@ describe("an ended job", () => {
     await page.waitForFunction(() => document.querySelector(".tab-panel:not([hidden])")?.textContent?.includes("[TASK SUCCEEDED]"));
     expect(await tabs(page)).toEqual(["Driving"]);
     expect(await shown(page).locator(".message-block-message").count()).toBe(1);
+    // What a condition said can be read as well.
+    await page.click("g.node.CondNode");
+    await page.waitForFunction(() => document.querySelector(".tab-panel:not([hidden])")?.textContent?.includes("Asked."));
   });
 
   test("a crash is an error of the job: FAILED, and it says what happened", async () => {

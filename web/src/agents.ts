@@ -54,7 +54,8 @@ function modelList(models: NonNullable<Agent["models"]>): HTMLElement {
 shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("/sessions.html") }]);
 
 try {
-  const agents = await v1.agents();
+  // Who is ready comes first; among themselves they stay in the host's order.
+  const agents = (await v1.agents()).sort((one, other) => Number(Boolean(one.missing)) - Number(Boolean(other.missing)));
   byId("agents").replaceChildren(...agents.map(card));
   const empty = byId("empty");
   empty.hidden = agents.length > 0;

@@ -3,6 +3,7 @@
 import { api, explain, type Job, type JobStatus, type LiveElement, Refused } from "./api";
 import { FlowChart, type WorkMark } from "./chart/flowChart";
 import type { ChartGraph } from "./chart/graph";
+import { printable } from "./chart/sheets";
 import { Zoom } from "./chart/zoom";
 import { Lanes, Live } from "./live";
 import { byId, make } from "./page";
@@ -24,7 +25,8 @@ class TrackingView {
     private readonly jobName: string,
     private readonly jobId: string | undefined,
   ) {
-    document.title = `${jobName} – Portico`;
+    byId("job-name").textContent = jobName;
+    document.title = `${jobName} · Portico`;
     split({ bar: byId("resize-bar"), part: this.right, axis: "width", least: 200 });
     this.setStatus(jobId === undefined ? "PREVIEW" : "RUNNING");
     if (jobId === undefined) this.stopButton.remove();
@@ -51,7 +53,8 @@ class TrackingView {
     this.overview.tabIndex = 0;
     this.right.replaceChildren(this.overview);
     this.chart = new FlowChart(chart, this.jobName, this.jobId === undefined ? undefined : (work) => this.choose(work));
-    new Zoom(byId("chart-container"), this.chart);
+    new Zoom(byId("chart-container"), this.chart, this.jobId === undefined ? "" : "Choose a task to read what its agents say.");
+    printable(byId("chart-container"), this.chart);
     if (this.jobId !== undefined) await this.track(this.jobId);
   }
 

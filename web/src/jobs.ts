@@ -78,7 +78,9 @@ class JobsView {
     const name = this.jobName;
     this.start.textContent = name === undefined ? "Job Not Selected" : `Start Job: ${name}`;
     this.start.disabled = this.preview.disabled = name === undefined;
-    this.input.disabled = name === undefined || !this.listing.jobs[name]?.requireUserInput;
+    const needed = name !== undefined && this.listing.jobs[name]?.requireUserInput === true;
+    this.input.disabled = !needed;
+    this.input.placeholder = needed ? "What should the job do?" : name === undefined ? "Choose a job first." : "This job needs no input.";
   }
 
   private async startJob(): Promise<void> {

@@ -49,6 +49,11 @@ export function hasKeys(): boolean {
   return window.matchMedia?.("(pointer: fine)").matches ?? true;
 }
 
+/** Letters grow on very large screens; what has a size in pixels grows with them. */
+export function letterScale(): number {
+  return parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
+}
+
 export function pause(milliseconds: number): Promise<void> {
   return new Promise((done) => setTimeout(done, milliseconds));
 }

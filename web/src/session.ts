@@ -6,6 +6,7 @@ import { Live } from "./live";
 import { byId, endPage, hasKeys } from "./page";
 import { SessionResponseRenderer } from "./sessionResponse";
 import { split } from "./splitter";
+import { sessionAddress } from "./v1";
 
 const ENDED = "Session ended — you may close this tab.";
 
@@ -38,6 +39,7 @@ export class SessionView {
     });
     byId("close-session-button").addEventListener("click", () => void this.close(false));
     byId("stop-server-button").addEventListener("click", () => void this.close(true));
+    byId("whole-session", HTMLAnchorElement).href = sessionAddress(sessionId);
     this.asked = new AskedView(sessionId, byId("asked-part"), (text) => this.renderer.addNotice(text));
     this.live = new Live("session", sessionId, {
       elements: (list, again) => this.show(list, again),

@@ -69,11 +69,11 @@ function item(session: Summary): HTMLElement {
   const turns = session.turns ?? 0;
   const facts = [
     `${session.agent} · ${session.model}`,
-    folder(session.cwd),
     `${turns} ${turns === 1 ? "turn" : "turns"}`,
     session.queued ? `${session.queued} waiting` : "",
     words(session.usage),
     session.archived ? "archived" : "",
+    folder(session.cwd),
   ].filter(Boolean);
   const when = make("time", "soft", ago(session.modified));
   when.dateTime = new Date(session.modified).toISOString();

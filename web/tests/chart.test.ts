@@ -2,6 +2,7 @@ import { describe, expect, it, test, vi } from "vitest";
 import { FlowChart } from "../src/chart/flowChart";
 import type { ChartGraph } from "../src/chart/graph";
 import { layOut, type Layout, type PlacedNode, wrap } from "../src/chart/layout";
+import { cut, printable, sheetsOf } from "../src/chart/sheets";
 import { Zoom } from "../src/chart/zoom";
 import { chartOf, randomWork, type Work } from "./works";
 
@@ -199,11 +200,65 @@ describe("zoom", () => {
     expect(zoom.value).toBe(0.9);
   });
 
+  it("opens as a whole, but not smaller than can be read, and never larger than drawn", () => {
+    const opened = (width: number) => {
+      const container = document.createElement("div");
+      Object.defineProperty(container, "clientWidth", { value: width });
+      const chart = new FlowChart(chartOf("a"), "job");
+      return new Zoom(container, chart).value / Math.min(1, width / chart.area.width);
+    };
+    const { width } = new FlowChart(chartOf("a"), "job").area;
+    expect(opened(width * 0.8)).toBeCloseTo(1, 1);
+    expect(opened(width * 2)).toBe(1);
+    expect(opened(width * 0.35)).toBeCloseTo(2, 1);
+  });
+
   it("stays between 0.2 and 3", () => {
     const { container, zoom } = zoomed();
     for (let turn = 0; turn < 40; turn++) wheel(container, 100);
     expect(zoom.value).toBe(0.2);
     for (let turn = 0; turn < 60; turn++) wheel(container, -100);
     expect(zoom.value).toBe(3);
+  });
+});
+
+describe("on paper", () => {
+  const wide = (rows: number, columns: number) => {
+    const boxes = Array.from({ length: rows * columns }, (_, at) => ({ x: (at % columns) * 170, y: Math.floor(at / columns) * 150, width: 140, height: 42 }));
+    return { area: { x: -24, y: -24, width: columns * 170 + 20, height: rows * 150 }, boxes };
+  };
+
+  it("is one sheet for as long as its letters can be read", () => {
+    const small = wide(4, 3);
+    expect(sheetsOf(small)).toEqual({ landscape: false, scale: 1, all: [small.area] });
+    expect(sheetsOf(wide(7, 5))).toMatchObject({ landscape: false, scale: 0.8, all: [{}] });
+    expect(sheetsOf(wide(4, 7))).toMatchObject({ landscape: true, all: [{}] });
+  });
+
+  it("is cut where no work stands, and nothing is lost", () => {
+    const chart = wide(20, 10);
+    const { all, scale } = sheetsOf(chart);
+    expect(all.length).toBeGreaterThan(1);
+    expect(scale).toBeGreaterThanOrEqual(0.7);
+    const inside = (box: (typeof all)[0], sheet: (typeof all)[0]) =>
+      box.x >= sheet.x && box.y >= sheet.y && box.x + box.width <= sheet.x + sheet.width && box.y + box.height <= sheet.y + sheet.height;
+    expect(chart.boxes.filter((box) => all.filter((sheet) => inside(box, sheet)).length !== 1)).toEqual([]);
+  });
+
+  it("is cut all the same where works stand everywhere", () => {
+    expect(cut([0, 250], 100, [[0, 250]])).toEqual([[0, 100], [100, 200], [200, 250]]);
+  });
+
+  it("stands on sheets while it is printed, and only then", () => {
+    const container = document.createElement("div");
+    const chart = new FlowChart(chartOf("a"), "job");
+    chart.svg.style.transform = "scale(2)";
+    container.append(chart.svg);
+    printable(container, chart);
+    window.dispatchEvent(new Event("beforeprint"));
+    const sheet = container.querySelector<SVGSVGElement>(".print-sheet svg")!;
+    expect([sheet.getAttribute("viewBox"), sheet.style.transform, container.firstElementChild!.className]).toEqual([chart.svg.getAttribute("viewBox"), "", "print-sheets"]);
+    window.dispatchEvent(new Event("afterprint"));
+    expect(container.children).toHaveLength(1);
   });
 });

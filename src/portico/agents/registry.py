@@ -1,11 +1,11 @@
 """Which agents there are: our own and strangers', through the same entry points."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 
 from portico.agents.agent import Agent, AgentContext
-from portico.errors import BadRequest, NotFound, PorticoError
+from portico.errors import BadRequest, NotFound, PorticoError, nearest
 
 GROUP = "portico.agents"
 SCRIPTED = "scripted"
@@ -18,6 +18,7 @@ def discover(context: AgentContext, wanted: Sequence[str] = ()) -> list[Agent]:
     """The agents named by `wanted` (all that can be found, when empty), `demo` last. One broken plugin is not the
     end: it is left out, and the log says why. Whoever gives a script wants it played: its agents come first."""
     points = {point.name: point for point in entry_points(group=GROUP)}
+    _check_tables(context.settings, points)
     if wanted:
         if context.script is not None and SCRIPTED not in wanted:
             raise BadRequest(f"Only the agent {SCRIPTED!r} plays a script; name it with --agent too.", field="script")
@@ -30,6 +31,16 @@ def discover(context: AgentContext, wanted: Sequence[str] = ()) -> list[Agent]:
             except (PorticoError, ImportError) as error:
                 logger.warning("agent %r is left out: %s", name, error)
     return agents
+
+
+def _check_tables(tables: Iterable[str], names: Iterable[str]) -> None:
+    """A table of an agent that is not there would be read by nobody."""
+    known = sorted(names)
+    for table in tables:
+        if table not in known:
+            near = nearest(table, known)
+            hint = f"Did you mean [agents.{near}]?" if near else f"There are: {', '.join(known)}."
+            raise BadRequest(f"The settings have [agents.{table}], and no such agent is installed. {hint}", field=table)
 
 
 def _point(points: dict[str, EntryPoint], name: str) -> EntryPoint:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -35,6 +34,7 @@ from portico.agents.agent import (
     Unauthenticated,
 )
 from portico.events import Json, PartKind
+from portico.host.agent import SignInState, client_of
 from portico.host.context import ABOUT, ATTACHED, MESSAGE
 from portico.host.host import Host
 from portico.host.state import Part, TextPart, TurnState
@@ -85,9 +85,9 @@ class ScriptedAgent:
         self.rules = [rule for rule in rules or [] if rule.provider in (None, provider.id)]
         self.delay = delay
         self.seen = s.Seen()
-        self._token = ""
-        self._token_until = math.inf
-        self._signed_out = False
+        self._tokens: dict[str, float] = {}
+        """Until when the token of a client is good."""
+        self._signed_out: set[str] = set()
 
     @property
     def id(self) -> str:
@@ -100,7 +100,7 @@ class ScriptedAgent:
             provider.name,
             provider.description,
             provider.models or s.DEFAULT_MODELS,
-            Capabilities(tools=True, steer=provider.steer, resume=True, fork=True, attachments=True),
+            Capabilities(tools=True, steer=provider.steer, resume=True, fork=True, attachments=True, folders=True),
             config=provider.config,
             missing=self._missing(),
             resources=[self._resource(provider.sign_in)] if provider.sign_in is not None else [],
@@ -110,33 +110,33 @@ class ScriptedAgent:
 
     def _missing(self) -> str | None:
         wanted = self.provider.sign_in
-        if wanted is None or not wanted.required or self._sign_in_state() == "given":
+        if wanted is None or not wanted.required or self._tokens:
             return None
         return f"{self.provider.name} is not signed in to {wanted.name or wanted.resource}."
 
     def _resource(self, wanted: s.SignIn) -> Resource:
-        name, state = wanted.name or self.provider.name, self._sign_in_state()
-        return Resource(wanted.resource, name, wanted.servers, wanted.scopes, required=wanted.required, state=state)
+        name = wanted.name or self.provider.name
+        return Resource(wanted.resource, name, wanted.servers, wanted.scopes, required=wanted.required)
 
-    def _sign_in_state(self) -> Literal["required", "expired", "given"]:
-        if not self._token:
-            return "expired" if self._signed_out else "required"
-        return "given" if time.monotonic() < self._token_until else "expired"
+    def sign_in_state(self, resource: str, client: str) -> SignInState:
+        if client not in self._tokens:
+            return "expired" if client in self._signed_out else "required"
+        return "given" if time.monotonic() < self._tokens[client] else "expired"
 
-    async def authenticate(self, resource: str, token: str, seconds: float | None) -> None:
+    async def authenticate(self, resource: str, token: str, seconds: float | None, client: str) -> None:
         wanted = self.provider.sign_in
         if wanted is None or (wanted.token and not secrets.compare_digest(wanted.token.encode(), token.encode())):
             raise Unauthenticated(f"{self.provider.name} does not take this token.")
-        self._token = token
-        self._token_until = time.monotonic() + seconds if seconds is not None else math.inf
+        self._tokens[client] = time.monotonic() + seconds if seconds is not None else math.inf
 
-    def sign_out(self) -> None:
-        self._token, self._signed_out = "", True
+    def sign_out(self, client: str) -> None:
+        self._tokens.pop(client, None)
+        self._signed_out.add(client)
 
-    def check_sign_in(self) -> None:
-        missing = self._missing()
-        if missing is not None:
-            raise SignInRequired(missing)
+    def check_sign_in(self, client: str) -> None:
+        wanted = self.provider.sign_in
+        if wanted is not None and wanted.required and self.sign_in_state(wanted.resource, client) != "given":
+            raise SignInRequired(f"{self.provider.name} is not signed in to {wanted.name or wanted.resource}.")
 
     async def complete(self, property: str, query: str) -> list[Json]:
         return self.provider.completions.get(property, [])
@@ -152,12 +152,14 @@ class ScriptedAgent:
 class ScriptedConversation:
     def __init__(self, agent: ScriptedAgent, opening: Opening) -> None:
         self._agent = agent
-        self._cwd = Path(opening.cwd)
+        self._cwd = opening.cwd
+        self._folders = [Path(each) for each in (opening.folders if opening.folders is not None else [opening.cwd])]
         self._tools = {tool.name for tool in opening.tools}
+        self._client = opening.client
         self._steered: list[str] = []
 
     async def send(self, message: Message, turn: Turn) -> None:
-        self._agent.check_sign_in()
+        self._agent.check_sign_in(self._client)
         if self._agent.delay:
             await asyncio.sleep(self._agent.delay)
         context, _, said = message.text.rpartition(MESSAGE)
@@ -169,10 +171,10 @@ class ScriptedConversation:
         for rule in self._agent.rules:
             match = re.search(rule.match, said)
             if match:
-                around = {"context": context.removeprefix(ABOUT), "attached": attached, "cwd": str(self._cwd)}
+                around = {"context": context.removeprefix(ABOUT), "attached": attached, "cwd": self._cwd}
                 values = {"prompt": said, **around, **match.groupdict()}
                 values.update({str(i): group or "" for i, group in enumerate(match.groups(), 1)})
-                await Player(turn, self._agent, self._cwd, self._tools, values).play(rule.steps)
+                await Player(turn, self._agent, self._folders, self._tools, values).play(rule.steps)
                 self._answer_steering(turn)
                 return
         await self._follow(s.Directives(), turn)
@@ -248,10 +250,13 @@ def _stamp(wanted: s.Directives) -> str:
 class Player:
     """Plays the steps of a rule into a turn."""
 
-    def __init__(self, turn: Turn, agent: ScriptedAgent, cwd: Path, tools: set[str], values: dict[str, str]) -> None:
+    def __init__(
+        self, turn: Turn, agent: ScriptedAgent, folders: list[Path], tools: set[str], values: dict[str, str]
+    ) -> None:
+        """`folders`: where it may read and write; relative paths start at the session's own."""
         self._turn = turn
         self._agent = agent
-        self._cwd = cwd
+        self._folders = folders
         self._tools = tools
         self._values = values
 
@@ -289,8 +294,9 @@ class Player:
             case s.Hang():
                 await asyncio.get_running_loop().create_future()
             case s.SignOut():
-                self._agent.sign_out()
-                self._agent.check_sign_in()
+                client = client_of(turn.session.state, turn.id)
+                self._agent.sign_out(client)
+                self._agent.check_sign_in(client)
             case s.Delay():
                 await asyncio.sleep(step.ms / 1000)
             case s.Spawn():
@@ -354,8 +360,8 @@ class Player:
         return decision.allowed
 
     def _below(self, name: str) -> Path:
-        path = (self._cwd / self._text(name)).resolve()
-        if not path.is_relative_to(self._cwd.resolve()):
+        path = (Path(self._turn.session.state.cwd) / self._text(name)).resolve()
+        if not any(path.is_relative_to(folder.resolve()) for folder in self._folders):
             raise AgentError(f"{name!r} is outside the working directory.")
         return path
 
@@ -409,7 +415,7 @@ class Player:
         call = self._turn.tool("task", arguments, title=step.title or "Sub-agent", kind="think")
         child = await self._turn.spawn(self._text(step.prompt), title=step.title, call=call, agent=step.agent)
         call.content([{"type": "subagent", "session": child.session.id, "title": step.title, "agent": step.agent}])
-        await Player(child, self._agent, self._cwd, set(), self._values).play(step.steps)
+        await Player(child, self._agent, self._folders, set(), self._values).play(step.steps)
         error = ErrorInfo("agent_failed", step.fail) if step.fail else None
         await child.finish("failed" if error else "completed", error)
         await call.end(ok=error is None, error=error, output="done" if error is None else "")

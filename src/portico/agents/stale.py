@@ -8,19 +8,13 @@ by the kernel: without the start time or the mark we would one day kill a strang
 import contextlib
 import logging
 import os
-import signal
-import time
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from portico.home import write_private
-from portico.workspace.child import MARK
-
-GRACE = 0.4  # seconds to say goodbye after the polite signal
-GIVE_UP = 2.0  # seconds of killing; what survives this hangs in the kernel
-POLL = 0.02  # seconds between two looks
+from portico.workspace.child import MARK, end_all, started
 
 logger = logging.getLogger("portico.agents")
 
@@ -57,7 +51,7 @@ class Roll:
         living = [entry for _, entry in found if family(entry)]
         for entry in living:
             logger.warning("ending %r (process %d), left behind by a host that was killed", entry.name, entry.pid)
-        _end(living)
+        end_all(lambda: [pid for entry in living for pid in family(entry)])
         for path, _ in found:
             path.unlink(missing_ok=True)
         return [entry.name for entry in living]
@@ -100,25 +94,3 @@ def _carries(pid: int, mark: bytes) -> bool:
         return mark in Path(f"/proc/{pid}/environ").read_bytes() and started(pid) is not None
     except OSError:
         return False  # it ended while we looked, or belongs to somebody else
-
-
-def _end(entries: list[Entry]) -> None:
-    for number, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, GIVE_UP)):
-        deadline = time.monotonic() + seconds
-        sent: set[int] = set()
-        while (pids := [pid for entry in entries for pid in family(entry)]) and time.monotonic() < deadline:
-            for pid in set(pids) - sent:
-                with contextlib.suppress(ProcessLookupError, PermissionError):  # gone already
-                    os.kill(pid, number)
-                sent.add(pid)
-            time.sleep(POLL)
-
-
-def started(pid: int) -> str | None:
-    """When the process began, in the kernel's ticks; None when there is none (or only its shell is left)."""
-    try:
-        # After the name in brackets, which may contain anything: the state first, the start as the 20th.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]

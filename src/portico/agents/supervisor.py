@@ -257,7 +257,7 @@ class Supervisor(Generic[C]):
         except AgentDied as error:
             await self.end(process)
             raise AgentUnavailable(f"{self.name} does not start. {error.message}") from error
-        except BaseException:
+        except BaseException:  # also a cancel: no process is left behind
             await self.end(process)
             raise
 
@@ -293,6 +293,11 @@ class Supervisor(Generic[C]):
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def rest(self) -> None:
+        """Ends its process, unless somebody uses it."""
+        if self._current is not None and not self._current.running:
+            self.dismiss(self._current)
 
     def dismiss(self, connection: C) -> None:
         """Ends a process that nobody needs any more; returns at once."""

@@ -13,21 +13,21 @@ import typer
 from portico.cli.output import complain
 from portico.errors import PorticoError, kind
 
-VERBS = {
-    "serve": "Run the host.",
-    "send": "Send one message and watch the answer.",
-    "run": "Run a job in the foreground.",
-    "jobs": "List, show, follow, stop and repeat jobs.",
-    "check": "Validate an entry and print its tree.",
-    "chart": "Print the chart of a job.",
-    "model": "Get and choose local models.",
-    "sessions": "List, show, follow, export and delete sessions.",
-    "token": "Make, list and revoke tokens.",
-    "config": "Show every setting and where it came from.",
-    "doctor": "Check what is there and what is missing.",
-    "model-server": "Serve scripted answers of a model.",
-    "version": "Print the version.",
-}
+VERBS = (
+    "serve",
+    "send",
+    "run",
+    "jobs",
+    "check",
+    "chart",
+    "model",
+    "sessions",
+    "token",
+    "config",
+    "doctor",
+    "model-server",
+    "version",
+)
 """Each is a module of this folder with a function of its name, or with `app` for verbs that have verbs."""
 
 

@@ -1,12 +1,11 @@
 """`portico config`: every setting and where it came from."""
 
-import difflib
 from typing import Annotated
 
 import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
-from portico.errors import NotFound
+from portico.errors import NotFound, nearest
 from portico.home import Home
 from portico.settings import Source, describe, env_name, keys, load
 
@@ -30,8 +29,8 @@ def config(
         return
     sources = load(place.settings_path).sources
     if key is not None and key not in sources:
-        near = difflib.get_close_matches(key, sources, 1, 0.5)
-        raise NotFound("setting", key, f"Did you mean {near[0]!r}?" if near else "`portico config` lists them all.")
+        near = nearest(key, sources)
+        raise NotFound("setting", key, f"Did you mean {near!r}?" if near else "`portico config` lists them all.")
     chosen = sources if key is None else {key: sources[key]}
     if as_json:
         print_json({name: _whole(name, source) for name, source in chosen.items()})

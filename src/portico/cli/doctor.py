@@ -4,12 +4,13 @@ import asyncio
 import shutil
 import sqlite3
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import typer
 
 from portico import __version__
-from portico.agents.agent import AgentContext, AgentInfo
+from portico.agents.agent import Agent, AgentContext, AgentInfo
 from portico.agents.registry import discover
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.client import Client
@@ -17,6 +18,10 @@ from portico.errors import LogUnavailable, PorticoError
 from portico.home import Home
 from portico.log.examination import examine
 from portico.settings import load
+
+_ROOM = 100_000_000
+"""Bytes: some days of work."""
+HOST_SECONDS = 5
 
 
 @dataclass
@@ -52,16 +57,28 @@ async def _look(home: Home) -> list[Finding]:
         ),
     ]
     try:
-        settings = load(home.settings_path).settings
-        findings.append(Finding("settings", True, str(home.settings_path)))
+        agents = discover(AgentContext(home.path, load(home.settings_path).settings.agents))
     except PorticoError as error:
         return [*findings, Finding("settings", False, error.message)]
-    findings += [await _log(home), await _host(home)]
-    for agent in discover(AgentContext(home.path, settings.agents)):
-        info = await agent.describe()
+    there = "" if home.settings_path.exists() else " (none yet: every value is the default)"
+    findings += [Finding("settings", True, f"{home.settings_path}{there}"), await _log(home), await _host(home)]
+    return findings + [agent_finding(info) for info in await _described(home, agents)]
+
+
+async def _described(home: Home, agents: Iterable[Agent]) -> list[AgentInfo]:
+    """By the running host, whose environment may be another than ours; without one as it would find them here."""
+    try:
+        async with asyncio.timeout(HOST_SECONDS), Client.local(home.path) as client:
+            return await client.agents()
+    except (PorticoError, TimeoutError):  # it does not run, or the line about the host says what is wrong with it
+        return [await _describe(agent) for agent in agents]
+
+
+async def _describe(agent: Agent) -> AgentInfo:
+    try:
+        return await agent.describe()
+    finally:
         await agent.close()
-        findings.append(agent_finding(info))
-    return findings
 
 
 def agent_finding(info: AgentInfo) -> Finding:
@@ -79,7 +96,9 @@ def _home(home: Home) -> Finding:
     except PorticoError as error:
         return Finding("home", False, error.message)
     free = shutil.disk_usage(home.path).free
-    return Finding("home", free > 100_000_000, f"{home.path} ({free // 1_000_000} MB free)")
+    enough = free > _ROOM
+    advice = "" if enough else ": make some room, a full disk stops every turn"
+    return Finding("home", enough, f"{home.path} ({free // 1_000_000} MB free{advice})")
 
 
 async def _log(home: Home) -> Finding:
@@ -94,7 +113,7 @@ async def _host(home: Home) -> Finding:
     if endpoint is None:
         return Finding("host", True, "not running; start it with: portico serve")
     try:
-        async with asyncio.timeout(5), Client.local(home.path) as client:
+        async with asyncio.timeout(HOST_SECONDS), Client.local(home.path) as client:
             about = await client.about()
     except (PorticoError, TimeoutError) as error:
         return Finding("host", False, f"{endpoint.url} (process {endpoint.pid}) does not answer: {error}")

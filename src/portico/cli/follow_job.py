@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from portico import events as e
-from portico.cli.output import plain, terminal, waiting
+from portico.cli.output import plain, terminal, trouble
 from portico.client import Client, RemoteRecord
 from portico.host.state import TextPart
 from portico.jobs.entry import Entry, Ref, Work, parts_of
@@ -56,7 +56,7 @@ async def _events(client: Client, job: str) -> AsyncIterator[RemoteRecord]:
 async def _lines(client: Client, view: JobView, as_json: bool) -> str:
     names = {ref.work_id_in_job: ref.task_id for ref in _refs(view.entry.jobs[view.summary.name].work)}
     outcome = "failed"
-    client.on_lost = waiting
+    client.on_trouble = trouble
     async for record in _events(client, view.summary.id):
         event = record.event
         if as_json:

@@ -1,5 +1,7 @@
 """`portico jobs`: every job there ever was."""
 
+import textwrap
+
 import msgspec
 import typer
 
@@ -55,7 +57,7 @@ def show(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
         lines += [each for each in (summary.reason, summary.error) if each]
         for each in summary.works:
             lines.append(f"  [{each.work}] {each.name}: {each.status} ({each.task})")
-            lines += [f"      {reason}" for reason in reasons.get(each.task, [])]
+            lines += [textwrap.indent(reason, " " * 6) for reason in reasons.get(each.task, [])]
         print(plain("\n".join(lines)))
 
     run(work())

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
@@ -32,9 +33,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise typer.Exit(130) from None
 
 
-def waiting() -> None:
-    """The stream stands still because the host is gone: say so, it may take a while."""
-    print("\n-- the host is gone; waiting for it to come back", file=sys.stderr, flush=True)
+def trouble(words: str) -> None:
+    """The stream stands still: say why, it may take a while."""
+    print(f"\n-- {words}", file=sys.stderr, flush=True)
 
 
 def terminal() -> bool:
@@ -68,6 +69,11 @@ def when(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000).strftime("%Y-%m-%d %H:%M")
 
 
+_LISTS = {"session": "portico sessions list", "job": "portico jobs list", "token": "portico token list"}
+"""The verb that shows what there is, for whoever named one that is not there."""
+_MISSING = re.compile(r"There is no (\w+) '[^']*'\.$")
+
+
 def complain(error: PorticoError) -> None:
     """On standard error, as JSON for whoever asked for JSON."""
     if "--json" in sys.argv:
@@ -75,7 +81,9 @@ def complain(error: PorticoError) -> None:
         print(json.dumps({key: value for key, value in body.items() if value is not None}), file=sys.stderr)
         return
     field = f" [{error.field}]" if error.field and error.field not in error.message else ""
-    print(f"portico: {error.message}{field}", file=sys.stderr)
+    missing = _MISSING.match(error.message)
+    shows = _LISTS.get(missing[1]) if missing else None
+    print(f"portico: {error.message}{field}" + (f" See: {shows}" if shows else ""), file=sys.stderr)
 
 
 def plain(text: str) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from portico import events as e
 from portico.cli.ask import Asker
-from portico.cli.output import HomeOption, JsonFlag, print_json, run, waiting
+from portico.cli.output import HomeOption, JsonFlag, print_json, run, trouble
 from portico.cli.show import Printer
 from portico.client import Client, RemoteRecord, RemoteSession
 from portico.errors import BadRequest, PorticoError
@@ -109,7 +109,7 @@ async def watch(
     client: Client, remote: RemoteSession, turn: AsyncGenerator[RemoteRecord, None], policy: str, as_json: bool
 ) -> int:
     """One turn to its end; the exit code says whether it completed."""
-    client.on_lost = waiting
+    client.on_trouble = trouble
     printer, asker = Printer(as_json, prompts=False), Asker(client, policy)
     outcome = "interrupted"
     try:

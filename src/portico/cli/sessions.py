@@ -10,7 +10,7 @@ import msgspec
 import typer
 from msgspec import UNSET
 
-from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, waiting, when
+from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, trouble, when
 from portico.cli.send import answering, watch
 from portico.cli.show import Printer
 from portico.client import Client
@@ -78,7 +78,7 @@ def tail(
         async with Client.local(home) as client:
             remote = client.session(session)
             head = await remote.head()
-            client.on_lost = waiting
+            client.on_trouble = trouble
             printer = Printer(as_json)
             if not follow and after >= head:
                 return

@@ -23,6 +23,8 @@ _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 _PASSING = (429, 503)
 """The host is there and busy, starting or stopping: a stream tries again."""
 
+_DOWN = b": down "
+
 
 class RemoteError(PorticoError):
     """An error the host answered with, carrying the host's own code."""
@@ -61,8 +63,8 @@ class Client:
     def __init__(self, url: str, token: str | None = None, *, patience: float = 30.0) -> None:
         self.url = url
         self.patience = patience
-        self.on_lost: Callable[[], None] | None = None
-        """Called when a stream has lost its host and waits for it."""
+        self.on_trouble: Callable[[str], None] = lambda words: None
+        """Called with the reason when a stream stands still: its host is gone or cannot write. It goes on by itself."""
         self._home: Home | None = None
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.AsyncClient(
@@ -171,8 +173,8 @@ class Client:
             except httpx.TransportError as error:
                 if not outage.goes_on():
                     raise Unreachable(f"The host at {self.url} does not come back: {_words(error)}.") from error
-                if outage.tries == 2 and self.on_lost is not None:  # once may be a passing hiccup
-                    self.on_lost()
+                if outage.tries == 2:  # once may be a passing hiccup
+                    self.on_trouble("the host is gone; waiting for it to come back")
                 self._look_again()
             except RemoteError as error:
                 if error.status not in _PASSING or not outage.goes_on():
@@ -187,9 +189,13 @@ class Client:
             if answer.status_code >= 400:
                 raise _remote(answer.status_code, await answer.aread())
             yield None
+            down = b""
             async for line in _lines(answer):
                 if line.startswith(b'data: {"seq"'):
                     yield decoder.decode(line[6:])
+                elif line.startswith(_DOWN) and line != down:  # said with every beat
+                    down = line
+                    self.on_trouble(msgspec.json.decode(line.removeprefix(_DOWN), type=str))
 
     def _look_again(self) -> None:
         """A restarted host may listen on another port."""
@@ -304,7 +310,8 @@ def _remote(status: int, content: bytes) -> PorticoError:
 def _token(home: Home, endpoint: Endpoint) -> str | None:
     if endpoint.token_path is None:
         return None
-    if Path(endpoint.token_path) != home.token_path:  # the endpoint file is not to be trusted with our secrets
+    # The endpoint file is not to be trusted with our secrets; `..` and links lead to the same folder by other names.
+    if Path(endpoint.token_path).resolve() != home.token_path.resolve():
         raise errors.Forbidden(f"The endpoint file names a strange token file: {endpoint.token_path!r}.")
     return home.token()
 

@@ -141,8 +141,8 @@ class Gate:
 
     def _find(self, scope: Scope) -> _Entry:
         path: str = scope["path"]
-        allowed: set[str] = set()
         for key in (_first(path), "{"):
+            allowed: set[str] = set()
             for entry in self._entries.get(key, ()):
                 params = entry.match(path)
                 if params is None:
@@ -150,13 +150,12 @@ class Gate:
                 if isinstance(entry.route, Socket) is not (scope["type"] == "websocket"):
                     continue
                 if isinstance(entry.route, Route) and scope["method"] not in _methods(entry.route):
-                    if key != "{":  # the pages' catch-all matches everything: it says nothing about this path
-                        allowed.update(entry.route.methods)
+                    allowed.update(entry.route.methods)
                     continue
                 scope["path_params"] = params
                 return entry
-        if allowed:
-            raise WrongMethod(scope["method"], sorted(allowed))
+            if allowed and key != "{":  # the pages' catch-all matches everything: it says nothing about this path
+                raise WrongMethod(scope["method"], sorted(allowed))
         raise NotFound("page", path)
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:

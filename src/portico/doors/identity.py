@@ -8,18 +8,16 @@ import contextlib
 import hashlib
 import hmac
 import logging
-import os
 import secrets
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from portico.doors.route import SCOPES, Caller
 from portico.errors import AlreadyExists, BadRequest, NotFound
-from portico.home import Home, write_private
+from portico.home import Home, stamp, write_private
 
 logger = logging.getLogger("portico.identity")
 
@@ -104,10 +102,10 @@ class Tokens:
 
     @property
     def _owner(self) -> str:
-        stamp = _stamp(self._home.token_path)
-        if stamp is None or stamp != self._owner_stamp:
+        now = stamp(self._home.token_path)
+        if now is None or now != self._owner_stamp:
             self._owner_hash = _hash(self._home.token())
-            self._owner_stamp = _stamp(self._home.token_path)
+            self._owner_stamp = stamp(self._home.token_path)
         return self._owner_hash
 
     def known(self) -> dict[str, str]:
@@ -118,10 +116,10 @@ class Tokens:
     # -- named tokens ------------------------------------------------------------------------------------------
 
     def named(self) -> list[NamedToken]:
-        stamp = _stamp(self._home.tokens_path)
-        if stamp != self._stamp:
-            self._stamp = stamp
-            self._named = self._read() if stamp else []
+        now = stamp(self._home.tokens_path)
+        if now != self._stamp:
+            self._stamp = now
+            self._named = self._read() if now else []
         return self._named
 
     def _read(self) -> list[NamedToken]:
@@ -185,11 +183,3 @@ def _same(given: str, right: str) -> bool:
 def _hash(token: str) -> str:
     # A plain hash is enough: there is nothing to guess in 256 random bits.
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        stat = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return stat.st_mtime_ns, stat.st_ino

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from portico.doors.body import EmptyBody, JsonResponse, read_as
 from portico.doors.house import House
 from portico.doors.route import Doc, Route, Table, caller
+from portico.errors import BadRequest
 from portico.events import Json
 from portico.jobs import Entry, Jobs, JobSummary, load_entry
 from portico.jobs.schema import entry_schema
@@ -47,6 +48,7 @@ def job_routes(house: House, jobs: Jobs) -> Table:
         body = await read_as(request, StartJob)
         entry = None if body.entry is None else load_entry(body.entry)
         by = caller(request).by
+        _check_input(body, entry or jobs.entry)
         job = await jobs.start_job(body.job, cwd=body.cwd, input=body.input, by=by, entry=entry)
         return JsonResponse(JobNamed(job), 201)
 
@@ -96,3 +98,10 @@ def job_routes(house: House, jobs: Jobs) -> Table:
         Route(f"{one}/resume", resume, "jobs", ("POST",), "Go on with a waiting, failed or canceled job.", doc=again),
         Route(f"{one}/retry", retry, "jobs", ("POST",), "The same job from the beginning.", doc=again),
     ]
+
+
+def _check_input(body: StartJob, entry: Entry) -> None:
+    """Its prompts would say `<MISSING>`. The Portal door has no word for that, and lets it pass."""
+    job = entry.jobs.get(body.job)
+    if job is not None and job.require_user_input and not body.input:
+        raise BadRequest(f"The job {body.job!r} needs input from its user.", field="input")

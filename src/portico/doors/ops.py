@@ -46,8 +46,8 @@ def measure(house: House, gate: Gate) -> list[Metric]:
         'status="waiting"': 0,
         'status="failed"': 0,
     }
-    for summary in host.list():
-        statuses[f'status="{summary.status}"'] += 1
+    for session in host.catalogue:
+        statuses[f'status="{session.summary.status}"'] += 1
     return [
         ("portico_info", "gauge", "The version that runs.", {f'version="{__version__}"': 1}),
         ("portico_uptime_seconds", "counter", "Since the start.", {"": time.monotonic() - host.started_at}),

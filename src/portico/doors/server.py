@@ -43,7 +43,7 @@ from portico.doors.web import web
 from portico.doors.websocket import Line
 from portico.errors import BadRequest
 from portico.events import HOST
-from portico.home import Endpoint, Home
+from portico.home import Endpoint, Home, stamp
 from portico.host.host import Host
 from portico.host.policy import Rules
 from portico.host.search import Search
@@ -51,6 +51,7 @@ from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
 from portico.settings import ApprovalSettings, Loaded, load
+from portico.workspace.orphans import end_orphans
 
 logger = logging.getLogger("portico.server")
 
@@ -86,7 +87,7 @@ class Server:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.home = options.home
-        self._stamp = _stamp(self.home.settings_path)  # before the first look, so that no edit falls in between
+        self._stamp = stamp(self.home.settings_path)  # before the first look, so that no edit falls in between
         self.loaded: Loaded = load(self.home.settings_path, flags=options.flags)
         self._stop = asyncio.Event()
         self._stack = contextlib.AsyncExitStack()
@@ -100,7 +101,7 @@ class Server:
     async def __aenter__(self) -> "Server":
         try:
             await self._start()
-        except BaseException:
+        except BaseException:  # also Ctrl-C: what was opened so far is closed, in its order
             await self._stack.aclose()
             raise
         return self
@@ -112,6 +113,7 @@ class Server:
         self.home.make()
         self.home.lock()
         stack.callback(self.home.unlock)
+        await asyncio.to_thread(end_orphans)  # before anything runs a second time
         self._sockets = listen(settings.server.host, settings.server.port)
         for each in self._sockets:
             stack.callback(each.close)
@@ -227,7 +229,7 @@ class Server:
             await asyncio.sleep(_WATCH_SECONDS)
             self.gate.close_revoked()
             await self._audit_tokens()
-            now = _stamp(self.home.settings_path)
+            now = stamp(self.home.settings_path)
             if now != self._stamp:
                 self._stamp = now
                 await self._reload()
@@ -352,7 +354,7 @@ def _bind_raw(family: socket.AddressFamily, host: str, port: int) -> socket.sock
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         made.bind((host, port))
         made.setblocking(False)
-    except BaseException:
+    except BaseException:  # whatever it was, it is the caller's to tell; the socket is ours
         made.close()
         raise
     return made
@@ -380,10 +382,3 @@ async def run(options: Options, ready: Callable[[Server], None]) -> None:
 async def _cancel(task: "asyncio.Task[None]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-def _stamp(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except FileNotFoundError:
-        return 0

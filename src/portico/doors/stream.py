@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from starlette.types import Receive, Send
@@ -19,13 +19,19 @@ _HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
-_BEAT = b": beat\n\n"
 
 
-async def send_events(receive: Receive, send: Send, frames: AsyncIterator[bytes]) -> None:
-    """Sends each of `frames` (whole SSE frames, any number in one piece) until they or the client end."""
+def beat() -> bytes:
+    return b": beat\n\n"
+
+
+async def send_events(
+    receive: Receive, send: Send, frames: AsyncIterator[bytes], beat: Callable[[], bytes] = beat
+) -> None:
+    """Sends each of `frames` (whole SSE frames, any number in one piece) until they or the client end. `beat` is what a
+    client hears when nothing has come for a while."""
     await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-    sending = asyncio.ensure_future(_pump(send, frames))
+    sending = asyncio.ensure_future(_pump(send, frames, beat))
     leaving = asyncio.ensure_future(_gone(receive))
     try:
         await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -37,18 +43,18 @@ async def send_events(receive: Receive, send: Send, frames: AsyncIterator[bytes]
         await asyncio.gather(sending, leaving, return_exceptions=True)
 
 
-async def _pump(send: Send, frames: AsyncIterator[bytes]) -> None:
+async def _pump(send: Send, frames: AsyncIterator[bytes], beat: Callable[[], bytes]) -> None:
     try:
         await _send(send, b"retry: 1000\n\n")
-        await _send_all(send, frames)
+        await _send_all(send, frames, beat)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
     except TimeoutError:
         return  # the client takes nothing any more: its cursor lets it come back
 
 
-async def _send_all(send: Send, frames: AsyncIterator[bytes]) -> None:
+async def _send_all(send: Send, frames: AsyncIterator[bytes], beat: Callable[[], bytes]) -> None:
     try:
-        async for frame in beating(frames, HEARTBEAT_SECONDS, _BEAT):
+        async for frame in beating(frames, HEARTBEAT_SECONDS, beat):
             await _send(send, frame)
     except PorticoError as error:
         await _send(send, b'event: end\ndata: {"code":"%s"}\n\n' % error.code.encode())
@@ -64,14 +70,14 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def beating(items: AsyncIterator[T], seconds: float, beat: T) -> AsyncIterator[T]:
-    """The items, with `beat` in between whenever nothing has come for that long."""
+async def beating(items: AsyncIterator[T], seconds: float, beat: Callable[[], T]) -> AsyncIterator[T]:
+    """The items, with a `beat` in between whenever nothing has come for that long."""
     following = asyncio.ensure_future(anext(items, None))
     try:
         while True:
             await asyncio.wait({following}, timeout=seconds)
             if not following.done():
-                yield beat
+                yield beat()
                 continue
             item = following.result()
             if item is None:

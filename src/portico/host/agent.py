@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 from msgspec import Struct
 
 from portico.events import Json, Message, ToolSpec
-from portico.host.state import TurnState
+from portico.host.state import SessionState, TurnState
 
 if TYPE_CHECKING:
     from portico.host.turn import Turn
+
+
+SignInState = Literal["required", "expired", "given"]
 
 
 class Model(Struct, frozen=True, omit_defaults=True):
@@ -35,6 +38,8 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     """Continues a conversation by its own id after a restart, or rebuilds it from the history."""
     fork: bool = False
     attachments: bool = False
+    folders: bool = False
+    """Works in several folders at once."""
 
 
 class Resource(Struct, frozen=True, omit_defaults=True):
@@ -49,8 +54,8 @@ class Resource(Struct, frozen=True, omit_defaults=True):
     documentation: str = ""
     required: bool = True
     """Without a token the agent does not answer."""
-    state: Literal["required", "expired", "given"] = "required"
-    """`given`: there is a token, or a sign-in of the agent's own."""
+    state: SignInState = "required"
+    """`given`: the agent has a sign-in of its own. Tokens of clients count for those clients alone."""
 
 
 class AgentInfo(Struct, frozen=True, omit_defaults=True):
@@ -71,11 +76,6 @@ class AgentInfo(Struct, frozen=True, omit_defaults=True):
     """What a session can switch off: MCP servers, plugins, folders of rules, as AHP describes them (`id`, `type`,
     `uri`, `name`, perhaps `state` and `children`)."""
 
-    @property
-    def lacking(self) -> list[Resource]:
-        """The tokens without which it does not answer."""
-        return [each for each in self.resources if each.required and each.state != "given"]
-
 
 @dataclass
 class Opening:
@@ -94,8 +94,12 @@ class Opening:
     """That id of another conversation, of which this one is to be a copy as it stands now; `history` says the same."""
     history: list[TurnState] = field(default_factory=list)
     """The finished turns, for agents that keep none themselves."""
+    folders: list[str] | None = None
+    """Where it may work, if that is not just `cwd`; for agents that can (`Capabilities.folders`)."""
     off: frozenset[str] = frozenset()
     """The ids of the customizations that a person switched off here."""
+    client: str = ""
+    """Whose token counts, for agents that take tokens (`Authenticates`)."""
 
 
 class Conversation(Protocol):
@@ -135,7 +139,22 @@ class Completes(Protocol):
 
 @runtime_checkable
 class Authenticates(Protocol):
-    """An agent that takes a token from a client. It keeps it in memory only, and hands it to nobody but its vendor."""
+    """An agent that takes tokens from clients. It keeps them in memory only, hands them to nobody but its vendor, and
+    uses each for the turns of the client that gave it and for no others."""
 
-    async def authenticate(self, resource: str, token: str, seconds: float | None) -> None:
+    async def authenticate(self, resource: str, token: str, seconds: float | None, client: str) -> None:
         """Uses the token from now on (for so many seconds). Unauthenticated when it is not good."""
+
+    def sign_in_state(self, resource: str, client: str) -> SignInState:
+        """How things stand for what this client asks for."""
+
+
+def client_of(state: SessionState, turn: str) -> str:
+    """The client whose token counts for a turn: the one that began it, or the session, where that was no client."""
+    found = state.turn(turn)
+    for by in (found.by if found is not None else "", state.by):
+        if by.startswith("client:"):
+            whole = by.removeprefix("client:")
+            ident, _, tail = whole.rpartition("#")  # what a client said is `client:ID#NUMBER.TYPE`
+            return ident if ident and "." in tail else whole
+    return ""

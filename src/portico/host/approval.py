@@ -42,6 +42,10 @@ class Request:
     editable: bool = False
     result: bool = False
     timeout: float | None = None
+    strict: bool = False
+    """Its agent's own settings want it asked: only what somebody has allowed passes, nothing by default."""
+    passing: str = ""
+    """The rule of its agent's own settings by which it passes, unless something forbids it."""
     ready: e.ToolReady | None = None
     """Not said yet: it goes into the log together with the decision or the question."""
 

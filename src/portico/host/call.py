@@ -68,6 +68,8 @@ class Call:
         editable: bool = False,
         result: bool = False,
         timeout: float | None = None,
+        strict: bool = False,
+        passing: str = "",
     ) -> Decision:
         """May this exact call run? A policy, a grant or a person decides; no answer in time is no."""
         if not self._ready:
@@ -85,6 +87,8 @@ class Call:
             editable=editable,
             result=result,
             timeout=timeout,
+            strict=strict,
+            passing=passing,
             ready=self._unsaid,
         )
         self._unsaid = None

@@ -3,7 +3,8 @@ left open brought to its one end. An id is never used again, also not after a de
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, LogUnavailable, RateLimited
-from portico.events import HOST, ErrorInfo
+from portico.events import HOST, ErrorInfo, number_of
 from portico.host.fold import closing
 from portico.host.session import SUMMARY, Session
 from portico.host.state import SessionState, Summary
@@ -19,6 +20,7 @@ from portico.host.state import SessionState, Summary
 if TYPE_CHECKING:
     from portico.host.host import Host
 
+_MODIFIED = attrgetter("modified")
 _DELETED = "deleted"
 _BEGUN, _DONE = b"begun", b"done"
 """A deletion has two steps; a kill between them is made good at the next start."""
@@ -47,16 +49,29 @@ class Catalogue:
         """By its id or its client's name for it."""
         return self._sessions.get(ident) or self._sessions.get(self._by_uri.get(ident, ""))
 
+    def root(self, session: Session) -> Session:
+        """The session at the root of a family: itself, where nothing is above."""
+        while session.summary.parent is not None:
+            above = self.get(session.summary.parent)
+            if above is None:
+                break
+            session = above
+        return session
+
+    def descendants(self, root: str) -> list[Summary]:
+        """All sessions below, oldest first."""
+        return descendants(root, children(session.summary for session in self))
+
     def list(self, *, archived: bool | None, parent: str | None, children: bool) -> list[Summary]:
-        """Newest first."""
+        """Newest first; of several that changed in the same millisecond, the one that began last."""
         found = [
             summary
-            for summary in (session.summary for session in self)
+            for summary in (session.summary for session in reversed(self._sessions.values()))
             if (archived is None or summary.archived is archived)
             and (parent is None or summary.parent == parent)
             and (children or summary.parent is None)
         ]
-        return sorted(found, key=lambda summary: (summary.modified, _number(summary.id)), reverse=True)
+        return sorted(found, key=_MODIFIED, reverse=True)  # stable, so equal ones stay as they came
 
     # -- at the start ------------------------------------------------------------------------------------------
 
@@ -66,7 +81,7 @@ class Catalogue:
         decoder = msgspec.json.Decoder(Summary)
         for channel in self._log.channels("session/"):
             ident = channel.removeprefix("session/")
-            self._next = max(self._next, _number(ident) + 1)
+            self._next = max(self._next, number_of(ident) + 1)
             if channel in deleted:
                 if deleted[channel] != _DONE:
                     await self.erase(channel)  # a kill between the two steps of a deletion
@@ -135,6 +150,28 @@ class Catalogue:
             self._by_uri[session.summary.uri] = session.id
 
 
+Children = dict[str, list[Summary]]
+"""Summaries by their parent."""
+
+
+def children(summaries: Iterable[Summary]) -> Children:
+    found: Children = {}
+    for summary in summaries:
+        if summary.parent is not None:
+            found.setdefault(summary.parent, []).append(summary)
+    return found
+
+
+def descendants(root: str, among: Children) -> list[Summary]:
+    found: list[Summary] = []
+    todo = [root]
+    while todo:
+        below = among.get(todo.pop(), [])
+        found += below
+        todo += [each.id for each in below]
+    return sorted(found, key=lambda summary: (summary.created, number_of(summary.id)))
+
+
 async def _close_open(session: Session) -> None:
     """Everything in it gets its one end, and the queue waits for a person."""
     await session.load()
@@ -151,8 +188,3 @@ async def _close_open(session: Session) -> None:
     if events:
         await session.append(*events)
     session.unload()
-
-
-def _number(ident: str) -> int:
-    tail = ident.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0

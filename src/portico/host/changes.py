@@ -14,16 +14,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import UNSET, Struct
 
 from portico import limits
 from portico.errors import NotFound, PorticoError
-from portico.host.state import ChangeList, FileChange
+from portico.events import Json
+from portico.host.state import CHANGES, ChangeList, FileChange
 from portico.workspace.changes import Change, Changes, Differences
 
 if TYPE_CHECKING:
     from portico.host.session import Session
 
+_EDITS = 100
+"""Files that are kept with the count: version 1 of AHP lists them, whole each time, and lists show no more."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -66,23 +70,46 @@ class Captures:
         """The turn is over. After effects its end waits a little, so that whoever sees the end and edits a file at
         once is not taken for the agent."""
         if self._starting is not None and self._turn == turn:
-            ending = self._session.host.own(self._last(turn), f"capture {self._session.id}/{turn} end")
+            ending = self._session.host.own(self._last(turn, effects), f"capture {self._session.id}/{turn} end")
             if effects:
                 await asyncio.wait({ending}, timeout=limits.CAPTURE_END_SECONDS)
 
     def recover(self, turn: str) -> None:
         """The host died in this turn: what it had changed by then is captured now, before anything else runs."""
         if self._session.host.capture_changes and in_work_tree(self._folder):
-            self._session.host.own(self._last(turn), f"capture {self._session.id}/{turn} end")
+            self._session.host.own(self._last(turn, effects=True), f"capture {self._session.id}/{turn} end")
 
     async def _first(self, turn: str, resumed: bool) -> bool:
         start, before = self._name("start"), self._name(turn, "before")
         # What is there stays: the session began long ago, and so did a turn that is resumed.
         return await self._capture([] if resumed else [before], once=[start, before] if resumed else [start])
 
-    async def _last(self, turn: str) -> bool:
+    async def _last(self, turn: str, effects: bool) -> None:
         names = [self._name("end"), self._name(turn, "after")]
-        return await self._capture(names, needs=self._name(turn, "before"))
+        if await self._capture(names, needs=self._name(turn, "before")) and effects:
+            self._session.host.own(self._count(), f"capture {self._session.id} count")  # the turn's end does not wait
+
+    async def _count(self) -> None:
+        """Writes down how much the session has changed, when that is news: lists show it."""
+        session = self._session
+        await session.load()
+        try:
+            async with self._order:
+                changes = await Changes.open(self._folder)
+                old, new = await changes.find(self._name("start")), await changes.find(self._name("end"))
+                if old is None or new is None or session.host.find(session.id) is not session:
+                    return
+                files = (await changes.between(old, new)).files
+                value: Json = {
+                    "additions": sum(each.added for each in files),
+                    "deletions": sum(each.removed for each in files),
+                    "files": len(files),
+                    "edits": [msgspec.to_builtins(each) for each in files[:_EDITS]],
+                }
+                if value != session.state.kept.get(CHANGES) and (files or CHANGES in session.state.kept):
+                    await session.keep(CHANGES, value, by="host")
+        except (PorticoError, OSError) as error:  # nobody's turn fails for that
+            session.host.logger.info("the changes of %s are not known: %s", session.id, error)
 
     async def _capture(self, names: list[str], *, once: Sequence[str] = (), needs: str = "") -> bool:
         host, folder = self._session.host, self._folder

@@ -7,6 +7,8 @@ it does nothing but run plain commands one after another; whatever else is in it
 
 import re
 import shlex
+from collections.abc import Iterable
+from functools import lru_cache
 
 LINE_MAX = 4_000
 """Characters: nobody reads a longer line, and no rule is run over it."""
@@ -59,7 +61,7 @@ def allows(rule: str, words: Words, *, options: bool = True) -> bool:
     """Does an allowing rule speak of this sub-command? Its words are the first ones. `options=False`: no further
     option may follow, for programs that write files when told to (`git log --output=x`)."""
     if is_expression(rule):
-        return _found(rule, words)
+        return _found(rule, words, broken=False)
     wanted = rule.split()
     rest = words[len(wanted) :]
     return bool(wanted) and words[: len(wanted)] == wanted and (options or not any(w.startswith("-") for w in rest))
@@ -68,14 +70,17 @@ def allows(rule: str, words: Words, *, options: bool = True) -> bool:
 def forbids(rule: str, words: Words) -> bool:
     """Does a refusing rule speak of this sub-command? Options between its words do not hide it, nor does a path."""
     if is_expression(rule):
-        return _found(rule, words)
+        return _found(rule, words, broken=True)
     wanted = rule.split()
     return bool(wanted) and _program(words[0]) == wanted[0] and _in_order(wanted[1:], words[1:])
 
 
 def mentions(rule: str, words: Words) -> bool:
     """Might a refusing rule speak of it? `xargs rm`, `nice rm`: a program can be started by another."""
-    return forbids(rule, words) or any(forbids(rule, words[at:]) for at in range(1, len(words)))
+    if is_expression(rule):
+        return any(_found(rule, words[at:], broken=True) for at in range(len(words)))
+    wanted, rest = rule.split(), iter(words)
+    return bool(wanted) and any(_program(word) == wanted[0] for word in rest) and _in_order(wanted[1:], rest)
 
 
 def is_expression(rule: str) -> bool:
@@ -83,17 +88,24 @@ def is_expression(rule: str) -> bool:
     return len(rule) > 2 and rule.startswith("/") and rule.endswith("/")
 
 
-def _found(rule: str, words: Words) -> bool:
+def _found(rule: str, words: Words, *, broken: bool) -> bool:
+    """`broken` is the answer for a rule that is none: it lets nothing pass, and what it should forbid is doubtful."""
+    expression = _compiled(rule)
+    return broken if expression is None else expression.search(" ".join(words)) is not None
+
+
+@lru_cache(maxsize=1000)
+def _compiled(rule: str) -> re.Pattern[str] | None:
     try:
-        return re.search(rule[1:-1], " ".join(words)) is not None
-    except re.error:
-        return False  # a rule that is none lets nothing pass
+        return re.compile(rule[1:-1])
+    except (re.error, OverflowError, RecursionError):
+        return None
 
 
 def _program(word: str) -> str:
     return word.rpartition("/")[2]
 
 
-def _in_order(wanted: Words, words: Words) -> bool:
+def _in_order(wanted: Words, words: Iterable[str]) -> bool:
     rest = iter(words)
     return all(word in rest for word in wanted)

@@ -1,7 +1,8 @@
 """A session's settings (`config`): those that the host itself understands, checked before they are written.
 
 The attack: a token that may drive but not approve starts a session, or changes one, so that nothing asks any more. So
-the settings that decide over calls are named here, and a door takes them only from a caller who may approve.
+the settings that decide over calls are named here, and a door takes them only from a caller who may approve. To leave
+them out when all settings are replaced is a change, too.
 """
 
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any
 
 from portico.errors import BadRequest
 from portico.host import fallback
+from portico.host.context import CONTEXT
 
 APPROVAL_KEYS = frozenset(
     {
@@ -21,6 +23,9 @@ APPROVAL_KEYS = frozenset(
     }
 )
 """What `approval.session_policy` and `policy.session_rules` read: changing one is as good as approving."""
+
+OWN_KEYS = frozenset({CONTEXT, "commands"})
+"""What the host and the agents keep among the settings themselves; nobody means these when replacing them all."""
 
 _APPROVALS = ("ask", "allow", "deny")
 

@@ -2,7 +2,7 @@
 
 A side chat starts empty, but not ignorant: its session's config has `context`, and the agent reads it before the first
 message, also when it has to begin again from the history. Attachments that stand for words (another chat, annotations)
-carry them as `modelRepresentation`, settled when the message was accepted.
+carry them as `modelRepresentation`, settled when the message was accepted. Plugins of clients have rules and skills.
 """
 
 from collections.abc import Sequence
@@ -10,10 +10,12 @@ from collections.abc import Sequence
 import msgspec
 
 from portico.events import Json, Message
-from portico.host.state import TextPart, TurnState
+from portico.host.customization import expanded, instructions
+from portico.host.state import SessionState, TextPart, TurnState
 
 CONTEXT = "context"
 ABOUT = "This is about another conversation:\n\n"
+RULES = "Keep to this in the whole conversation:\n\n"
 ATTACHED = "\n\nAttached to the message:\n\n"
 MESSAGE = "\n\nThe message is:\n\n"
 _CHARS = 60_000
@@ -21,15 +23,15 @@ _CHARS = 60_000
 _IN_WORDS = ("chat", "annotations")
 
 
-def told(message: Message, config: Json, *, first: bool) -> Message:
+def told(message: Message, state: SessionState, *, first: bool) -> Message:
     """The message as the agent gets it; `first`: nothing was said here before."""
     words = [each for each in message.attachments if _is_words(each)]
-    context = config.get(CONTEXT) if first else None
-    if not words and not context:
+    text = expanded(message.text, state.kept)
+    before = _before(state) if first else ""
+    if not words and not before and text == message.text:
         return message
-    text = message.text
-    if isinstance(context, str) and context:
-        text = f"{ABOUT}{context}{MESSAGE}{text}"
+    if before:
+        text = f"{before}{MESSAGE}{text}"
     if words:
         text += ATTACHED
         text += "\n\n".join(f"{each.get('label') or 'Attached'}:\n{each['modelRepresentation']}" for each in words)
@@ -37,14 +39,20 @@ def told(message: Message, config: Json, *, first: bool) -> Message:
     return msgspec.structs.replace(message, text=text, attachments=attachments)
 
 
+def _before(state: SessionState) -> str:
+    context, rules = state.config.get(CONTEXT), instructions(state.kept)
+    about = f"{ABOUT}{context}" if isinstance(context, str) and context else ""
+    return "\n\n".join(filter(None, (f"{RULES}{rules}" if rules else "", about)))
+
+
 def _is_words(attachment: Json) -> bool:
     return attachment.get("type") in _IN_WORDS and isinstance(attachment.get("modelRepresentation"), str)
 
 
-def history(turns: Sequence[TurnState], config: Json) -> list[TurnState]:
+def history(turns: Sequence[TurnState], state: SessionState) -> list[TurnState]:
     """The turns as the agent was told them."""
     return [
-        msgspec.structs.replace(turn, message=told(turn.message, config, first=index == 0))
+        msgspec.structs.replace(turn, message=told(turn.message, state, first=index == 0))
         for index, turn in enumerate(turns)
     ]
 

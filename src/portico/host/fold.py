@@ -26,11 +26,22 @@ from portico.host.state import (
     TurnState,
     Usage,
 )
-from portico.host.tool import cut
+from portico.host.tool import cut, grow
 
 P = TypeVar("P", TextPart, CallPart, QuestionPart)
 
-_QUIET = frozenset({e.SessionRead, e.SessionVendor, e.ClientJoined, e.ClientLeft, e.ClientKept, e.QuestionDrafted})
+_QUIET = frozenset(
+    {
+        e.SessionRead,
+        e.SessionVendor,
+        e.FolderAdded,
+        e.FolderRemoved,
+        e.ClientJoined,
+        e.ClientLeft,
+        e.ClientKept,
+        e.QuestionDrafted,
+    }
+)
 """Events that do not make a session newer in a list."""
 
 
@@ -51,7 +62,7 @@ def _started(state: SessionState, event: e.SessionStarted, record: Record) -> No
     state.title, state.named = event.title, bool(event.title)
     state.uri, state.parent, state.origin = event.uri, event.parent, event.origin
     state.config, state.by, state.created = event.config, event.by, record.time
-    state.worktree = event.worktree
+    state.worktree, state.folders = event.worktree, list(event.folders)
 
 
 def _renamed(state: SessionState, event: e.SessionRenamed, record: Record) -> None:
@@ -65,7 +76,23 @@ def _model(state: SessionState, event: e.SessionModel, record: Record) -> None:
 
 
 def _configured(state: SessionState, event: e.SessionConfigured, record: Record) -> None:
-    state.config = dict(event.values) if event.replace else {**state.config, **event.values}
+    keeps = event.keeps if event.replace else state.config
+    state.config = {**{key: state.config[key] for key in keeps if key in state.config}, **event.values}
+
+
+def _folder_added(state: SessionState, event: e.FolderAdded, record: Record) -> None:
+    if event.chat:
+        state.chosen = [*dict.fromkeys([*(state.chosen or []), event.folder])]
+    elif event.folder not in (state.cwd, *state.folders):
+        state.folders = [*state.folders, event.folder]
+
+
+def _folder_removed(state: SessionState, event: e.FolderRemoved, record: Record) -> None:
+    if event.chat:
+        state.chosen = [each for each in state.chosen or [] if each != event.folder]
+        return
+    after = [event.replacement if each == event.folder else each for each in state.folders]
+    state.folders = [each for each in dict.fromkeys(after) if each is not None and each != state.cwd]
 
 
 def _archived(state: SessionState, event: e.SessionArchived, record: Record) -> None:
@@ -236,7 +263,7 @@ def _tool_decided(state: SessionState, event: e.ToolDecided, record: Record) -> 
 def _tool_output(state: SessionState, event: e.ToolOutput, record: Record) -> None:
     call = _find(state, event.turn, event.part, CallPart)
     if call is not None and not call.done:
-        call.output += event.text
+        call.output, call.left_out = grow(call.output, call.left_out, event.text)
 
 
 def _tool_content(state: SessionState, event: e.ToolContent, record: Record) -> None:
@@ -249,7 +276,7 @@ def _tool_ended(state: SessionState, event: e.ToolEnded, record: Record) -> None
     call = _find(state, event.turn, event.call, CallPart)
     if call is not None and not call.done:
         call.done, call.ok, call.outcome = True, event.ok, event.outcome
-        call.output, call.blob, call.error = event.output, event.blob, event.error
+        call.output, call.left_out, call.blob, call.error = event.output, 0, event.blob, event.error
         call.content = event.content or call.content
         call.past, call.detail = event.title, event.detail
         if not call.ready:
@@ -371,6 +398,8 @@ _FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {
     e.SessionRenamed: _renamed,
     e.SessionModel: _model,
     e.SessionConfigured: _configured,
+    e.FolderAdded: _folder_added,
+    e.FolderRemoved: _folder_removed,
     e.SessionArchived: _archived,
     e.SessionRead: _read,
     e.SessionVendor: _vendor,
@@ -447,7 +476,7 @@ def _end_call(turn: str, part: CallPart, outcome: Outcome) -> list[e.Event]:
         turn=turn,
         call=part.id,
         ok=False,
-        output=cut(part.output),
+        output=cut(part.output, part.left_out),
         content=part.content,
         error=ErrorInfo(reason, f"The turn ended ({outcome}) before this call did."),
         outcome=reason,

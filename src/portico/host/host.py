@@ -27,6 +27,7 @@ from portico.host.approval import Policy, session_policy
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.config import check as check_config
+from portico.host.folders import check_folder, check_folders
 from portico.host.grants import Grants
 from portico.host.isolation import Isolation, isolate, release
 from portico.host.policy import WorkspacePolicy
@@ -67,6 +68,8 @@ class Host:
         self.stopping = False
         self.started_at = time.monotonic()
         self.catalogue = Catalogue(self)
+        self.turns: dict[str, Turn] = {}
+        """The turns that run, by session."""
         self._watchers: list[Watcher] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
@@ -97,7 +100,7 @@ class Host:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limits.STOP_SECONDS):
                 await self._interrupt_all()
-        await asyncio.gather(*(session.runner.release() for session in self.catalogue))
+        await asyncio.gather(*(session.runner.release() for session in self.catalogue if session.runner.opened))
         captures = [task for task in self._tasks if task.get_name().startswith("capture ")]
         if captures:  # the last turn's end must not be forgotten for a hurried goodbye
             await asyncio.wait(captures, timeout=limits.CAPTURE_SECONDS)
@@ -114,7 +117,8 @@ class Host:
     async def _interrupt_all(self) -> None:
         """Again and again: a turn whose start was being written when the stop came begins after it."""
         await self.log.settled()
-        while running := [session for session in self.catalogue if session.running is not None]:
+        while self.turns:
+            running = [turn.session for turn in self.turns.values()]
             ends = [self.own(session.runner.interrupt(), f"stop {session.id}") for session in running]
             await asyncio.gather(*ends)
             await self.log.settled()
@@ -138,8 +142,8 @@ class Host:
 
     def _log_failed(self, error: LogUnavailable) -> None:
         self.logger.error("the log cannot write: %s", error.message)
-        for session in self.catalogue:
-            session.runner.fail(error)
+        for turn in tuple(self.turns.values()):
+            turn.session.runner.fail(error)
 
     def _apply(self, records: Iterable[Record]) -> None:
         parts: dict[str, list[Record]] = {}
@@ -220,10 +224,11 @@ class Host:
         config: Json | None = None,
         history: list[TurnState] | None = None,
         worktree: Isolation | Json | None = None,
+        folders: Iterable[str] = (),
     ) -> Session:
         """A new session. Without an agent the first one that is ready; without a model its first; without a folder
-        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON). An agent
-        that is not there is no mistake where the settings name a fallback for it."""
+        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON); `folders`
+        are those beside it. An agent that is not there is no mistake where the settings name a fallback for it."""
         check_config(config or {})
         if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
@@ -235,6 +240,7 @@ class Host:
             else:
                 await self.check_model(agent, model)
         folder = check_folder(cwd if cwd is not None else os.getcwd())
+        more = await check_folders(self, agent, folder, folders)
         if parent is not None and self.catalogue.get(parent) is None:
             raise NotFound("session", parent)
         ident = self.catalogue.new_id()
@@ -256,6 +262,7 @@ class Host:
             origin=origin,
             config=config or {},
             worktree=tree,
+            folders=more,
         )
         try:
             session = await self.catalogue.reserve(ident, uri)
@@ -316,6 +323,7 @@ class Host:
             config=state.config,
             history=turns,
             worktree=state.worktree,
+            folders=state.folders,
         )
         await source.append(e.ChildStarted(session=session.id, kind="fork", turn=turns[-1].id if turns else None))
         return session
@@ -351,6 +359,8 @@ class Host:
         for child in [s.id for s in self.catalogue if s.summary.parent == session.id]:
             await self.delete(child, by=by)
         await session.close(by=by)
+        for pending in list(session.state.queue):
+            await session.queue.remove(pending.id, by=by)
         await self.terminals.end_of(session.id, by=by)
         await session.captures.forget()
         stays = await self._release(session, by)
@@ -390,7 +400,8 @@ class Host:
 
     @property
     def running(self) -> int:
-        return sum(1 for session in self.catalogue if session.running is not None)
+        """How many turns."""
+        return len(self.turns)
 
     def changed(self, session: Session) -> None:
         for watcher in self._watchers:
@@ -418,12 +429,3 @@ def _copied(history: list[TurnState]) -> list[e.Event]:
         turns.append(msgspec.to_builtins(turn))
         size += length
     return [*events, e.HistoryCopied(turns=turns)] if turns else events
-
-
-def check_folder(path: str) -> str:
-    """An absolute path of a folder that exists."""
-    if "\0" in path or not os.path.isabs(path):
-        raise BadRequest(f"The working directory {path!r} is not an absolute path.", field="cwd")
-    if not os.path.isdir(path):
-        raise BadRequest(f"The working directory {path!r} is not a folder.", field="cwd")
-    return os.path.normpath(path)

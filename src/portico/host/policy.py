@@ -11,13 +11,15 @@ their no stands above everything.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from portico.host import commandline
 from portico.host.approval import Request, Ruling
+from portico.host.patience import Impatient, patience
 from portico.workspace.glob import Glob
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ COMMANDS = {
 
 _PROTECTED = tuple(Glob(each) for each in PROTECTED)
 _PATTERN_CHARS = 500
+RULE_SECONDS = 0.1
+"""Of computing for all rules about one call: usually it is a millisecond, and the host stands still meanwhile."""
 
 
 class Rules(Struct, frozen=True):
@@ -124,16 +128,27 @@ class WorkspacePolicy:
         self.clients = Rules()
 
     def refuse(self, session: "Session", request: Request) -> Ruling | None:
-        if request.kind != "shell" or request.command is None or not self.settings.refused:
+        if request.command is None or not self.settings.refused:
             return None
-        for words in commandline.split(request.command) or []:
-            for rule in self.settings.refused:
-                if commandline.forbids(rule, words):
-                    return Ruling(False, f"setting {rule!r} refuses the command")
-        return None
+        try:
+            with _bounded([self.settings]):
+                return _refused(self.settings.refused, request.command)
+        except Impatient:
+            return None  # nor does `allow` let it pass: a person looks at it
 
     def allow(self, session: "Session", request: Request) -> Ruling | None:
         sources = [self.settings, self.clients, session_rules(session.state.config)]
+        try:
+            with _bounded(sources if request.command is not None else []):
+                return self._allow(sources, session, request)
+        except Impatient:
+            return None
+
+    def _allow(self, sources: list[Rules], session: "Session", request: Request) -> Ruling | None:
+        if request.command is not None and _doubtful(self.settings.refused, request.command):
+            return None
+        if request.passing:
+            return Ruling(True, request.passing)
         for rules in sources:
             if rules.everything:
                 return Ruling(True, f"{rules.origin}: everything passes")
@@ -142,17 +157,23 @@ class WorkspacePolicy:
         switched = {rules.origin: rules.tools[request.tool] for rules in sources if request.tool in rules.tools}
         if switched:
             return Ruling(True, f"{next(iter(switched))}: tool {request.tool!r}") if all(switched.values()) else None
-        return self._judge(sources, session.state.cwd, request)
+        return self._judge(sources, session, request)
 
-    def _judge(self, sources: list[Rules], folder: str, request: Request) -> Ruling | None:
-        if request.kind == "read" and request.path is not None and self.settings.reads:
-            inside = below(folder, request.path)
+    def _judge(self, sources: list[Rules], session: "Session", request: Request) -> Ruling | None:
+        if request.kind == "read" and request.path is not None and self.settings.reads and not request.strict:
+            inside = _inside(session, request.path)
             return Ruling(True, "read in the working directory") if inside is not None else None
         if request.kind == "write" and request.path is not None:
-            return _edit(sources, below(folder, request.path))
+            return _edit(sources, _inside(session, request.path))
         if request.kind == "shell" and request.command is not None:
-            return _command(sources, folder, request.command)
+            return _command(sources, session.state.cwd, request.command, request.strict)
         return None
+
+
+def _inside(session: "Session", path: str) -> str | None:
+    """The path relative to whichever of the session's folders it is in. What is named relative starts at its cwd."""
+    named = os.path.join(session.state.cwd, path)
+    return next((found for each in session.folders.reach() if (found := below(each, named)) is not None), None)
 
 
 def below(folder: str, path: str) -> str | None:
@@ -181,7 +202,29 @@ def _last(rules: Rules, path: str) -> tuple[str, bool] | None:
     return (f"{rules.origin} {matching[-1][0]!r} for edits", matching[-1][1]) if matching else None
 
 
-def _command(sources: list[Rules], folder: str, line: str) -> Ruling | None:
+def _bounded(sources: list[Rules]) -> AbstractContextManager[None]:
+    """Expressions may be slow by mistake or on purpose."""
+    rules = (rule for each in sources for rule in (*each.refused, *each.commands))
+    return patience(RULE_SECONDS) if any(map(commandline.is_expression, rules)) else nullcontext()
+
+
+def _refused(refused: Sequence[str], line: str) -> Ruling | None:
+    for words in commandline.split(line) or []:
+        for rule in refused:
+            if commandline.forbids(rule, words):
+                return Ruling(False, f"setting {rule!r} refuses the command")
+    return None
+
+
+def _doubtful(refused: Sequence[str], line: str) -> bool:
+    """Where something is forbidden, a line that may hide it does not pass unseen."""
+    if not refused:
+        return False
+    parts = commandline.split(line)
+    return parts is None or any(commandline.mentions(rule, words) for rule in refused for words in parts)
+
+
+def _command(sources: list[Rules], folder: str, line: str, strict: bool) -> Ruling | None:
     parts = commandline.split(line)
     if not parts:
         return None
@@ -189,7 +232,7 @@ def _command(sources: list[Rules], folder: str, line: str) -> Ruling | None:
     for words in parts:
         if any(_leads_out(folder, word) for word in words):
             return None
-        said = list(_said(sources, words))
+        said = list(_said(sources, words, strict))
         if not said or not all(passes for _, passes in said):
             return None
         used.append(said[0][0])
@@ -201,8 +244,8 @@ def _leads_out(folder: str, word: str) -> bool:
     return os.path.lexists(os.path.join(folder, word)) and below(folder, word) is None
 
 
-def _said(sources: list[Rules], words: list[str]) -> Iterator[tuple[str, bool]]:
-    """What all rules say of one sub-command. The built-in ones give way only to a no."""
+def _said(sources: list[Rules], words: list[str], strict: bool) -> Iterator[tuple[str, bool]]:
+    """What all rules say of one sub-command. The built-in ones give way only to a no; `strict`: they only say no."""
     for rules in sources:
         for rule in rules.refused:
             if commandline.mentions(rule, words):
@@ -211,5 +254,7 @@ def _said(sources: list[Rules], words: list[str]) -> Iterator[tuple[str, bool]]:
             if commandline.allows(rule, words) if passes else commandline.mentions(rule, words):
                 yield f"{rules.origin} {rule!r}", passes
     for rule, passes in COMMANDS.items():
+        if passes and strict:
+            continue
         if commandline.allows(rule, words, options=rule == "ls") if passes else commandline.mentions(rule, words):
             yield f"built-in rule {rule!r}", passes

@@ -12,7 +12,7 @@ from portico import limits
 from portico.errors import AgentDied, AgentError, NotFound, PorticoError
 from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVendor
 from portico.host import context
-from portico.host.agent import Conversation, Opening
+from portico.host.agent import Authenticates, Conversation, Opening, client_of
 from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
 from portico.host.turn import Turn
@@ -28,7 +28,7 @@ class Runner:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._conversation: Conversation | None = None
-        self._opened_with: tuple[str, str, int] | None = None
+        self._opened_with: tuple[str, str, int, str] | None = None
         self._task: asyncio.Task[None] | None = None
         self._playing: asyncio.Task[None] | None = None
         self._failure: PorticoError | None = None
@@ -57,7 +57,7 @@ class Runner:
 
     async def _play(self, turn: Turn, resumed: bool) -> None:
         state = self._session.state
-        message = context.told(turn.message, state.config, first=state.turns[0].id == turn.id)
+        message = context.told(turn.message, state, first=state.turns[0].id == turn.id)
         if resumed:
             message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
         while True:
@@ -111,7 +111,7 @@ class Runner:
         sending = asyncio.ensure_future(work)
         try:
             while not sending.done():
-                silence = host.clock.time() - turn.active_at
+                silence = host.clock.awake() - turn.active_at
                 if silence >= host.turn_idle_timeout and not turn.waiting:
                     raise AgentDied(f"The agent said nothing for {host.turn_idle_timeout:g} seconds.")
                 await host.clock.wait(sending, max(0.05, host.turn_idle_timeout - silence))
@@ -123,14 +123,16 @@ class Runner:
         session = self._session
         state = session.state
         model = state.model if self._fallen == turn.id else turn.model  # a message names its model for the first agent
-        wanted = (state.agent, model, self._tools)
+        agent = session.host.agent(state.agent)
+        client = client_of(state, turn.id) if isinstance(agent, Authenticates) else ""
+        wanted = (state.agent, model, self._tools, client)
         if self._conversation is not None and self._opened_with == wanted:
             return self._conversation
         await self.release()
-        agent = session.host.agent(state.agent)
         opening = Opening(
             session=session.id,
             cwd=state.cwd,
+            folders=session.folders.reach(),
             model=model,
             config=dict(state.config),
             tools=session.tools.specs(),
@@ -139,6 +141,7 @@ class Runner:
             fork_of=await self._forked(),
             off=switched_off(state.kept),
             history=turn.earlier,
+            client=client,
         )
         self._conversation = await agent.open(opening)
         self._opened_with = wanted
@@ -213,6 +216,10 @@ class Runner:
         return await self._conversation.steer(message)
 
     # -- the conversation --------------------------------------------------------------------------------------
+
+    @property
+    def opened(self) -> bool:
+        return self._conversation is not None
 
     def refresh(self) -> None:
         """The tools have changed: the next turn opens the conversation anew."""

@@ -23,7 +23,7 @@ from portico.errors import LogUnavailable
 from portico.events import Event, Record
 from portico.host.host import Host
 from portico.host.state import Summary
-from portico.log.index import Index, Place, Said, remove
+from portico.log.index import Index, Place, Said, passing, remove
 
 logger = logging.getLogger("portico.search")
 T = TypeVar("T")
@@ -142,12 +142,16 @@ class Search:
                 await self.catch_up()
 
     async def catch_up(self) -> None:
-        """Brings the index to where the log is now; whoever is told to stop in between leaves it whole."""
+        """Brings the index to where the log is now; whoever is told to stop in between leaves it whole. A full disk
+        leaves it where it is, for another time."""
         async with self._lock:
             try:
                 await self._follow()
             except (sqlite3.DatabaseError, OSError) as error:
-                await self._discard(error)
+                if passing(error):
+                    logger.debug("the search index waits: %s", error)
+                else:
+                    await self._discard(error)
 
     async def _follow(self) -> None:
         index, log = await self._opened(), self._host.log
@@ -173,8 +177,8 @@ class Search:
         return index
 
     async def _discard(self, error: Exception) -> None:
-        """A damaged index is made anew, once; where that does not help (no trigrams in this SQLite, a full disk), this
-        host searches without one."""
+        """A damaged index is made anew, once; where that does not help (no trigrams in this SQLite), this host searches
+        without one."""
         index, self._index, path = self._index, None, self._path
         if index is not None:
             with contextlib.suppress(sqlite3.Error):

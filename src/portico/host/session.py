@@ -19,6 +19,7 @@ from portico.host.approval import Approvals
 from portico.host.changes import Captures
 from portico.host.config import check as check_config
 from portico.host.fold import closing, fold
+from portico.host.folders import Folders
 from portico.host.question import Questions
 from portico.host.queue import Queue
 from portico.host.runner import Runner
@@ -45,8 +46,8 @@ class Session:
         self.queue = Queue(self)
         self.tools = SessionTools(self)
         self.captures = Captures(self)
+        self.folders = Folders(self)
         self.runner = Runner(self)
-        self.running: Turn | None = None
         self._state = state
         self._summary = summary or summarise(state or SessionState(ident))
         self._loading: asyncio.Task[None] | None = None
@@ -71,6 +72,10 @@ class Session:
     @property
     def summary(self) -> Summary:
         return self._summary
+
+    @property
+    def running(self) -> Turn | None:
+        return self.host.turns.get(self.id)
 
     async def load(self) -> "Session":
         """Makes the state available: the stored snapshot and the events behind it."""
@@ -127,8 +132,8 @@ class Session:
             self.questions.settle(event)
         elif isinstance(event, _BEGINNINGS) and self._launch is not None:
             self._begin(*self._launch)
-        elif isinstance(event, e.TurnEnded) and self.running is not None and self.running.id == event.turn:
-            self.running = None
+        elif isinstance(event, e.TurnEnded):
+            self._forget(event.turn)
 
     def refresh_summary(self) -> None:
         """After a load at start: the stored summary may be older than the events."""
@@ -191,13 +196,20 @@ class Session:
     # -- turns -------------------------------------------------------------------------------------------------
 
     async def send(
-        self, message: Message, *, by: str, turn: str | None = None, queue: bool = True, pending: str | None = None
+        self,
+        message: Message,
+        *,
+        by: str,
+        turn: str | None = None,
+        queue: bool = True,
+        pending: str | None = None,
+        blank: bool = False,
     ) -> str:
         """Starts a turn and returns its id, or queues the message and returns the id of the queued one.
 
         With `queue=False` a running turn is a refusal (`TurnInProgress`), and a waiting queue waits on; `pending`
-        names the queued message that becomes this turn."""
-        check_message(message)
+        names the queued message that becomes this turn; with `blank` the agent decides what no text means."""
+        check_message(message, blank=blank)
         if message.model is not None:
             await self.host.check_model(self.state.agent, message.model)
         async with self.lock:
@@ -328,13 +340,16 @@ class Session:
             await self._start(following.message, following.by, pending=following.id)
 
     def _begin(self, ident: str, message: Message, resumed: bool) -> None:
-        self.running = Turn(self, ident, message)
-        self.runner.start(self.running, resumed)
+        self.runner.start(self.adopt(ident, message), resumed)
 
     def adopt(self, ident: str, message: Message) -> Turn:
-        """A turn that another session's agent drives (a sub-agent)."""
-        self.running = Turn(self, ident, message)
-        return self.running
+        """The turn that runs from now on. On its own: one that another session's agent drives (a sub-agent)."""
+        turn = self.host.turns[self.id] = Turn(self, ident, message)
+        return turn
+
+    def _forget(self, turn: str) -> None:
+        if self.running is not None and self.running.id == turn:
+            del self.host.turns[self.id]
 
     async def go_on(self) -> None:
         """After a turn: the next of the queue, unless the queue is held or somebody was faster."""
@@ -372,7 +387,7 @@ class Session:
                     if active is not None and active.id == turn.id:
                         end = e.TurnEnded(turn=turn.id, outcome=outcome, error=error, by=by)
                         await self.append(*closing(self.state, outcome, by), end)
-                    self.running = None
+                    self._forget(turn.id)
                 break
             except LogUnavailable:
                 await self.host.log.available()
@@ -390,8 +405,8 @@ class Session:
             raise SessionClosed(f"The session {self.id!r} is closed; reopen it first.")
 
 
-def check_message(message: Message) -> None:
-    if not message.text.strip() and not message.attachments:
+def check_message(message: Message, *, blank: bool = False) -> None:
+    if not blank and not message.text.strip() and not message.attachments:
         raise BadRequest("A message needs some text.", field="text")
     try:
         size = len(msgspec.json.encode(message))

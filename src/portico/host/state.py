@@ -59,6 +59,8 @@ class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
     input: str = ""
     ready: bool = False
     output: str = ""
+    left_out: int = 0
+    """Characters that are missing in the middle of its live output, where it has got long."""
     blob: str | None = None
     content: list[Json] = []
     approvals: list[Approval] = []
@@ -155,6 +157,10 @@ class SessionState(Struct, omit_defaults=True):
     config: Json = {}
     worktree: Json = {}
     """A git worktree of its own; see `session.started`."""
+    folders: list[str] = []
+    """Where it works besides `cwd`."""
+    chosen: list[str] | None = None
+    """Those of its family's folders that this conversation has; None: all of them."""
     vendor: str | None = None
     by: str = ""
     created: int = 0
@@ -223,6 +229,9 @@ class Summary(Struct, omit_defaults=True):
     usage: Usage = msgspec.field(default_factory=Usage)
     changes: Json = {}
     """`additions`, `deletions` and `files`, once they were counted."""
+    folders: list[str] = []
+    chosen: list[str] | None = None
+    """As in the state: where it works besides `cwd`, and which of its family's folders it has."""
 
 
 class FileChange(Struct, frozen=True):
@@ -268,6 +277,8 @@ def summarise(state: SessionState) -> Summary:
         closed=state.closed,
         usage=state.usage,
         changes={key: value for key, value in state.kept.get(CHANGES, {}).items() if key != "edits"},
+        folders=state.folders,
+        chosen=state.chosen,
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, Conflict, LogUnavailable, NotFound, RateLimited
-from portico.events import HOST, Channel, Json, Record
+from portico.events import HOST, Channel, Json, Record, number_of
 from portico.workspace import terminal as pty
 from portico.workspace.process import environment
 from portico.workspace.scrollback import Command, Scrollback
@@ -215,7 +215,7 @@ class Terminals:
     async def recover(self) -> None:
         """Gives terminals that a crash left open their end."""
         names = self.host.log.channels("terminal/")
-        self._next = max([0, *(_number(name) for name in names)]) + 1
+        self._next = max([0, *(number_of(name) for name in names)]) + 1
         for channel in await self.host.log.notes(OPEN):
             if channel.startswith("terminal/"):
                 await self._close_story(channel)
@@ -290,7 +290,7 @@ class Terminals:
             audited = e.Audited(action="terminal.started", by=by, detail={"terminal": ident, "cwd": cwd})
             await self.host.log.append_all((terminal.channel, started), (HOST, audited))
             await terminal.pty.start()
-        except BaseException:
+        except BaseException:  # also a cancel: what began gets its end
             del self._open[ident]
             await self._close_story(terminal.channel)
             raise
@@ -362,8 +362,3 @@ def _show(shown: Scrollback, event: e.Event) -> None:
             shown.add(text)
         case e.TerminalCleared():
             shown.clear()
-
-
-def _number(name: str) -> int:
-    tail = name.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0

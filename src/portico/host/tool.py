@@ -28,12 +28,29 @@ class Tool:
     effect that nobody was asked about it awaits `call.turn.settled()`: a crash must find the intent in the log."""
 
 
-def cut(text: str) -> str:
-    """Head and tail of an output that is too long for an event, with a word on what is missing."""
+def grow(output: str, left_out: int, more: str) -> tuple[str, int]:
+    """Live output with another piece. It is whole while it is short; then it is its beginning and its end around a word
+    on what is missing: a program that prints megabytes must not cost their square."""
+    keep = limits.TOOL_OUTPUT_CHARS
+    grown = output + more
+    if len(grown) <= 4 * keep:
+        return grown, left_out
+    rest = grown[keep + len(_missing(left_out)) :]
+    left_out += len(rest) - keep
+    return f"{grown[:keep]}{_missing(left_out)}{rest[-keep:]}", left_out
+
+
+def cut(text: str, left_out: int = 0) -> str:
+    """Head and tail of an output that is too long for an event. `left_out`: what `grow` has left out of it before."""
     if len(text) <= limits.TOOL_OUTPUT_CHARS:
         return text
     half = limits.TOOL_OUTPUT_CHARS // 2
-    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+    length = len(text) - len(_missing(left_out)) + left_out
+    return f"{text[:half]}{_missing(length - 2 * half)}{text[-half:]}"
+
+
+def _missing(characters: int) -> str:
+    return f"\n... {characters} characters left out ...\n" if characters else ""
 
 
 def pieces(text: str) -> Iterator[str]:

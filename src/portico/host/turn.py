@@ -49,7 +49,7 @@ class Turn:
         """Whether a tool was used."""
         self.waiting = 0
         """How many approvals and questions wait for a person: the idle watch stands still meanwhile."""
-        self.active_at = session.host.clock.time()
+        self.active_at = session.host.clock.awake()
         self._part: _Part | None = None
         resumed = session.state.turn(ident)
         self._used = {part.id for part in resumed.parts} if resumed is not None else set()
@@ -58,7 +58,7 @@ class Turn:
     def earlier(self) -> list[TurnState]:
         """What was said before, for an agent that has to be told."""
         state = self.session.state
-        return context.history([each for each in state.turns if each.id != self.id], state.config)
+        return context.history([each for each in state.turns if each.id != self.id], state)
 
     @property
     def model(self) -> str:
@@ -240,4 +240,4 @@ class Turn:
         return call
 
     def _touch(self) -> None:
-        self.active_at = self.session.host.clock.time()
+        self.active_at = self.session.host.clock.awake()

@@ -13,7 +13,7 @@ import msgspec
 from portico import events as e
 from portico import limits
 from portico.errors import NotFound
-from portico.events import Record
+from portico.events import Record, number_of
 from portico.jobs.state import JobState, JobSummary, begin, fold, replay
 from portico.log.log import Log
 
@@ -53,7 +53,7 @@ class LocalEngine:
         engine = cls(log)
         notes = await log.notes(SUMMARY)
         decoder = msgspec.json.Decoder(JobSummary)
-        for channel in sorted(log.channels("job/"), key=number):
+        for channel in sorted(log.channels("job/"), key=number_of):
             job = channel.removeprefix("job/")
             data = notes.get(channel)
             summary = decoder.decode(data) if data is not None else None
@@ -116,9 +116,3 @@ class LocalEngine:
         summary = self._live[job].summary
         summary.pos = record.pos
         self._log.note(record.channel, SUMMARY, msgspec.json.encode(summary))
-
-
-def number(name: str) -> int:
-    """The N of `job-N`: what orders jobs and gives the next its name."""
-    tail = name.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0

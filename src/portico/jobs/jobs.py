@@ -5,6 +5,7 @@
 """
 
 import asyncio
+import contextlib
 
 import msgspec
 from msgspec import Struct
@@ -12,10 +13,11 @@ from msgspec import Struct
 from portico import events as e
 from portico import faults, limits
 from portico.errors import Conflict, LogUnavailable, NotFound
-from portico.events import Event
-from portico.host.host import Host, check_folder
+from portico.events import Event, number_of
+from portico.host.folders import check_folder
+from portico.host.host import Host
 from portico.jobs.choice import choose, offered
-from portico.jobs.engine import Engine, LocalEngine, number
+from portico.jobs.engine import Engine, LocalEngine
 from portico.jobs.entry import Entry
 from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
 from portico.jobs.run import JobRun
@@ -43,6 +45,8 @@ class TaskInfo(Struct):
     job: str | None = None
     ended: int | None = None
     """Milliseconds since the epoch."""
+    stopped: bool = False
+    """Somebody stopped it."""
 
 
 def check_job(entry: Entry, name: str, where: str) -> None:
@@ -62,8 +66,8 @@ class Jobs:
         self._mains: dict[str, asyncio.Task[None]] = {}
         self._lent: dict[str, TaskRun] = {}
         self._taking = asyncio.Lock()
-        self._next_job = 1 + max(map(number, host.log.channels("job/")), default=0)
-        self._next_task = 1 + max(map(number, host.log.channels("task/")), default=0)
+        self._next_job = 1 + max(map(number_of, host.log.channels("job/")), default=0)
+        self._next_task = 1 + max(map(number_of, host.log.channels("task/")), default=0)
         host.tools.update(job_tools())
 
     @classmethod
@@ -72,7 +76,7 @@ class Jobs:
 
     async def close(self) -> None:
         """Before the host closes. Running jobs get no end: the next start takes them up."""
-        mains = list(self._mains.values())
+        mains, jobs = list(self._mains.values()), list(self._runs)
         for run in self._runs.values():
             run.suspend()
         for task in self._lent.values():
@@ -80,6 +84,10 @@ class Jobs:
         for main in mains:
             main.cancel()
         await asyncio.gather(*mains, return_exceptions=True)
+        with contextlib.suppress(LogUnavailable):  # a full disk: it then counts as a crash
+            for job in jobs:
+                if not self.job(job).done:
+                    await self._engine.put(job, e.JobSuspended())
 
     # -- the entry ---------------------------------------------------------------------------------------------
 
@@ -264,6 +272,7 @@ class Jobs:
         """Runs a task inside that session and returns its id. The session stays when the task is over."""
         entry = self.entry
         borrowed = await self.host.get(session)
+        borrowed.check_open()
         task = entry.tasks.get(name)
         if task is None:
             raise NotFound("task", name, f"There are: {', '.join(map(repr, entry.tasks)) or 'none'}.")
@@ -304,8 +313,8 @@ class Jobs:
             match record.event:
                 case e.TaskStarted() as started:
                     info = TaskInfo(task, started.name, started.session is not None, started.job)
-                case e.TaskEnded() if info is not None:
-                    info.ended = record.time
+                case e.TaskEnded() as ended if info is not None:
+                    info.ended, info.stopped = record.time, ended.outcome == "stopped"
         if info is None:
             raise NotFound("task", task)
         return info
@@ -364,12 +373,13 @@ class Jobs:
             ended = await self._end_of(path, run)
             name = state.ref(run.work).task_id
             choice = state.entry.tasks[name].on_interrupt
+            crashes = run.crashes + (not state.suspended)
             if ended.outcome == "interrupted" and choice == "fail":
                 ended = msgspec.structs.replace(ended, outcome="failed")
             elif ended.outcome == "interrupted" and choice == "ask":
                 asking.append(repr(name))
-            elif ended.outcome == "interrupted" and run.attempt >= limits.INTERRUPTIONS:
-                asking.append(f"{name!r} ({run.attempt} times)")
+            elif ended.outcome == "interrupted" and crashes >= limits.INTERRUPTIONS:
+                asking.append(f"{name!r} ({crashes} times)")
             ends.append(ended)
         if asking:
             names = ", ".join(asking)

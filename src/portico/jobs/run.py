@@ -30,6 +30,7 @@ class JobRun:
         """Its own end is being written; a stop comes too late."""
         self.stopping = False
         """Somebody stops it, and writes its end."""
+        self._suspended = False
         self.ended = asyncio.Event()
 
     async def run(self) -> None:
@@ -66,6 +67,7 @@ class JobRun:
 
     def suspend(self) -> None:
         """The host stops: what is in flight goes silent and is taken up at the next start."""
+        self._suspended = True
         for task in self.tasks.values():
             task.suspended = True
 
@@ -87,6 +89,7 @@ class JobRun:
         # The task is in the log before the work that names it, so a task's id is never given twice.
         run.announce()
         self.tasks[task] = run
+        run.suspended = self._suspended  # begun between the word to stop and the cancel that follows it
         ended: e.WorkEnded | None = e.WorkEnded(path=path, work=work, task=task, outcome="stopped")
         try:
             await self._engine.put(self._job, e.WorkStarted(path=path, work=work, task=task, attempt=attempt))

@@ -56,6 +56,8 @@ class Run(Struct):
     attempt: int
     outcome: WorkOutcome | None = None
     error: str = ""
+    crashes: int = 0
+    """Attempts in whose middle the host ended without having been told to."""
 
 
 class JobState(Struct):
@@ -65,6 +67,8 @@ class JobState(Struct):
     runs: dict[str, Run] = {}
     stopping: str | None = None
     """Who cancels it."""
+    suspended: bool = False
+    """The host was told to stop, and has not taken it up again."""
 
     @property
     def job(self) -> Job:
@@ -99,19 +103,25 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
     summary = state.summary
     match event:
         case e.WorkStarted():
-            state.runs[event.path] = Run(event.work, event.task, event.attempt)
+            before = state.runs.get(event.path)
+            crashes = before.crashes if before is not None else 0
+            state.runs[event.path] = Run(event.work, event.task, event.attempt, crashes=crashes)
             _started(summary, event, state.ref(event.work).task_id, time)
         case e.WorkEnded():
             run = state.runs.get(event.path)
             if run is not None and run.task == event.task:
                 run.outcome, run.error = event.outcome, event.error
+                run.crashes += event.outcome == "interrupted" and not state.suspended
             _ended(summary, event, time)
         case e.JobDecided():
             summary.reason = event.reason
         case e.JobWaiting():
             summary.status, summary.reason = "waiting", event.reason
+        case e.JobSuspended():
+            state.suspended = True
         case e.JobResumed():
             summary.status, summary.reason = "running", ""
+            state.suspended = False
         case e.JobStopping():
             state.stopping = event.by
         case e.JobEnded():

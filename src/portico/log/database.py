@@ -1,9 +1,13 @@
 """The SQL of the log. Plain blocking functions: the writer thread calls the writing ones, reader threads the others."""
 
+import contextlib
 import os
+import re
+import shlex
 import shutil
 import sqlite3
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +21,8 @@ from portico.log import schema
 _DROP_ROWS = 2_000
 """Deltas dropped in one transaction: a few milliseconds, so that a commit never waits long."""
 _TEXT = "part.delta"
+_BLOB = re.compile(rb'"blob":"([0-9a-f]{64})"')
+"""How an event refers to one, also inside of a copied history."""
 
 
 class _Piece(msgspec.Struct):
@@ -72,21 +78,17 @@ class Database:
             path.chmod(0o600)
         except OSError as error:
             raise LogUnavailable(f"The log {str(path)!r} cannot be opened: {error.strerror}.") from error
-        db = None
-        try:
-            db = sqlite3.connect(path, timeout=limits.BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
-            db.execute("PRAGMA wal_autocheckpoint = 0")  # see `checkpoint`
-            schema.prepare(db)
-        except sqlite3.Error as error:
-            if db is not None:
-                db.close()
-            raise translate(error, path, "then start again") from error
-        except BaseException:
-            if db is not None:
-                db.close()
-            raise
+        with contextlib.ExitStack() as failing:
+            try:
+                db = sqlite3.connect(path, timeout=limits.BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+                failing.callback(db.close)
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
+                db.execute("PRAGMA wal_autocheckpoint = 0")  # see `checkpoint`
+                schema.prepare(db)
+            except sqlite3.Error as error:
+                raise translate(error, path, "then start again") from error
+            failing.pop_all()
         return cls(path, db)
 
     # -- writing -----------------------------------------------------------------------------------------------
@@ -192,16 +194,21 @@ class Database:
             return 0  # a full disk: the next commit says so, and the next checkpoint tries again
         return int(max(0, pages) * size)
 
-    def delete(self, channel: Channel) -> None:
+    def delete(self, channel: Channel, blobs: Iterable[str]) -> None:
+        """Nothing of it stays in the file: what a person deletes may be a secret that was shown by mistake."""
         try:
             ident = self._id(channel)
+            self._db.execute("PRAGMA secure_delete = ON")
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM events WHERE channel = ?", (ident,))
             self._db.execute("DELETE FROM notes WHERE channel = ?", (ident,))
+            self._db.executemany("DELETE FROM blobs WHERE digest = ?", [(digest,) for digest in blobs])
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             self._rollback()
             raise translate(error, self.path) from error
+        finally:
+            self._db.execute("PRAGMA secure_delete = OFF")  # compaction need not write zeros over all it drops
 
     def _id(self, channel: Channel) -> int:
         """The channel's number, made when it is new. Runs inside the caller's transaction."""
@@ -279,6 +286,19 @@ class Database:
     def blob(self, digest: str) -> bytes | None:
         return self._value("SELECT data FROM blobs WHERE digest = ?", digest)
 
+    def own_blobs(self, channel: Channel) -> set[str]:
+        """The blobs that only this channel refers to. Looks through the log if it refers to any."""
+        whole = "SELECT e.data FROM events e JOIN channels c ON c.id = e.channel WHERE e.delta IS NULL AND c.name"
+        own = self._digests(f"{whole} = ?", channel)
+        return own - self._digests(f"{whole} != ?", channel) if own else own
+
+    def _digests(self, sql: str, channel: Channel) -> set[str]:
+        try:
+            rows = self._reading().execute(f'{sql} AND instr(e.data, CAST(\'"blob":"\' AS BLOB))', (channel,))
+            return {digest.decode() for (data,) in rows for digest in _BLOB.findall(data)}
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
     def _value(self, sql: str, *args: str) -> bytes | None:
         rows = self._rows(sql, *args)
         return rows[0][0] if rows else None
@@ -311,7 +331,7 @@ def translate(error: sqlite3.Error, path: Path, then: str = "the host goes on by
     if any(sign in text for sign in ("malformed", "not a database", "no such table", "no such column")):
         return LogDamaged(
             f"The log {name!r} is damaged ({text}). Move it aside to start anew, or recover what is readable with: "
-            f"sqlite3 {name} .recover"
+            f"sqlite3 {shlex.quote(name)} .recover"
         )
     if "locked" in text or "busy" in text:
         return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; {then}.")

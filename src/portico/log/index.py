@@ -5,6 +5,7 @@
 exactly that of comparing every text. Plain blocking functions, for one thread.
 """
 
+import contextlib
 import os
 import sqlite3
 import time
@@ -17,6 +18,16 @@ PIECES = 16
 """Three-letter pieces of a query that the index is asked for: more of them sieve no better and cost time."""
 _STEPS = 10_000
 """Of SQLite's machine between two looks at the clock."""
+_PASSING = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_CANTOPEN,
+    }
+)
 _TABLES = (
     "CREATE TABLE state (cursor INTEGER NOT NULL)",
     "INSERT INTO state VALUES (0)",
@@ -55,7 +66,9 @@ class Index:
         """A file that is no index of this version is replaced by an empty one. Fails where SQLite has no trigrams."""
         try:
             return cls(_connect(path))
-        except sqlite3.DatabaseError:
+        except sqlite3.DatabaseError as error:
+            if passing(error):
+                raise
             remove(path)
             return cls(_connect(path))
 
@@ -108,6 +121,11 @@ class Index:
         return [Place(session, pos, turn) for session, pos, turn, _ in rows]
 
 
+def passing(error: sqlite3.Error | OSError) -> bool:
+    """The disk says no for now: what is in the index is as good as before."""
+    return isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING
+
+
 def remove(path: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -116,7 +134,8 @@ def remove(path: Path) -> None:
 def _connect(path: Path) -> sqlite3.Connection:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
+    with contextlib.ExitStack() as failing:
+        failing.callback(db.close)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA secure_delete = ON")  # what is deleted is gone from the file, too
@@ -128,9 +147,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             db.execute("COMMIT")
         elif version != VERSION:
             raise sqlite3.DatabaseError(f"version {version}")
-    except BaseException:
-        db.close()
-        raise
+        failing.pop_all()
     return db
 
 

@@ -87,6 +87,7 @@ class Log(Protocol):
         text they say what a reader whose cursor points into the middle of it has not seen."""
 
     async def delete(self, channel: Channel) -> None:
-        """Forgets a channel's events and notes. Its positions are never used again."""
+        """Forgets a channel's events and notes, and the blobs that only it refers to. Its positions are never used
+        again."""
 
     async def close(self) -> None: ...

@@ -61,7 +61,6 @@ def _step(db: sqlite3.Connection, target: int, script: str) -> None:
                 faults.reach("migration")
         db.execute(f"PRAGMA user_version = {target}")
         db.execute("COMMIT")
-    except BaseException:
+    finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
-        raise

@@ -7,6 +7,7 @@ taken back and given to the next.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -56,6 +57,8 @@ class SqliteLog:
         self._timer: asyncio.TimerHandle | None = None
         self._committed_at = 0.0
         self._changed: set[asyncio.Future[None]] = set()
+        self._kept: set[str] = set()
+        """Blobs that were stored since the last deletion began."""
         self._down: LogUnavailable | None = None
         self._closed = False
         self.commits = 0
@@ -65,11 +68,11 @@ class SqliteLog:
         cls, path: Path, *, durability: Durability = "normal", clock: Callable[[], float] = time.time
     ) -> "SqliteLog":
         database = await asyncio.to_thread(Database.open, path, durability == "full")
-        try:
-            return cls(database, clock)
-        except BaseException:
-            database.close()
-            raise
+        with contextlib.ExitStack() as failing:
+            failing.callback(database.close)
+            log = cls(database, clock)
+            failing.pop_all()
+        return log
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -144,7 +147,7 @@ class SqliteLog:
 
     async def settled(self) -> None:
         ticket = self._ticket  # what comes later is not waited for: under load there is always something
-        while self._settled < ticket and self._down is None:
+        while self._settled < ticket and self._down is None and not self._closed:
             self._urgent = True
             self._kick()
             await self._change()
@@ -363,7 +366,8 @@ class SqliteLog:
     async def put_blob(self, data: bytes) -> str:
         if len(data) > limits.BLOB_BYTES:
             raise TooLarge(f"A blob of {len(data)} bytes is over the limit of {limits.BLOB_BYTES}.")
-        digest = hashlib.sha256(data).hexdigest()
+        digest = await self._read(_digest, data)  # not in the loop: a large one takes a tenth of a second
+        self._kept.add(digest)
         await self._write(self._database.put_blob, digest, data)
         return digest
 
@@ -399,7 +403,10 @@ class SqliteLog:
 
     async def delete(self, channel: Channel) -> None:
         await self.settled()
-        await self._write(self._database.delete, channel)
+        self._kept.clear()
+        blobs = await self._read(self._database.own_blobs, channel)
+        # What was stored again while we looked has a new owner, whose event may come only now.
+        await self._write(self._database.delete, channel, blobs - self._kept)
 
     async def close(self) -> None:
         if self._closed:
@@ -416,6 +423,10 @@ class SqliteLog:
         self._readers.shutdown()
         self._checkpointer.shutdown()
         self._database.close()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _part(event: Event) -> str | None:

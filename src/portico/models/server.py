@@ -129,7 +129,7 @@ class LocalServer:
         except TimeoutError:
             await self._end()
             raise AgentUnavailable(f"The model {self._name!r} did not start in {START_SECONDS:g} seconds.") from None
-        except BaseException:
+        except BaseException:  # also a cancel: no process is left behind
             await self._end()
             raise
         return Address(f"{url}/v1", key, self._context)
@@ -141,7 +141,7 @@ class LocalServer:
         stdin, keeper = os.pipe()
         try:
             self._child = Child.start(command, cwd=Path("/"), env=env, stdin=stdin, output=theirs)
-        except BaseException:
+        except BaseException:  # whatever it was, nobody else knows these ends
             os.close(output)
             os.close(keeper)
             raise

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from portico.errors import AlreadyExists, BadRequest, NotFound
+from portico.home import write_private
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _SUFFIX = ".gguf"
@@ -52,7 +53,7 @@ class Store:
             raise NotFound(
                 "model", name, f"Here are: {', '.join(self.names()) or 'none'}. Get one: portico model get NAME"
             )
-        (self.folder / _CHOSEN).write_text(name + "\n", "utf-8")
+        write_private(self.folder / _CHOSEN, f"{name}\n".encode())
 
     def make(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -65,6 +66,7 @@ class Store:
         """The draft is whole: it becomes the model."""
         check_gguf(self.draft(name))
         path = self._file(name)
+        self.draft(name).chmod(0o600)
         os.replace(self.draft(name), path)
         return path
 
@@ -95,9 +97,7 @@ class Store:
 
     def keep_pin(self, name: str, digest: str) -> None:
         pins = {**self._pins(), check_name(name): digest}
-        draft = self.pins_path.with_suffix(".part")
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(pins)) + b"\n")
-        os.replace(draft, self.pins_path)
+        write_private(self.pins_path, msgspec.json.format(msgspec.json.encode(pins)) + b"\n")
 
     @property
     def pins_path(self) -> Path:

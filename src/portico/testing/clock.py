@@ -9,9 +9,14 @@ from portico.host.clock import Clock
 class FakeClock(Clock):
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self._now = now
+        self.set_ahead = 0.0
+        """How far somebody has set the time of day ahead, or the machine has slept."""
         self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
 
     def time(self) -> float:
+        return self._now + self.set_ahead
+
+    def awake(self) -> float:
         return self._now
 
     async def wait(self, future: "asyncio.Future[Any]", timeout: float) -> None:

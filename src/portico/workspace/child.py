@@ -2,7 +2,8 @@
 
 Killing one process leaves its children behind, and killing its group leaves those that made a group of their own (an
 interactive shell does that with every job, a daemon on purpose). So each child carries a mark in its environment that
-its descendants inherit, and the end is for all that share its group, its session or its mark.
+its descendants inherit, and the end is for all that share its group, its session or its mark. The mark also names the
+host, so that the next one knows what a killed one has left (`orphans`).
 
 On systems without /proc only the group can be found.
 """
@@ -61,7 +62,7 @@ class Child:
         errors: int | IO[bytes] | None = None,
     ) -> "Child":
         # Started here and not in a thread: a cancel in between would leave a process that nobody knows.
-        mark = secrets.token_hex(16)
+        mark = f"{os.getpid()}.{started(os.getpid())}.{secrets.token_hex(16)}"
         try:
             with _hearing():
                 process = subprocess.Popen(
@@ -118,24 +119,9 @@ class Child:
         await asyncio.to_thread(self._end, polite)
 
     def _end(self, polite: signal.Signals) -> None:
-        if self._send(polite):
-            self._until_gone(GRACE, None)
-            self._until_gone(GIVE_UP, signal.SIGKILL)
+        end_all(self._living, polite)
         with suppress(subprocess.TimeoutExpired):  # it hangs in the kernel
             self.process.wait(GIVE_UP)
-
-    def _until_gone(self, seconds: float, number: signal.Signals | None) -> None:
-        deadline = time.monotonic() + seconds
-        while self._send(number) and time.monotonic() < deadline:
-            time.sleep(POLL)
-
-    def _send(self, number: signal.Signals | None) -> bool:
-        """Sends a signal to all (or only looks); whether anybody was there."""
-        found = self._living()
-        if number is not None:
-            for pid in found:
-                _signal(pid, number)
-        return bool(found)
 
     def _living(self) -> list[int]:
         self.process.poll()  # reaps the child itself, so that its number is not looked for as a zombie
@@ -163,6 +149,28 @@ class Child:
         except (ProcessLookupError, PermissionError):
             return []
         return [-self.pid]
+
+
+def end_all(living: Callable[[], list[int]], polite: signal.Signals = signal.SIGTERM) -> None:
+    """Ends all that `living` finds, also those that come while we look: politely, then for certain."""
+    for number, seconds in ((polite, GRACE), (signal.SIGKILL, GIVE_UP)):
+        deadline = time.monotonic() + seconds
+        told: set[int] = set()
+        while (found := set(living())) and time.monotonic() < deadline:
+            for pid in found - told:
+                _signal(pid, number)
+            told |= found
+            time.sleep(POLL)
+
+
+def started(pid: int) -> str | None:
+    """When the process began, in the kernel's ticks; None when there is none (or only its shell is left)."""
+    try:
+        # After the name in brackets, which may contain anything: the state first, the start as the 20th.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
 
 
 @contextmanager

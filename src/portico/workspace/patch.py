@@ -6,6 +6,7 @@ context and removed line must be there exactly, in one place only; otherwise not
 
 import difflib
 import re
+from bisect import bisect_left
 
 from msgspec import Struct
 
@@ -14,6 +15,8 @@ from portico.errors import BadRequest, Conflict, TooLarge
 DIFF_LINES_MAX = 20_000  # comparing grows with the square of this; above, the changed middle is shown as one block
 PATCH_MAX = 4 * 1024 * 1024  # characters of a diff that is applied
 CONTEXT = 3  # lines, as everywhere
+PLACES_SHOWN = 5  # where an ambiguous hunk fits; more would not help
+COMPARED_MAX = 10_000_000  # lines compared in search of the hunks of one diff: a tenth of a second
 NO_NEWLINE = "\\ No newline at end of file"
 
 _HEAD = re.compile(r"@@(?:\s*-(?P<old>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@.*)?")
@@ -92,8 +95,9 @@ def _apply(text: str, hunks: list[Hunk], end: str) -> str:
         lines.pop()
     result: list[str] = []
     done = 0
+    finder = _Finder(lines)
     for number, hunk in enumerate(hunks, 1):
-        at = _locate(lines, hunk, done, number)
+        at = _locate(finder, hunk, done, number)
         result += lines[done:at] + hunk.new
         done = at + len(hunk.old)
         if done == len(lines) and (hunk.open_old or hunk.open_new):
@@ -179,9 +183,41 @@ def _without_returns(hunk: Hunk) -> Hunk:
     )
 
 
-def _locate(lines: list[str], hunk: Hunk, done: int, number: int) -> int:
+class _Finder:
+    """Where lines are in a file. A hunk made of lines that are everywhere could take hours: there is a bound."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self._places: dict[str, list[int]] = {}
+        self._compared = 0
+
+    def find(self, wanted: list[str], start: int) -> list[int]:
+        """The places from `start` on that have all these lines; no more than are shown, and one."""
+        index = self._index()
+        # By the line that is in the fewest places: usually that is one.
+        rarest = min(range(len(wanted)), key=lambda at: len(index.get(wanted[at], ())))
+        places = index.get(wanted[rarest], [])
+        found: list[int] = []
+        for at in places[bisect_left(places, start + rarest) :]:
+            self._compared += len(wanted)
+            if self._compared > COMPARED_MAX:
+                raise Conflict("The diff could fit too many places. Give the right line numbers.", field="diff")
+            if self.lines[at - rarest : at - rarest + len(wanted)] == wanted:
+                found.append(at - rarest)
+                if len(found) > PLACES_SHOWN:
+                    break
+        return found
+
+    def _index(self) -> dict[str, list[int]]:
+        if not self._places:
+            for at, line in enumerate(self.lines):
+                self._places.setdefault(line, []).append(at)
+        return self._places
+
+
+def _locate(finder: _Finder, hunk: Hunk, done: int, number: int) -> int:
     """Where the hunk's old lines are, from `done` on: at the line it says, or at the only other place."""
-    size = len(hunk.old)
+    lines, size = finder.lines, len(hunk.old)
     if not size:
         if hunk.start is None and lines:
             raise Conflict(f"Hunk {number} only adds lines and does not say where. Give context lines.", field="diff")
@@ -190,12 +226,14 @@ def _locate(lines: list[str], hunk: Hunk, done: int, number: int) -> int:
     said = (hunk.start or 0) - 1
     if said >= done and lines[said : said + size] == hunk.old:
         return said
-    places = [at for at in range(done, len(lines) - size + 1) if lines[at : at + size] == hunk.old]
+    places = finder.find(hunk.old, done)
     if len(places) == 1:
         return places[0]
     if places:
+        shown = ", ".join(str(at + 1) for at in places[:PLACES_SHOWN])
+        more = " and more" if len(places) > PLACES_SHOWN else ""
         raise Conflict(
-            f"Hunk {number} fits {len(places)} places (lines {', '.join(str(at + 1) for at in places[:5])}). "
+            f"Hunk {number} fits several places (lines {shown}{more}). "
             "Give more context lines, or the right line number.",
             field="diff",
         )

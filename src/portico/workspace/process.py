@@ -157,7 +157,7 @@ def _start(
     ours, theirs = os.pipe()
     try:
         child = Child.start(arguments, cwd=cwd, env=env, stdin=stdin, output=theirs, errors=errors)
-    except BaseException:
+    except BaseException:  # whatever it was, nobody else knows this end
         os.close(ours)
         raise
     finally:

@@ -125,7 +125,7 @@ class Terminal:
             joining = '<>"$0" >&0 2>&0' if self._typed else '</dev/null >"$0" 2>&1'
             opening = ["/bin/sh", "-c", f'exec {joining}; exec "$@"', os.ttyname(theirs), *integration.command]
             self._child = Child.start(opening, cwd=Path(self.cwd), env=integration.env, stdin=theirs, output=theirs)
-        except BaseException:
+        except BaseException:  # whatever it was, nobody else knows this end
             os.close(ours)
             integration.forget()
             raise

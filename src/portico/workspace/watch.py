@@ -84,7 +84,7 @@ class _Watcher:
         threading.Thread(target=watcher._run, name="portico-watch", daemon=True).start()
         try:
             await watcher.started
-        except BaseException:
+        except BaseException:  # also a cancel: nobody else would ever end the thread
             watcher.end()
             raise
         return watcher

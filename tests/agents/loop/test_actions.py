@@ -7,6 +7,7 @@ import pytest
 
 from portico.agents.agent import Message
 from portico.events import Audited, ToolSpec
+from portico.host.policy import Rules
 from portico.host.tool import ToolResult
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
 from tests.workspace.living import gone, pids_in
@@ -43,17 +44,38 @@ async def test_no_answer_in_time_is_no(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "asked"), [("edits", [False, True]), ("all", [True, True]), ("none", [False, False])]
+    ("wanted", "asked"),
+    [("edits", [False, False, True, True]), ("all", [True] * 4), ("none", [False] * 4)],
 )
 async def test_who_is_asked_is_a_setting(desk: Desk, wanted: str, asked: list[bool]) -> None:
-    """It is read at each turn: no restart in between."""
+    """It is read at each turn: no restart in between. What passes by default at other agents is asked here."""
     desk.settings(f'[agent]\nrequire_approval = "{wanted}"\n[agents.loop]\nprotocol = "text"\n')
-    desk.says(acts({"tool": "listFiles"}, {"tool": "createFile", "path": "a", "content": "x"}), ends())
+    create = {"tool": "createFile", "path": "a", "content": "x"}
+    look, run = {"tool": "readFiles", "files": ["b"]}, {"tool": "runCommand", "command": "ls"}
+    desk.says(acts({"tool": "listFiles"}, look, create, run), ends())
     turn = await desk.run()
     assert [bool(call.approvals) for call in calls(turn)] == asked
     assert (desk.project / "a").exists()
     if wanted == "none":
-        assert calls(turn)[1].rule == "agent.require_approval = none"
+        assert calls(turn)[2].rule == "agent.require_approval = none"
+
+
+async def test_a_refusing_rule_beats_the_setting(desk: Desk) -> None:
+    """`deny_commands` once counted only where a person would have been asked."""
+    desk.settings('[agent]\nrequire_approval = "none"\n[agents.loop]\nprotocol = "text"\n')
+    desk.host.rules.settings = Rules("setting", refused=("touch",))
+    desk.says(acts({"tool": "runCommand", "command": "touch a"}, {"tool": "runCommand", "command": "true"}), ends())
+    turn = await desk.run()
+    assert [call.ok for call in calls(turn)] == [False, True]
+    assert calls(turn)[0].rule == "setting 'touch' refuses the command"
+    assert not (desk.project / "a").exists()
+
+
+async def test_an_allowing_rule_is_enough_where_people_are_asked(desk: Desk) -> None:
+    desk.host.rules.settings = Rules("setting", commands={"true": True})
+    desk.says(acts({"tool": "runCommand", "command": "true"}), ends())
+    [call] = calls(await desk.run(allow=None))
+    assert (call.ok, call.rule) == (True, "setting 'true' for commands")
 
 
 async def test_a_deny_grant_beats_the_setting(desk: Desk) -> None:
@@ -92,17 +114,18 @@ async def test_paths_outside_are_refused_and_audited(desk: Desk) -> None:
         acts(*[{"tool": "readFiles", "files": [path]} for path in bad]),
         acts(
             {"tool": "createFile", "path": "../evil", "content": "x"},
+            {"tool": "createFile", "path": "link/evil", "content": "x"},
             {"tool": "runCommand", "command": "ls", "cwd": ".."},
         ),
         ends(),
     )
     turn = await desk.run()
-    assert not any(call.ok for call in calls(turn))
+    assert not any(call.ok or call.approvals for call in calls(turn)), "nobody is asked for what cannot be"
     assert not (desk.project.parent / "evil").exists()
     assert all("top secret" not in json.dumps(received.body) for received in desk.server.requests)
     records = await desk.host.log.read("host")
     audits = [r.event for r in records if isinstance(r.event, Audited) and r.event.action == "path.refused"]
-    assert len(audits) == len(bad) + 2
+    assert len(audits) == len(bad) + 3
 
 
 async def test_allowed_roots_bound_every_tool(desk: Desk) -> None:
@@ -200,6 +223,24 @@ async def test_unknown_tools_and_wrong_arguments_are_tool_errors(desk: Desk) -> 
     assert "there are: listFiles" in calls(turn)[0].output
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"files": ["a.txt"], "range": None},
+        {"files": "a.txt"},
+        {"args": {"files": ["a.txt"]}},
+        {"arguments": {"files": ["a.txt"]}},
+        {"parameters": {"files": "a.txt", "range": None}},
+        {"files": ["a.txt"], "range": ["1", "2"]},
+    ],
+)
+async def test_arguments_as_weak_models_write_them(desk: Desk, form: dict[str, object]) -> None:
+    (desk.project / "a.txt").write_text("hello\n")
+    desk.says(acts({"tool": "readFiles", **form}), ends())
+    [call] = calls(await desk.run())
+    assert (call.ok, call.output) == (True, "=== a.txt\nhello\n")
+
+
 async def test_a_command_gets_no_secrets(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "canary-env")
     desk.says(acts({"tool": "runCommand", "command": "env"}), ends())
@@ -235,3 +276,26 @@ async def test_without_git_the_changed_files_are_known_too(desk: Desk) -> None:
     await desk.run()
     turn = await desk.run("/files", meta={"command": "files"})
     assert texts(turn) == "docs/a.md"
+
+
+async def test_folders_of_the_session_are_open_besides(desk: Desk) -> None:
+    other, foreign = desk.project.parent / "other", desk.project.parent / "foreign"
+    for folder in (other, foreign):
+        folder.mkdir()
+        (folder / "a.txt").write_text(f"word in {folder.name}\n")
+    (desk.project / "a.txt").write_text("word in project\n")
+    desk.settings('[agents.loop]\nprotocol = "text"\n')
+    desk.says(
+        acts({"tool": "listFiles"}, {"tool": "search", "pattern": "word"}),
+        acts(*({"tool": "readFiles", "files": [str(folder / "a.txt")]} for folder in (other, foreign))),
+        acts({"tool": "createFile", "path": str(other / "b.txt"), "content": "x"}),
+        ends(),
+    )
+    await desk.session.folders.add(str(other), by="test")
+    found = calls(await desk.run())
+    assert found[0].output.splitlines() == [f"{other}/a.txt", "a.txt"]
+    assert "word in other" in found[1].output
+    assert "foreign" not in found[1].output
+    assert [call.ok for call in found[2:]] == [True, False, True]
+    assert (other / "b.txt").read_text() == "x"
+    assert f"You also work in {str(other)!r}" in json.dumps(desk.server.requests[0].body)

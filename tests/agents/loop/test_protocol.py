@@ -28,6 +28,7 @@ from portico.agents.loop.tools import TOOLS
         ('{"finalSummary":"did it"}', Step(summary="did it", done=True)),
         ('{"commentary":"did it","done":true}', Step(summary="did it", done=True)),
         ('{"tool":"listFiles"}', Step([Action("listFiles", {})])),
+        ('{"actions":{"tool":"listFiles"},"done":false}', Step([Action("listFiles", {})])),
         ('[{"tool":"a"},{"tool":"b"}]', Step([Action("a", {}), Action("b", {})])),
         ('{"actions":[{"tool":"a"}],"done":true}', Step([Action("a", {})])),
         ('I try {"nonsense": 1} no: {"actions":[{"tool":"a"}]}', Step([Action("a", {})])),

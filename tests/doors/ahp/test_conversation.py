@@ -313,7 +313,7 @@ def without_times(state: Json) -> Json:
 
 
 async def test_a_client_that_vanishes_takes_its_tools_along(connect: Connect, served: Served, monkeypatch: Any) -> None:
-    monkeypatch.setattr("portico.doors.ahp.session_commands.GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("portico.doors.ahp.clients.GRACE_SECONDS", 0.05)
     watcher, client = await connect("0.9.0", "watcher"), await connect("0.9.0", "owner")
     chat = await client.create_session("scripted:/s1")
     await watcher.subscribe(chat)

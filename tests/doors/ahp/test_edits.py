@@ -88,6 +88,7 @@ def test_what_agents_report_becomes_the_protocols_content() -> None:
             "type": "fileEdit",
             "after": {"uri": name, "content": {"uri": name}},
             "diff": {"added": 2, "removed": 1},
-        }
+        },
+        {"type": "terminal", "resource": "ahp-terminal:/t-1", "title": "Terminal", "isPty": True},
     ]
     assert shown["structuredContent"] == {"n": 1}

@@ -302,3 +302,31 @@ async def test_settings_that_an_editor_pushes_again_and_again(connect: Connect) 
     await client.wait(lambda: len(client.echoes(0)) == 10)
     await other.wait(lambda: other.states[uri.ROOT]["config"]["values"] == {"editor.x": 1})
     assert len(other.actions("root/configChanged")) == 1
+
+
+async def test_a_line_of_the_catalogue_speaks_for_all_chats(connect: Connect, served: Served) -> None:
+    """What waits in a side chat was not to be seen in the list of sessions."""
+    client = await connect("1.0.0")
+    chat = await client.create_session("scripted:/s1")
+    await client.say(chat, "t", "[[say:hi]]")
+    await client.idle(chat)
+    side = "ahp-chat:/side"
+    await client.request("createChat", channel="scripted:/s1", chat=side)
+    await client.subscribe(side)
+    await client.say(side, "t", "ask me")
+
+    def told(field: str) -> list[Any]:
+        notices = [each for each in client.notices if each["method"] == "root/sessionSummaryChanged"]
+        assert {each["params"]["session"] for each in notices} <= {"scripted:/s1"}
+        return [each["params"]["changes"][field] for each in notices if field in each["params"]["changes"]]
+
+    await client.wait(lambda: 24 in told("status"))
+    [line] = (await client.request("listSessions", channel=client.root))["items"]
+    assert (line["status"], line["defaultChat"]) == (24, chat)
+    assert [(each["resource"], each["status"]) for each in line["chats"]] == [(chat, 1), (side, 24)]
+    state = (await client.subscribe("scripted:/s1"))["snapshot"]["state"]
+    assert state["status"] == 24
+    assert line["modifiedAt"] == max(each["modifiedAt"] for each in state["chats"])
+    await client.request("disposeChat", channel=side)
+    await client.wait(lambda: told("status")[-1] == 1)
+    assert [each["resource"] for each in told("chats")[-1]] == [chat]

@@ -97,3 +97,24 @@ async def test_the_token_goes_nowhere_else(served: Served, connect: Connect, cap
         assert secret.encode() not in kept
         assert not any(secret in record.getMessage() for record in ours)
     await served.start()
+
+
+async def test_a_token_counts_for_the_client_that_gave_it(connect: Connect) -> None:
+    """A second client created sessions, and ran turns, with the token of the first."""
+    client, other = await connect("0.9.0"), await connect("0.9.0", "other")
+    await client.request("authenticate", channel=client.root, resource=RESOURCE, token="good-token")
+    chat = await client.create_session("vendor:/s", provider="vendor")
+    await client.say(chat, "t-1", "[[say:mine]]")
+    assert (await client.idle(chat))["turns"][0]["state"] == "complete"
+    with pytest.raises(Refused) as refused:
+        await other.request("createSession", channel="vendor:/other", provider="vendor")
+    assert (refused.value.code, refused.value.data) == (-32007, {"resources": [WANTED]})
+    await other.subscribe(chat)
+    await other.say(chat, "t-2", "[[say:theirs]]")
+    state = await other.idle(chat)
+    assert state["turns"][1]["state"] == "error"
+    await other.wait(lambda: [each for each in other.notices if each["method"] == "auth/required"])
+    assert not [each for each in client.notices if each["method"] == "auth/required"]
+    await other.request("authenticate", channel=other.root, resource=RESOURCE, token="good-token")
+    await other.say(chat, "t-3", "[[say:theirs]]")
+    assert (await other.idle(chat))["turns"][2]["state"] == "complete"

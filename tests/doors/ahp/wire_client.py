@@ -14,7 +14,7 @@ from portico.doors.ahp.versions import Dialect
 from tests.doors.ahp import valid
 
 Json = dict[str, Any]
-WAIT = 10.0
+WAIT = 30.0
 
 
 class Refused(Exception):

@@ -14,6 +14,7 @@ from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent
 from portico.doors.anywhere import anywhere
 from portico.doors.server import Server
+from portico.events import HOST, Audited
 from portico.testing.model import ModelServer, Script, Step
 from tests.doors.standing import Standing, options
 
@@ -42,7 +43,7 @@ class Stream:
     async def until(self, name: str, **values: Any) -> list[tuple[str, dict[str, Any]]]:
         """All events up to and with the first of that name that has these values."""
         found = []
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(30):
             while True:
                 found.append(await self.next())
                 event, data = found[-1]
@@ -72,6 +73,16 @@ class Bridge(Standing):
     async def project_id(self) -> str:
         ident: str = (await self.http.get("/sessions")).json()[0]["id"]
         return ident
+
+    async def set(self, line: str) -> None:
+        """A line more at the top of the settings file; returns when the host has taken it over."""
+        path, log = self.home.settings_path, self.server.host.log
+        after = log.head(HOST)
+        path.write_text(f"{line}\n{path.read_text()}")
+        async with asyncio.timeout(30):
+            async for records in log.follow(HOST, after=after):
+                if any(isinstance(each.event, Audited) and each.event.action == "settings.changed" for each in records):
+                    return
 
     def says(self, *steps: Step) -> None:
         self.model.script = Script.of(*steps)

@@ -103,6 +103,7 @@ async def test_no_means_no(here: Bridge) -> None:
         (b'{"text": "x", "maxSteps": 0}', 400, "maxSteps"),
         (b'{"text": "x", "maxSteps": "many"}', 400, "maxSteps"),
         (b'{"text": "/run"}', 400, "text"),
+        (b'{"text": "agent: "}', 400, "text"),
         (b'{"text": "x", "sessionId": "nope"}', 404, None),
         (b'{"text": "x", "model": "nope"}', 404, None),
         (b'{"text": "x", "agent": "nope"}', 404, None),
@@ -114,6 +115,23 @@ async def test_bad_messages_are_refused_with_the_field(
 ) -> None:
     answer = await here.http.post("/message", content=body)
     assert (answer.status_code, answer.json().get("field")) == (status, field), answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/message", "POST"),
+        ("GET", "/approval", "POST"),
+        ("DELETE", "/clear", "POST"),
+        ("POST", "/events", "GET"),
+        ("POST", "/context", "GET"),
+        ("PUT", "/sessions", "GET, POST"),
+        ("POST", "/sessions/x", "DELETE, GET"),
+    ],
+)
+async def test_a_wrong_method_says_the_right_one(here: Bridge, method: str, path: str, allowed: str) -> None:
+    answer = await here.http.request(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
 async def test_message_is_another_word_for_text(here: Bridge) -> None:
@@ -158,15 +176,35 @@ async def test_the_same_key_starts_nothing_twice_also_after_a_restart(tmp_path: 
         posts = [here.http.post("/message", json={"text": "Hi"}, headers=headers) for _ in range(5)]
         answers = [answer.json() for answer in await asyncio.gather(*posts)]
         assert answers == [answers[0]] * 5
-        other = await here.http.post("/message", json={"text": "Else"}, headers=headers)
-        problem(other, 409, "conflict", "Idempotency-Key")
         session = await here.server.host.get("session-1")
         await session.wait("t1")
         assert here.model.total == 1
+        here.says(Step(hang=True))
+        await here.send("wait")
+        queued = (await here.http.post("/message", json={"text": "next"}, headers={"Idempotency-Key": "two"})).json()
+    for _ in range(2):
+        async with bridge(tmp_path) as here:
+            again = (await here.http.post("/message", json={"text": "Hi"}, headers=headers)).json()
+            assert again == answers[0]
+            other = await here.http.post("/message", json={"text": "Else"}, headers=headers)
+            problem(other, 409, "conflict", "Idempotency-Key")
+            waited = await here.http.post("/message", json={"text": "next"}, headers={"Idempotency-Key": "two"})
+            assert {**waited.json(), "position": 1} == queued
+            await (await here.server.host.get("session-1")).wait_until(lambda state: not state.queue)
+
+
+async def test_what_waited_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """Each accepted message was promised a `done`, and nobody is there to release the queue that a crash holds."""
     async with bridge(tmp_path) as here:
-        again = (await here.http.post("/message", json={"text": "Hi"}, headers=headers)).json()
-        assert again == answers[0]
-        assert here.model.total == 0
+        here.says(Step(hang=True))
+        async with here.events() as stream:
+            first, second = await here.send("one"), await here.send("/diag")
+            await stream.until("inbound", id=first["id"])
+            last = stream.last
+    async with bridge(tmp_path) as here, here.events(**{"Last-Event-ID": last}) as stream:
+        events = await stream.until("done", id=second["id"])
+        outcomes = [(data["id"], data["outcome"]) for name, data in events if name == "done"]
+        assert outcomes == [(first["id"], "interrupted"), (second["id"], "completed")]
 
 
 async def test_a_stream_resumes_anywhere_without_loss_or_repetition(here: Bridge) -> None:
@@ -292,6 +330,7 @@ async def test_projects_come_and_go_at_run_time(here: Bridge, tmp_path: Path) ->
     problem(await here.http.post("/sessions", json={"path": str(other)}), 409, "already_exists")
     problem(await here.http.post("/sessions", json={"path": "other"}), 400, "bad_request", "path")
     problem(await here.http.post("/sessions", json={"path": str(tmp_path / "no")}), 400, "bad_request", "path")
+    problem(await here.http.post("/sessions", json={"path": "/proc/self"}), 400, "bad_request", "path")
     assert len((await here.http.get("/sessions")).json()) == 2
     assert (await here.http.delete(f"/sessions/{made.json()['id']}")).status_code == 204
     assert other.is_dir()
@@ -325,12 +364,8 @@ async def test_the_settings_change_the_projects_while_we_run(tmp_path: Path) -> 
     other.mkdir()
     async with bridge(tmp_path, flags={"workspaces": None}) as here:
         assert (await here.http.get("/sessions")).json()[0]["path"] != str(other)
-        path = here.home.settings_path
-        path.write_text(f'workspaces = ["{other}"]\n' + path.read_text())
-        async with asyncio.timeout(10):
-            # The host looks at the file once a second, and nothing tells when.
-            while (await here.http.get("/sessions")).json()[0]["path"] != str(other):  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+        await here.set(f'workspaces = ["{other}"]')
+        assert [each["path"] for each in (await here.http.get("/sessions")).json()] == [str(other)]
 
 
 async def test_the_history_is_stored_and_clear_begins_anew(tmp_path: Path) -> None:
@@ -379,13 +414,54 @@ async def test_slash_commands(here: Bridge) -> None:
         await stream.until("done", id=cleared["id"])
         here.says(ends("Goal reached."))
         await here.send("/agent reach it")
-        assert (await stream.until("fragment"))[-1][1]["fragment"].strip() == "Goal reached."
+        events = await stream.until("fragment")
+        assert events[0] == ("inbound", {**events[0][1], "text": "/agent reach it"})
+        assert events[-1][1]["fragment"].strip() == "Goal reached."
+        assert here.model.requests[-1].request.prompt == "reach it"
         here.says(Step(say="heard {{model}}"))
         await here.send("/unknown thing")
         inbound = (await stream.until("inbound"))[-1][1]
         assert inbound["text"] == "/unknown thing"
         await stream.until("done")
     assert here.model.requests[-1].request.prompt == "/unknown thing"
+
+
+@pytest.mark.parametrize(
+    ("text", "goal"),
+    [
+        ("agent: tidy up", "tidy up"),
+        ("  agent:tidy up\n", "tidy up"),
+        ("/agent\ttidy up", "tidy up"),
+        ("Explain this:\nagent: none", None),  # it stands in the text, not at its beginning
+        ("/agents tidy up", None),
+        ("/Files", None),
+    ],
+)
+async def test_what_is_a_goal(here: Bridge, text: str, goal: str | None) -> None:
+    here.says(ends("Ok."))
+    async with here.events() as stream:
+        await here.send(text)
+        await stream.until("done", outcome="completed")
+    [received] = here.model.requests
+    assert received.request.prompt.strip() == (goal or text).strip()
+    assert ("coding agent" in received.body["messages"][0]["content"]) is (goal is not None)
+
+
+async def test_the_settings_change_the_model_of_a_conversation(here: Bridge) -> None:
+    async def answered_by(**more: str) -> str:
+        sent = await here.send("Who?", **more)
+        return str((await stream.until("done", id=sent["id"]))[-1][1]["model"])
+
+    here.says(Step(say="I."))
+    async with here.events() as stream:
+        assert await answered_by() == "scripted"
+        await here.set('models = ["other"]')
+        assert await answered_by() == "other"
+        assert await answered_by(model="scripted") == "scripted"
+        assert await answered_by() == "other"
+        session = await here.server.host.get("session-1")
+        await session.set_model("scripted", by="somebody")
+        assert await answered_by() == "scripted"
 
 
 async def test_max_steps_and_a_failed_run(here: Bridge) -> None:
@@ -474,6 +550,19 @@ async def test_switched_off_an_agent_run_is_refused(tmp_path: Path) -> None:
         sent = await here.send("hello")  # the chat goes to an agent that is ready
         assert (await here.server.host.get("session-1")).state.agent == "scripted"
         assert sent["id"] == "session-1.t1"
+
+
+async def test_a_conversation_that_is_deleted_elsewhere_ends_what_ran_and_what_waited(here: Bridge) -> None:
+    here.says(Step(hang=True))
+    async with here.events() as stream:
+        sent = [await here.send(text) for text in ("one", "two", "three")]
+        await stream.until("inbound", id=sent[0]["id"])
+        await here.http.delete("/v1/sessions/session-1")
+        events = await stream.until("done", id=sent[2]["id"])
+        outcomes = [(data["id"], data["outcome"]) for name, data in events if name == "done"]
+        assert outcomes == [(each["id"], "cancelled") for each in sent]
+        here.says(Step(say="Again."))
+        assert (await here.send("four"))["id"] == "session-2.t1"
 
 
 async def test_a_conversation_that_was_closed_elsewhere_is_begun_anew(here: Bridge) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
+from portico.workspace.child import started
 from tests.process import PORTICO, HostProcess, environment, portico
+from tests.workspace.living import pids_in
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 
@@ -20,6 +22,11 @@ models: [scripted]
 rules:
   - match: never ends
     steps: [{say: [one, two], gap: 1, hang: 2}]
+  - match: run it
+    steps:
+      - say:
+          - '{"actions": [{"tool": "runCommand", "command": "echo $$ > pid; exec sleep 1000"}], "done": false}'
+      - say: ['{"finalSummary": "It was run before.", "done": true}']
   - steps:
       - say:
           - '{"actions": [{"tool": "listFiles"}], "commentary": "I look around.", "done": false}'
@@ -135,6 +142,36 @@ def test_a_killed_host_ends_its_message_once(tmp_path: Path, model: str) -> None
                 frames = _frames(answer)
                 replayed = [next(frames) for _ in range(len(seen) + 1)]
     assert replayed[: len(seen)] == seen
+
+
+async def test_a_killed_hosts_command_is_ended_and_the_conversation_goes_on(tmp_path: Path, model: str) -> None:
+    project, home = tmp_path / "scratch", tmp_path / "home"
+    project.mkdir()
+    home.mkdir(mode=0o700)
+    (home / "settings.toml").write_text('[agent]\nrequire_approval = "none"\n[agents.loop]\nprotocol = "text"\n')
+    arguments = ("--agent", "loop", "--workspace", str(project))
+    host = HostProcess(home, *arguments, OPENAI_BASE_URL=f"{model}/v1")
+    headers = {"Authorization": f"Bearer {(home / 'token').read_text().strip()}", "Accept-Encoding": "identity"}
+    async with httpx.AsyncClient(headers=headers, timeout=20, trust_env=False) as http:
+        sent = (await http.post(f"{host.url}/message", json={"text": "agent: run it"})).json()
+        [pid] = await pids_in(project / "pid", 1)
+        host.kill()
+        assert started(pid)
+        with HostProcess(home, *arguments, OPENAI_BASE_URL=f"{model}/v1") as host:
+            assert started(pid) is None
+            shown = (await http.get(f"{host.url}/sessions/{sent['sessionId']}")).json()["messages"]
+            assert [(each.get("ok"), each.get("outcome")) for each in shown[-2:]] == [
+                (False, None),
+                (None, "interrupted"),
+            ]
+            resumed = await http.post(f"{host.url}/v1/sessions/session-1/resume", json={})
+            assert resumed.status_code == 202
+            async with http.stream("GET", f"{host.url}/events?after=0") as answer:
+                rest = ""
+                async for text in answer.aiter_text():
+                    rest += text
+                    if "It was run before." in rest and '"completed"' in rest:
+                        break
 
 
 def _frames(answer: httpx.Response) -> Iterator[tuple[str, str, dict[str, Any]]]:

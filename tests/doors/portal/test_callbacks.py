@@ -12,6 +12,7 @@ from portico.doors.portal.callbacks import (
     closes,
     coalesce,
     job_elements,
+    old_job_elements,
     old_task_elements,
     prompted_session_elements,
     session_elements,
@@ -188,6 +189,19 @@ def test_tasks_in_the_words_of_000() -> None:
 )
 def test_jobs(event: e.Event, expected: list[Element]) -> None:
     assert job_elements(event, {}) == expected
+
+
+def test_jobs_in_the_words_of_000() -> None:
+    open: dict[str, str] = {}
+    events: list[e.Event] = [
+        e.WorkStarted(path="r", work=0, task="task-1"),
+        e.JobStopping(by="me"),
+        e.WorkEnded(path="r", work=0, task="task-1", outcome="stopped"),
+        e.JobEnded(job="job-1", outcome="canceled", by="me"),
+    ]
+    assert [element for event in events for element in old_job_elements(event, open)] == [
+        {"callback": "workStarted", "workId": 0, "taskId": "task-1"}
+    ]
 
 
 def test_what_closes() -> None:

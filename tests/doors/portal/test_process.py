@@ -18,7 +18,7 @@ def api(tmp_path: Path) -> Any:
     (tmp_path / "entries").mkdir()
     with (
         HostProcess(tmp_path / "home", "--test", "--without-token", "--test-folder", "entries") as host,
-        httpx.Client(base_url=f"{host.url}/api/", timeout=10) as client,
+        httpx.Client(base_url=f"{host.url}/api/", timeout=30) as client,
     ):
         yield client
 

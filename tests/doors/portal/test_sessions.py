@@ -1,4 +1,5 @@
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,28 @@ async def test_without_a_token_one_element_at_a_time(door: Portal, tmp_path: Pat
     assert await door(f"copilot/session/live/{session}") == {"error": "SessionNotFound"}
 
 
+@pytest.mark.parametrize("path", ["copilot/session/{}/query", "copilot/session/query/{}"])
+@pytest.mark.parametrize(("method", "body"), [("GET", ""), ("POST", ""), ("POST", " \n")])
+async def test_a_query_without_a_prompt_is_a_query(
+    door: Portal, tmp_path: Path, path: str, method: str, body: str
+) -> None:
+    """It was a 400, which this API has no word for."""
+    session = await door.session(tmp_path)
+    answer = await door.client.request(method, f"/api/{path.format(session)}", content=body)
+    assert (answer.status_code, answer.json()) == (200, {})
+    assert (await door.until("session", session, "onIdle"))[-1] == {"callback": "onIdle"}
+
+
+async def test_what_was_stopped_is_gone_at_once_for_calls_without_a_token(door: Portal, tmp_path: Path) -> None:
+    session = await door.session(tmp_path)
+    await door(f"copilot/session/query/{session}", "[[say:hi]]")
+    await door.until("session", session, "onIdle")
+    assert await door(f"copilot/session/live/{session}") == {"callback": "onAgentStart", "turnId": "t1"}
+    await door(f"copilot/session/stop/{session}")
+    assert await door(f"copilot/session/live/{session}") == {"error": "SessionNotFound"}
+    assert (await door(f"copilot/session/{session}/live/late"))["responses"][0]["callback"] == "onAgentStart"
+
+
 async def test_a_failed_query(door: Portal, tmp_path: Path) -> None:
     session = await door.session(tmp_path)
     await door(f"copilot/session/{session}/query", "[[crash]]")
@@ -128,12 +151,12 @@ async def test_an_unknown_session(door: Portal, path: str) -> None:
 
 async def test_parallel_calls_of_one_token_are_refused(door: Portal, tmp_path: Path) -> None:
     session = await door.session(tmp_path)
-    first = asyncio.ensure_future(door(f"copilot/session/{session}/live/k"))
+    two = {asyncio.ensure_future(door(f"copilot/session/{session}/live/k")) for _ in range(2)}
     other = asyncio.ensure_future(door(f"copilot/session/{session}/live/other"))
-    await asyncio.sleep(0.01)
-    assert await door(f"copilot/session/{session}/live/k") == {"error": "ParallelCallNotSupported"}
+    [refused], [waiting] = await asyncio.wait(two, return_when=asyncio.FIRST_COMPLETED)
+    assert await refused == {"error": "ParallelCallNotSupported"}
     await door(f"copilot/session/{session}/query", "[[say:x]]")
-    assert (await first)["responses"]
+    assert (await waiting)["responses"]
     assert (await other)["responses"]
 
 
@@ -170,6 +193,39 @@ async def test_a_reader_goes_on_after_a_restart(open_portal: Opener, tmp_path: P
     elements = await door.until("session", session, "onIdle")
     assert [e["completeContent"] for e in elements if e["callback"] == "onEndMessage"] == ["two"]
     assert len([e for e in elements if e["callback"] == "onAgentStart"]) == 1
+
+
+async def test_a_restart_between_any_two_elements(open_portal: Opener, tmp_path: Path) -> None:
+    """Without a token, where one event is several elements; a restart gave the first of them again."""
+    door = await open_portal()
+    session = await door.session(tmp_path)
+    await door(f"copilot/session/{session}/query", "[[say:hi]] [[reasoning:1]] [[deltas:1]] [[tool:none|x]] [[crash]]")
+    await door.until("session", session, "onIdle")
+    elements: list[str] = []
+    while "onIdle" not in elements:
+        element = await door(f"copilot/session/{session}/live")
+        elements.append(element.get("callback", "sessionError"))
+        door = await open_portal()
+    assert elements == [
+        "onAgentStart",
+        *("onStartReasoning", "onReasoning", "onEndReasoning"),
+        *("onStartToolExecution", "onEndToolExecution"),
+        *("onStartMessage", "onMessage", "onEndMessage"),
+        *("onAgentEnd", "sessionError", "onIdle"),
+    ]
+
+
+async def test_an_answer_leaves_only_when_its_position_is_durable(door: Portal, tmp_path: Path) -> None:
+    """Whoever had an answer and killed the host got the same again from the next one."""
+    session = await door.session(tmp_path)
+    await door(f"copilot/session/{session}/query", "[[say:hi]]")
+    seen = 0
+    while seen < door.host.log.head(f"session/{session}") or not seen:
+        await door(f"copilot/session/{session}/live/k")
+        note = await door.host.log.get_note(f"session/{session}", "live:k")
+        assert note is not None
+        assert json.loads(note)["pos"] > seen
+        seen = json.loads(note)["pos"]
 
 
 async def test_stop_answers_first(door: Portal, tmp_path: Path) -> None:

@@ -46,3 +46,6 @@ async def test_what_is_wrong_is_said(door: Portal, tmp_path: Path) -> None:
     wrong = {"job": "main", "cwd": str(tmp_path), "entry": {}}
     assert (await call(door, "POST", "", wrong, 400))["error"] == "entry.models.driving: Should exist."
     assert (await call(door, "POST", "", {"job": "main"}, 400))["field"] == "cwd"
+    asking = msgspec.to_builtins(make({"ask": task("[[say:$user-input]]")}))
+    refused = await call(door, "POST", "", {"job": "main", "cwd": str(tmp_path), "entry": asking}, 400)
+    assert (refused["error"], refused["field"]) == ("The job 'main' needs input from its user.", "input")

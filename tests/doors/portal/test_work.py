@@ -232,6 +232,12 @@ async def test_tasks_that_cannot_start(busy: Portal, tmp_path: Path) -> None:
     assert await busy("copilot/task/task-9/live/k") == {"error": "TaskNotFound"}
 
 
+async def test_a_session_that_was_stopped_runs_no_task(busy: Portal, tmp_path: Path) -> None:
+    session = await busy.session(tmp_path)
+    await busy(f"copilot/session/{session}/stop")
+    assert await busy(f"copilot/task/start/ok/session/{session}") == {"error": "SessionNotFound"}
+
+
 async def test_names_are_decoded(busy: Portal, tmp_path: Path) -> None:
     session = await busy.session(tmp_path)
     assert "taskId" in await busy(f"copilot/task/start/a%20b%2Fc/session/{session}")
@@ -252,6 +258,19 @@ async def test_one_element_after_the_other_without_a_token(busy: Portal, tmp_pat
     assert names == ["workStarted", "workStopped", "workStarted", "workStopped", "jobSucceeded"]
     assert await busy(f"copilot/job/{job}/live") == {"error": "JobNotFound"}
     assert await busy("copilot/task/task-1/live") == {"callback": "taskSessionStarted"}
+
+
+async def test_without_a_token_a_stop_is_the_end(door: Portal, tmp_path: Path) -> None:
+    await install(door, tmp_path, make(TASKS, par(ref("hang"), ref("hang"))))
+    job = await started(door, tmp_path)
+    works = [await door(f"copilot/job/{job}/live") for _ in range(2)]
+    assert [work["callback"] for work in works] == ["workStarted", "workStarted"]
+    waiting = asyncio.ensure_future(door(f"copilot/job/{job}/live"))
+    await door("copilot/task/task-1/live")
+    await door(f"copilot/job/{job}/stop")
+    assert await waiting == {"error": "JobNotFound"}
+    assert await door(f"copilot/job/{job}/live") == {"error": "JobNotFound"}
+    assert await door("copilot/task/task-1/live") == {"error": "TaskNotFound"}
 
 
 async def test_many_jobs_at_once(door: Portal, tmp_path: Path) -> None:

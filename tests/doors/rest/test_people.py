@@ -15,7 +15,7 @@ from tests.doors.standing import Standing, problem
 
 async def _event(shared: Standing, session: str, kind: str) -> dict[str, Any]:
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(30),
         Client(shared.url, shared.home.token()) as client,
         aclosing(client.session(session).follow()) as records,
     ):

@@ -226,6 +226,6 @@ async def test_commands_on_one_session_at_once_all_get_an_answer(shared: Standin
     answers = await asyncio.gather(*calls)
     assert {answer.status_code for answer in answers} == {200, 201, 202}
     session = await shared.server.host.get(ident)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         state = await session.wait_until(lambda state: not state.queue and state.active is None)
     assert [turn.outcome for turn in state.turns] == ["completed"] * 10

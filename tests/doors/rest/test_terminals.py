@@ -45,7 +45,7 @@ class Viewer:
         self.events: list[Json] = []
 
     async def next(self) -> Json:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             frame: Json = json.loads(await self.socket.recv())
         if "terminal" in frame:
             self.screens += 1

@@ -27,6 +27,13 @@ function draw<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Attribut
   return element;
 }
 
+export interface Box {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
 interface Drawn {
   placed: PlacedNode;
   group: SVGGElement;
@@ -35,8 +42,10 @@ interface Drawn {
 
 export class FlowChart {
   readonly svg: SVGSVGElement;
-  readonly width: number;
-  readonly height: number;
+  /** What the drawing covers, its padding included. */
+  readonly area: Box;
+  /** What the nodes cover, with the room for their marks. */
+  readonly boxes: Box[];
   /** Where the first node is, from the left edge. */
   readonly start: number;
   private readonly works = new Map<number, Drawn>();
@@ -48,14 +57,14 @@ export class FlowChart {
     private readonly choose?: (workId: number) => void,
   ) {
     const layout = layOut(graph);
-    this.width = layout.width + 2 * PADDING;
-    this.height = layout.height + 2 * PADDING;
+    this.area = { x: layout.left - PADDING, y: layout.top - PADDING, width: layout.width + 2 * PADDING, height: layout.height + 2 * PADDING };
+    this.boxes = layout.nodes.map(({ x, y, width, height }) => ({ x: x - width / 2 - MARK_ROOM, y: y - height / 2, width: width + MARK_ROOM, height }));
     this.start = (layout.nodes[0]?.x ?? 0) - layout.left + PADDING;
     this.svg = draw("svg", {
       class: "flow-chart",
-      viewBox: `${layout.left - PADDING} ${layout.top - PADDING} ${this.width} ${this.height}`,
-      width: this.width,
-      height: this.height,
+      viewBox: `${this.area.x} ${this.area.y} ${this.area.width} ${this.area.height}`,
+      width: this.area.width,
+      height: this.area.height,
       role: "group",
       "aria-label": `Flow chart of ${name}`,
     });

@@ -1,11 +1,13 @@
 /** Zooms a chart in its container: Ctrl+wheel, two fingers, or the buttons. */
 
-import { make, makeButton } from "../page";
+import { letterScale, make, makeButton } from "../page";
 import type { FlowChart } from "./flowChart";
 
 const LEAST = 0.2;
 const MOST = 3;
 const STEP = 0.1;
+/** Names are 14 px high, and less than 10 is hard to read: what does not fit in then has to be scrolled to. */
+const READABLE = 0.7;
 
 export class Zoom {
   private scale = 1;
@@ -15,12 +17,17 @@ export class Zoom {
   constructor(
     private readonly container: HTMLElement,
     private readonly chart: FlowChart,
+    hint = "",
   ) {
     this.canvas.append(chart.svg);
-    container.replaceChildren(this.controls(), this.canvas);
+    const controls = this.controls();
+    if (hint) controls.append(make("p", "chart-hint", hint));
+    container.replaceChildren(controls, this.canvas);
     this.set(1);
+    // As a whole if it can be read so: on a phone even a small chart is wider than the screen.
+    this.set(Math.min(letterScale(), Math.max(READABLE, this.room() / chart.area.width)));
     // Charts begin in the middle, which may be far to the right.
-    container.scrollLeft = chart.start - container.clientWidth / 2;
+    container.scrollLeft = chart.start * this.scale - container.clientWidth / 2;
     container.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.pinch();
   }
@@ -34,14 +41,18 @@ export class Zoom {
     this.scale = Math.round(Math.min(MOST, Math.max(LEAST, scale)) * 100) / 100;
     this.chart.svg.style.transform = `scale(${this.scale})`;
     // A transform does not change the room an element takes, so its canvas does.
-    this.canvas.style.width = `${this.chart.width * this.scale}px`;
-    this.canvas.style.height = `${this.chart.height * this.scale}px`;
+    this.canvas.style.width = `${this.chart.area.width * this.scale}px`;
+    this.canvas.style.height = `${this.chart.area.height * this.scale}px`;
     this.figure.textContent = `${Math.round(this.scale * 100)}%`;
   }
 
+  private room(): number {
+    return this.container.clientWidth || Infinity;
+  }
+
   private fit(): void {
-    const { clientWidth, clientHeight } = this.container;
-    this.set(Math.min(1, clientWidth / this.chart.width, clientHeight / this.chart.height));
+    const below = this.container.clientHeight - this.canvas.offsetTop;
+    this.set(Math.min(1, this.room() / this.chart.area.width, below / this.chart.area.height));
   }
 
   private controls(): HTMLElement {

@@ -4,6 +4,7 @@ import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { outsideAddress } from "../markdown";
+import { letterScale } from "../page";
 import { Link, type Listener, type Screen, type TerminalEvent } from "./link";
 import { keepStrict } from "./strict";
 import { themeOf } from "./theme";
@@ -45,7 +46,7 @@ export class TerminalView implements Listener {
   ) {
     this.terminal = new Terminal({
       fontFamily: FONT,
-      fontSize: window.innerWidth < 640 ? 12 : 14,
+      fontSize: window.innerWidth < 640 ? 12 : Math.round(14 * letterScale()),
       minimumContrastRatio: 4.5,
       scrollback: 10_000,
       theme: themeOf(this.night.matches),

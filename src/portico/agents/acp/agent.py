@@ -37,6 +37,7 @@ class Facts(Struct):
     tools: bool = True
     resume: bool = True
     attachments: bool = True
+    folders: bool = False
     version: str = ""
 
 
@@ -69,7 +70,11 @@ class AcpAgent:
             f"{self.program.name or self.name} over ACP{f', version {facts.version}' if facts.version else ''}.",
             facts.models + given,
             Capabilities(
-                tools=facts.tools and self.program.mcp, resume=facts.resume, attachments=facts.attachments, fork=True
+                tools=facts.tools and self.program.mcp,
+                resume=facts.resume,
+                attachments=facts.attachments,
+                fork=True,
+                folders=facts.folders,
             ),
             missing=self._missing(),
             config={"type": "object", "properties": {**facts.options, "mode": modes}},
@@ -172,6 +177,7 @@ class AcpAgent:
             tools=link.capability("mcpCapabilities", "http"),
             resume=link.resumes,
             attachments=True,
+            folders=link.several_folders,
             version=str(info.get("version") or "") if isinstance(info, dict) else "",
         )
         if facts != self._facts:

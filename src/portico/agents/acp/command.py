@@ -7,7 +7,6 @@ the agent does not have. The agent gets the output as text; escapes and the term
 import asyncio
 import contextlib
 import re
-from pathlib import Path
 
 from portico.agents.agent import Json
 from portico.errors import BadRequest, Conflict, NotFound
@@ -65,10 +64,10 @@ class Command:
 
 
 class Commands:
-    """Those of one conversation."""
+    """Those of one conversation, each in one of its folders."""
 
-    def __init__(self, cwd: Path) -> None:
-        self._cwd = cwd
+    def __init__(self, jail: Jail) -> None:
+        self._jail = jail
         self._running: dict[str, Command] = {}
 
     async def start(self, params: Json, session: Session) -> Command:
@@ -77,7 +76,7 @@ class Commands:
         env = {str(each.get("name")): str(each.get("value")) for each in params.get("env") or []}
         command.terminal = await session.host.terminals.start(
             claim={"kind": "session", "session": session.id},
-            cwd=str(Jail([self._cwd]).resolve(str(params.get("cwd") or self._cwd))),
+            cwd=str(self._jail.resolve(str(params.get("cwd") or self._jail.root))),
             by="agent",
             title=command.line[:_TITLE_CHARS],
             cols=COLS,

@@ -41,7 +41,7 @@ class AcpConversation:
         self._supervisor = supervisor
         self._opening = opening
         self._vendor = opening.vendor
-        self._service = Service(opening.cwd)
+        self._service = Service(opening.cwd, opening.folders or ())
         self._link: Link | None = None
         self._key: str | None = None
         self._turn: Turn | None = None
@@ -68,6 +68,9 @@ class AcpConversation:
 
     async def _join(self, link: Link) -> Link:
         base: Json = {"cwd": self._opening.cwd, "mcpServers": await self._mcp_servers(link)}
+        more = [each for each in self._opening.folders or () if each != self._opening.cwd]
+        if more and link.several_folders:
+            base["additionalDirectories"] = more
         answer = await self._resume(link, base) if self._vendor else await self._fork(link, base)
         if answer is None:
             answer = await self._new(link, base)

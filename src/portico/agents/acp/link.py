@@ -112,6 +112,10 @@ class Link:
     def resumes(self) -> bool:
         return self.capability("loadSession") or self.capability("sessionCapabilities", "resume")
 
+    @property
+    def several_folders(self) -> bool:
+        return self.capability("sessionCapabilities", "additionalDirectories")
+
     # -- what we say -------------------------------------------------------------------------------------------
 
     async def initialize(self) -> None:

@@ -6,7 +6,7 @@ command, is asked for like any other call. A permission is answered by the kind 
 """
 
 import difflib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -36,12 +36,13 @@ class Cancelled(Exception):
 
 
 class Service:
-    """Serves one conversation, in its folder."""
+    """Serves one conversation, in its folders."""
 
-    def __init__(self, cwd: str) -> None:
+    def __init__(self, cwd: str, folders: Sequence[str] = ()) -> None:
         self._cwd = Path(cwd)
-        self._files = Files(Jail([cwd]))
-        self.commands = Commands(self._cwd)
+        jail = Jail(dict.fromkeys([cwd, *folders]))
+        self._files = Files(jail)
+        self.commands = Commands(jail)
         self._allowed: set[tuple[str, str]] = set()
 
     def begin(self) -> None:

@@ -1,4 +1,4 @@
-"""`copilot`: models, sign-in, and the one runtime that all sessions share."""
+"""`copilot`: models, sign-in, and the runtimes: one that all sessions share, and one per client that lends a token."""
 
 import asyncio
 import logging
@@ -19,6 +19,7 @@ from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.errors import AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import Json
 from portico.home import write_private
+from portico.host.agent import SignInState
 
 if TYPE_CHECKING:
     from copilot import ModelInfo
@@ -31,6 +32,8 @@ ASK_SECONDS = 15.0
 CHECK_SECONDS = 60.0
 """Between two looks whether somebody has signed in meanwhile."""
 
+_LENT = 8
+"""Runtimes of clients with tokens of their own: each takes 200 MB while it is used."""
 _TOKEN = "COPILOT_GITHUB_TOKEN"
 """Where the runtime looks for a token first."""
 _GITHUB = Resource(
@@ -63,15 +66,23 @@ class CopilotAgent:
         self._token = secrets.token_urlsafe(32)
         self._facts = self._read_facts()
         self._checked = -CHECK_SECONDS
-        self._supervisor: Supervisor[Runtime] = Supervisor(
+        self._roll = Roll(context.home)
+        self._supervisor = self._supervise()
+        self._lent: dict[str, Supervisor[Runtime]] = {}
+        """By the client whose token they work with."""
+        self._past: list[Supervisor[Runtime]] = []
+        """Of tokens that were followed by others: what still works there may finish."""
+
+    def _supervise(self, **env: str) -> "Supervisor[Runtime]":
+        return Supervisor(
             "Copilot",
             self._command(),
-            self._environment(),
+            self._environment() | env,
             self._folder,
-            Roll(context.home),
-            self._connect,
-            start_seconds=options.start_timeout,
-            idle_seconds=options.idle_timeout,
+            self._roll,
+            self._connect if env else self._connect_own,
+            start_seconds=self.options.start_timeout,
+            idle_seconds=self.options.idle_timeout,
         )
 
     def _command(self) -> list[str]:
@@ -89,7 +100,8 @@ class CopilotAgent:
     # -- what it is --------------------------------------------------------------------------------------------
 
     async def describe(self) -> AgentInfo:
-        missing = self._missing() or await self._unsigned()
+        unsigned = await self._unsigned() if self._missing() is None else None
+        missing = self._missing() or (unsigned if not self._lent else None)
         models = [Model(model, model) for model in self.options.models] or self._facts.models
         capabilities = Capabilities(tools=True, steer=True, resume=True, attachments=True)
         where = f" with models of {self.options.provider.base_url}" if self.options.provider else ""
@@ -107,24 +119,41 @@ class CopilotAgent:
             customizations=customizations(mcp_servers(self._settings)),
         )
 
-    async def authenticate(self, resource: str, token: str, seconds: float | None) -> None:
-        """A client's token, for the runtime's own environment. It is written down nowhere, and gone with the host. A
-        runtime that works for somebody is left to it; the next one has the new token."""
-        env = self._supervisor.env
-        before = env.get(_TOKEN)
-        if before == token and self._facts.signed_in:
+    async def authenticate(self, resource: str, token: str, seconds: float | None, client: str) -> None:
+        """A client's token, for the environment of a runtime that works for this client alone. It is written down
+        nowhere, and gone with the host. A runtime that is working is left to it; the next one has the new token."""
+        before = self._lent.get(client)
+        if before is not None and before.env.get(_TOKEN) == token:
             return
-        env[_TOKEN] = token
-        if self._facts.signed_in:
-            runtime = await self._supervisor.get()
-            if runtime.running:
-                return
-            self._supervisor.dismiss(runtime)
-        self._checked = -CHECK_SECONDS
-        await self._check()
-        if not self._facts.signed_in:
-            del env[_TOKEN]
-            raise Unauthenticated(f"Copilot does not take this token ({self._facts.status or 'no reason given'}).")
+        supervisor = self._supervise(**{_TOKEN: token})
+        reason = "it does not answer"
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                runtime = await supervisor.get()
+                status = await runtime.ask(runtime.client.get_auth_status())
+                reason = status.statusMessage or "no reason given"
+                if status.isAuthenticated:
+                    self._facts.models = await _models(runtime)
+                    self._lend(client, supervisor)
+                    return
+        except (AgentError, TimeoutError) as error:
+            reason = error.message if isinstance(error, AgentError) else reason
+        await supervisor.close()
+        raise Unauthenticated(f"Copilot does not take this token ({reason}).")
+
+    def _lend(self, client: str, supervisor: "Supervisor[Runtime]") -> None:
+        before = self._lent.pop(client, None)
+        self._lent[client] = supervisor
+        old = [before] if before is not None else []
+        while len(self._lent) > _LENT:
+            old.append(self._lent.pop(next(iter(self._lent))))
+        for each in old:
+            each.rest()
+            self._past.append(each)
+
+    def sign_in_state(self, resource: str, client: str) -> SignInState:
+        own = self.options.provider is not None or self._facts.signed_in
+        return "given" if own or client in self._lent else "required"
 
     async def _unsigned(self) -> str | None:
         """What to do before anybody can use it; None when somebody is signed in, or nobody has to be."""
@@ -135,15 +164,21 @@ class CopilotAgent:
         reason = f" ({self._facts.status})" if self._facts.status else ""
         return f"Copilot is not signed in{reason}. Run: copilot login"
 
-    async def need_sign_in(self) -> None:
+    async def need_sign_in(self, supervisor: "Supervisor[Runtime]") -> None:
         """Raises when nobody is signed in. It is asked anew: who sends a message has perhaps just done so."""
+        if supervisor is not self._supervisor:
+            return  # somebody lent a token
         if not self._facts.signed_in:
             self._checked = -CHECK_SECONDS
         if missing := await self._unsigned():
             raise SignInRequired(missing)
 
-    def signed_out(self, reason: str) -> SignInRequired:
-        """The vendor does not know us any more: that is what everybody sees from now on."""
+    def signed_out(self, supervisor: "Supervisor[Runtime]", reason: str) -> SignInRequired:
+        """The vendor does not know us, or the token that was lent, any more: everybody sees that from now on."""
+        lender = next((client for client, each in self._lent.items() if each is supervisor), None)
+        if lender is not None:
+            self._past.append(self._lent.pop(lender))
+            return SignInRequired(f"Copilot: {reason}")
         self._facts = Facts(self._facts.models, False, reason)
         return SignInRequired(f"Copilot: {reason} Run: copilot login")
 
@@ -173,7 +208,7 @@ class CopilotAgent:
         status = await runtime.ask(runtime.client.get_auth_status())
         models: list[Model] = []
         if status.isAuthenticated:
-            models = [_model(each) for each in await runtime.ask(runtime.client.list_models()) if _allowed(each)]
+            models = await _models(runtime)
         self._facts = Facts(models, status.isAuthenticated, status.statusMessage or "")
         write_private(self._folder / "facts.json", msgspec.json.encode(self._facts))
 
@@ -208,7 +243,7 @@ class CopilotAgent:
         await _import("conversation")
         from portico.agents.copilot.conversation import CopilotConversation
 
-        conversation = CopilotConversation(self, opening, self._supervisor)
+        conversation = CopilotConversation(self, opening, self._lent.get(opening.client, self._supervisor))
         await conversation.begin()
         return conversation
 
@@ -216,9 +251,12 @@ class CopilotAgent:
         await _import("runtime")
         from portico.agents.copilot.runtime import Runtime
 
-        runtime = await Runtime.connect(process, self._token)
+        return await Runtime.connect(process, self._token)
+
+    async def _connect_own(self, process: Process) -> "Runtime":
+        """The one that all share. Models come and go, and so does a sign-in: each new process is asked."""
+        runtime = await self._connect(process)
         if self._facts.signed_in and self.options.provider is None:
-            # Models come and go, and so does a sign-in: each new process is asked once.
             try:
                 async with asyncio.timeout(ASK_SECONDS):
                     await self._learn(runtime)
@@ -227,7 +265,11 @@ class CopilotAgent:
         return runtime
 
     async def close(self) -> None:
-        await self._supervisor.close()
+        await asyncio.gather(*(each.close() for each in (self._supervisor, *self._lent.values(), *self._past)))
+
+
+async def _models(runtime: "Runtime") -> list[Model]:
+    return [_model(each) for each in await runtime.ask(runtime.client.list_models()) if _allowed(each)]
 
 
 def _allowed(model: "ModelInfo") -> bool:

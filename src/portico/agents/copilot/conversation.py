@@ -46,7 +46,7 @@ class CopilotConversation:
 
     async def begin(self) -> Runtime:
         """On a living runtime: the session goes on by the SDK's id, or is a new one."""
-        await self._agent.need_sign_in()
+        await self._agent.need_sign_in(self._supervisor)
         runtime = await self._supervisor.get()
         with self._supervisor.busy(runtime):
             return await self._join(runtime)
@@ -130,7 +130,7 @@ class CopilotConversation:
                 idle = await events.apply(event)
         if events.error is not None and events.error.error_type == "authentication" and not self._byok:
             runtime.doomed = True  # the next one looks for a login again
-            raise self._agent.signed_out(events.error.message)
+            raise self._agent.signed_out(self._supervisor, events.error.message)
         if events.error is not None and not events.aborted:
             status = f" ({events.error.status_code})" if events.error.status_code else ""
             raise AgentError(f"Copilot: {events.error.message}{status}")

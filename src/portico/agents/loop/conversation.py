@@ -42,7 +42,7 @@ class LoopConversation:
             return
         self._run = run
         try:
-            toolbox = Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots))
+            toolbox = self._toolbox(turn, current)
             await run.pursue(toolbox, _steps(meta, current), self._opening.tools)
         finally:
             self._run = None
@@ -53,16 +53,17 @@ class LoopConversation:
         if name == "diag":
             names = await directory.names(current)
             about |= {"models": names, "model": turn.model, "missing": await directory.missing(current)}
-        toolbox = Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots))
-        await execute(name, argument, turn, toolbox, current, about)
+        await execute(name, argument, turn, self._toolbox(turn, current), current, about)
+
+    def _toolbox(self, turn: Turn, current: Current) -> Toolbox:
+        return Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots, self._opening.folders))
 
     def _goal(self, text: str, turn: Turn, current: Current) -> tuple[str, bool]:
         """The text without the prefix, and whether it is a goal to work on."""
-        prefix = current.agent.prefix
-        before, found, after = text.partition(prefix)
-        # A resumed turn quotes the message behind a line of its own.
-        if prefix and found and (not before.strip() or before.endswith("\n")):
-            return f"{before}{after.strip()}".strip(), True
+        said = turn.message.text.strip()
+        goal = goal_of(said, current.agent.prefix)
+        if goal is not None:  # `text` may say more than the person did: that it goes on, or what the session knows
+            return text.replace(said, goal, 1), True
         mode = turn.message.meta.get("mode") or turn.session.state.config.get("mode", "auto")
         if mode not in ("agent", "chat"):
             mode = "chat" if is_toy(turn.model) and not self._opening.tools else "agent"
@@ -97,6 +98,14 @@ class LoopConversation:
 
     async def close(self) -> None:
         pass
+
+
+def goal_of(said: str, prefix: str) -> str | None:
+    """What a person wants done who says so: `agent: GOAL` or `/agent GOAL`."""
+    if prefix and said.startswith(prefix):
+        return said.removeprefix(prefix).strip()
+    command, *goal = said.split(maxsplit=1)
+    return goal[0] if command == "/agent" and goal else None
 
 
 def _steps(meta: Json, current: Current) -> int:

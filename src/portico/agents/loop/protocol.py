@@ -105,6 +105,8 @@ def _step(value: Any, loose: bool) -> Step:
 
 def _acting(value: Mapping[str, Any]) -> Step:
     actions = value.get("actions")
+    if isinstance(actions, dict):  # the only one, without its list
+        actions = [actions]
     if not isinstance(actions, list) or not actions:
         raise Invalid("A step that is not final needs at least one action in 'actions'.")
     if len(actions) > ACTIONS_MAX:
@@ -129,10 +131,13 @@ def chat_instructions(cwd: str) -> str:
     return f"You are a helpful assistant in the project {cwd!r}. Answer in Markdown. You have no tools in this chat."
 
 
-def instructions(cwd: str, tools: Sequence[ToolSpec], native: bool) -> str:
+def instructions(cwd: str, tools: Sequence[ToolSpec], native: bool, folders: Sequence[str] = ()) -> str:
     """The system message of an agent run."""
+    more = ", ".join(repr(each) for each in folders if each != cwd)
+    also = f"You also work in {more}; name what is there by its absolute path. " if more else ""
     head = (
-        f"You are a coding agent in the project {cwd!r}. Paths are relative to it. Work in small steps: look first, "
+        f"You are a coding agent in the project {cwd!r}. Paths are relative to it. {also}"
+        "Work in small steps: look first, "
         "change little, check what you did. Before you change a file, read it in this run. "
         "Some actions need the approval of a person; when one is refused, do not try it again.\n"
     )

@@ -1,4 +1,5 @@
-"""Which part of a project the built-in agent may touch: `agent.allowed_roots`, relative to the project.
+"""Which part of a project the built-in agent may touch: `agent.allowed_roots`, relative to the project. Folders that
+were added to the session are open to it besides, by their absolute paths.
 
 The attack: a model (or a file that it reads) names a path outside, or a link inside an allowed folder that leads out.
 So every path is made absolute below the project and then walked by the jail, whose roots are the allowed folders.
@@ -18,10 +19,14 @@ EVERYTHING = "*"
 class Roots:
     """The allowed folders of one project, as they are now."""
 
-    def __init__(self, project: str, allowed: Sequence[str]) -> None:
+    def __init__(self, project: str, allowed: Sequence[str], folders: Sequence[str] | None = None) -> None:
+        """`folders`: all that the session has, where it is not just the project."""
         self.project = Path(os.path.realpath(project))
-        self._allowed = list(allowed)
-        self.jail = Jail([self.project] if EVERYTHING in allowed else self._folders(allowed))
+        given = [Path(os.path.realpath(each)) for each in folders] if folders is not None else [self.project]
+        own: list[Path] = []
+        if self.project in given:
+            own = [self.project] if EVERYTHING in allowed else self._folders(allowed)
+        self.jail = Jail([*own, *(each for each in given if each != self.project and each.is_dir())])
         self.files = Files(self.jail)
 
     def _folders(self, allowed: Sequence[str]) -> list[Path]:

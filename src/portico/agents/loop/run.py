@@ -26,11 +26,11 @@ from portico.agents.loop.protocol import (
 )
 from portico.agents.loop.settings import Current
 from portico.agents.loop.speech import Speech
-from portico.agents.loop.tools import TOOLS, Plan, Toolbox
+from portico.agents.loop.tools import TOOLS, Plan, Toolbox, plain
 from portico.agents.loop.transcript import Entry, Exchange, Said, Wrong, render
 from portico.errors import AgentError, Forbidden, PorticoError
-from portico.events import ErrorInfo, ToolDecided, ToolSpec
-from portico.host.approval import Decision, Request, matching
+from portico.events import ErrorInfo, ToolSpec
+from portico.host.approval import Decision
 from portico.host.call import Call
 from portico.host.turn import Turn
 
@@ -153,10 +153,10 @@ class Run:
         self.steered.clear()
 
     def _complain(self, reply: Reply, problem: str, tools: Sequence[ToolSpec], wrong: int) -> None:
-        quoted = reply.text[:QUOTE] or "(nothing)"
+        diagnosis = f"{problem} It said: {reply.text[:QUOTE] or '(nothing)'}"
+        self._turn.notice(f"The answer is no step: {diagnosis}")
         if wrong >= INVALID_MAX:
-            raise AgentError(f"{self._asker.model} gave {wrong} answers that are no step. {problem} It said: {quoted}")
-        self._turn.notice(f"The answer is no step: {problem}")
+            raise AgentError(f"{self._asker.model} gave {wrong} answers in a row that are no step. {diagnosis}")
         self._entries.append(Wrong(reply.text, correction(problem, tools, self._native)))
 
     async def _ask(
@@ -185,7 +185,8 @@ class Run:
     def _request(self, way: Way, system: str, tools: Sequence[ToolSpec]) -> Ask:
         native = self._native
         endpoint = way.endpoint
-        told = system or instructions(self._turn.session.state.cwd, tools, native)
+        session = self._turn.session
+        told = system or instructions(session.state.cwd, tools, native, session.folders.reach())
         limit = min(self._limit, endpoint.context_chars or self._limit)
         return Ask(
             way.model,
@@ -230,16 +231,17 @@ class Run:
 
 async def perform(turn: Turn, action: Action, toolbox: Toolbox, current: Current) -> str:
     """One call of our own tools, from its start to its recorded end; returns what the model reads."""
-    arguments = msgspec.json.encode(action.arguments).decode()
+    wanted = plain(action.arguments)
+    arguments = msgspec.json.encode(wanted).decode()
     call = turn.tool(action.tool, id=action.id, kind=_KINDS.get(action.tool, "other"), title=action.tool)
     try:
-        plan = await toolbox.plan(action.tool, action.arguments)
+        plan = await toolbox.plan(action.tool, wanted)
     except PorticoError as error:
         call.ready(arguments, action.tool)
         return await _fail(turn, call, error)
     call.ready(arguments, plan.title)
     try:
-        decision = await _decide(turn, call, plan, current)
+        decision = await _decide(call, plan, current)
         if not decision.allowed:
             reason = decision.reason or "a person said no"
             await call.end(ok=False, error=ErrorInfo("denied", f"Refused: {reason}."), outcome="cancelled")
@@ -265,16 +267,16 @@ async def _fail(turn: Turn, call: Call, error: PorticoError) -> str:
     return f"error: {error.message}"
 
 
-async def _decide(turn: Turn, call: Call, plan: Plan, current: Current) -> Decision:
-    """`agent.require_approval` says who is asked; a grant that denies counts in any case."""
+async def _decide(call: Call, plan: Plan, current: Current) -> Decision:
+    """`agent.require_approval` says who is asked; a rule or a grant that denies counts in any case."""
     wanted = current.agent.require_approval
-    if wanted == "all" or (wanted == "edits" and plan.changes):
-        return await call.approve(plan.kind, title=plan.title, path=plan.path, command=plan.command, diff=plan.diff)
-    session = turn.session
-    request = Request(plan.kind, call.tool, call.id, plan.title, call.input, plan.path, plan.command)
-    denied = matching(session.host.grants.values(), session, request, False, session.host.now())
-    allowed = denied is None
-    rule = f"agent.require_approval = {wanted}" if denied is None else f"grant {denied.id}: deny {denied.tool}"
-    if plan.changes or not allowed:
-        turn.report(ToolDecided(turn=turn.id, call=call.id, allowed=allowed, by="policy", rule=rule))
-    return Decision(allowed, "policy", reason=rule)
+    asks = wanted == "all" or (wanted == "edits" and plan.changes)
+    return await call.approve(
+        plan.kind,
+        title=plan.title,
+        path=plan.path,
+        command=plan.command,
+        diff=plan.diff,
+        strict=asks,
+        passing="" if asks else f"agent.require_approval = {wanted}",
+    )

@@ -4,7 +4,6 @@ Read again whenever the file changes, at the next use: an edit needs no restart.
 the host says so in its log.
 """
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.errors import BadRequest
+from portico.home import stamp
 from portico.settings import AgentSettings, load
 
 MINUTES_MAX = 10_000
@@ -70,14 +70,14 @@ class SettingsFile:
         self._current: Current | None = None
 
     def current(self) -> Current:
-        stamp = _stamp(self._path)
-        if self._current is None or stamp != self._stamp:
+        now = stamp(self._path)
+        if self._current is None or now != self._stamp:
             try:
                 self._current = self._read()
             except BadRequest:
                 if self._current is None:
                     raise
-            self._stamp = stamp
+            self._stamp = now
         return self._current
 
     def _read(self) -> Current:
@@ -92,11 +92,3 @@ class SettingsFile:
         if not 0 <= loop.unload_minutes <= MINUTES_MAX:
             raise BadRequest(f"[agents.loop]: unload_minutes is 0 to {MINUTES_MAX}.", field="agents.loop")
         return Current(settings.agent, settings.models, loop)
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        stat = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return stat.st_mtime_ns, stat.st_ino

@@ -32,6 +32,8 @@ HUGE_BYTES = 1024 * 1024
 COMMAND_SECONDS_MAX = 3600.0
 PREVIEW_LINES = 2000
 """Lines of a diff that a person gets to see."""
+WRAPPERS = ("args", "arguments", "parameters", "input")
+"""Names under which weak models wrap the arguments once more, as other protocols do."""
 
 
 class ListFiles(Struct, forbid_unknown_fields=True):
@@ -194,7 +196,7 @@ class Toolbox:
         name = await asyncio.to_thread(self.roots.check, wanted.path)
         if await self._exists(name):
             raise AlreadyExists(f"{name!r} exists already; read it and use editFile.")
-        diff = patch.diff("", wanted.content, name, old_exists=False)
+        diff = await asyncio.to_thread(patch.diff, "", wanted.content, name, old_exists=False)
         return Plan(
             "write", f"Create {name}", lambda _: self._create(name, wanted.content), path=name, diff=_shown(diff)
         )
@@ -218,10 +220,12 @@ class Toolbox:
         if found.binary:
             raise BadRequest(f"{name!r} is a binary file.", field="path")
         before = _decoded(name, found.data)
-        after = whole if not isinstance(whole, UnsetType) else patch.apply(before, str(changed))
+        after = (
+            whole if not isinstance(whole, UnsetType) else await asyncio.to_thread(patch.apply, before, str(changed))
+        )
         if after == before:
             raise BadRequest(f"This would change nothing in {name!r}.", field="content")
-        diff = _shown(patch.diff(before, after, name))
+        diff = _shown(await asyncio.to_thread(patch.diff, before, after, name))
         return Plan("write", f"Edit {name}", lambda _: self._edit(name, after, found.etag), path=name, diff=diff)
 
     async def _edit(self, name: str, content: str, etag: str) -> str:
@@ -269,6 +273,15 @@ class CommandFailed(PorticoError):
     """The command ran and said no; the whole output goes to the model."""
 
     code = "agent_failed"
+
+
+def plain(arguments: Json) -> Json:
+    """The arguments as they were meant: unwrapped, without nulls for what is left out, one file as a list of one."""
+    if len(arguments) == 1:
+        [(name, value)] = arguments.items()
+        arguments = value if name in WRAPPERS and isinstance(value, dict) else arguments
+    said = {name: value for name, value in arguments.items() if value is not None}
+    return {**said, "files": [said["files"]]} if isinstance(said.get("files"), str) else said
 
 
 def _fits(glob: str, name: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from portico import events as e
-from portico.doors.ahp import customized, names, snapshots
+from portico.doors.ahp import customized, names, snapshots, translate, working_directories
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.versions import iso
@@ -24,7 +24,11 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Said]
         summary = line(event.session)
         return [Said("chatAdded", {"summary": summary})] if summary is not None else []
     if isinstance(event, e.ClientKept):
-        return customized.actions(event) if state.parent is None and customized.is_switch(event) else []
+        return _kept(event, state) if state.parent is None else []
+    if isinstance(event, e.FolderAdded | e.FolderRemoved):
+        return [_updated(state, snapshots.chosen(state))] if event.chat else working_directories.actions(event)
+    if isinstance(event, e.SessionConfigured):
+        return [translate.configured(event, state)] if state.parent is None else []
     said = _WHOLE[type(event)](event) if state.parent is None and type(event) in _WHOLE else []
     if isinstance(event, e.SessionRenamed):
         said = [*said, _updated(state, {"title": state.title})]
@@ -34,6 +38,12 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Said]
         said = [*said, *_needed(event, state)]
         said.append(_updated(state, {"status": snapshots.activity(state), "modifiedAt": iso(state.modified)}))
     return said
+
+
+def _kept(event: e.ClientKept, state: SessionState) -> list[Said]:
+    if customized.is_plugin(event):
+        return customized.contributed(event, state.kept)
+    return customized.actions(event) if customized.is_switch(event) else []
 
 
 def _updated(state: SessionState, changes: Json) -> Said:
@@ -71,11 +81,6 @@ def _renamed(event: e.SessionRenamed) -> list[Said]:
     return [Said("titleChanged", {"title": event.title}, event.by)]
 
 
-def _configured(event: e.SessionConfigured) -> list[Said]:
-    fields: Json = {"config": event.values}
-    return [Said("configChanged", fields | ({"replace": True} if event.replace else {}), event.by)]
-
-
 def _read(event: e.SessionRead) -> list[Said]:
     return [Said("isReadChanged", {"isRead": event.read}, event.by)]
 
@@ -95,7 +100,6 @@ def _left(event: e.ClientLeft) -> list[Said]:
 
 _WHOLE: dict[type[e.Event], Callable[[Any], list[Said]]] = {
     e.SessionRenamed: _renamed,
-    e.SessionConfigured: _configured,
     e.SessionRead: _read,
     e.SessionArchived: _archived,
     e.ClientJoined: _joined,

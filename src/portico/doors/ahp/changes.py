@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from portico.doors.ahp import names
+from portico.doors.ahp import names, parts
 from portico.doors.ahp.command import Command, text
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.snapshots import REVIEWED
@@ -21,7 +21,7 @@ from portico.doors.ahp.targets import Target
 from portico.doors.ahp.translate import Said
 from portico.errors import BadRequest, Conflict, NotFound, PorticoError
 from portico.host.session import Session
-from portico.host.state import CHANGES, SessionState
+from portico.host.state import SessionState
 from portico.workspace.changes import Change, Changes, Differences
 from portico.workspace.git import git
 
@@ -47,8 +47,6 @@ _KINDS = {
     "compare-turns": ("Changes between two turns", "compare/{originalTurnId}/{modifiedTurnId}"),
 }
 _TRUNKS = ("main", "master", "trunk")
-_EDITS = 100
-"""Edits in version 1's summary: it is told whole each time, and lists show no more."""
 
 
 class View(NamedTuple):
@@ -101,7 +99,7 @@ async def _view(exchange: "Exchange", target: Target) -> View:
 
 async def _chat_of(exchange: "Exchange", session: Session, turn: str) -> Session:
     """A turn may be one of another chat of the session."""
-    for ident in (session.id, *(each.id for each in names.descendants(exchange.host, session.id))):
+    for ident in (session.id, *(each.id for each in exchange.host.catalogue.descendants(session.id))):
         chat = await exchange.host.get(ident)
         if chat.state.turn(turn) is not None:
             return chat
@@ -111,7 +109,7 @@ async def _chat_of(exchange: "Exchange", session: Session, turn: str) -> Session
 async def _files(view: View) -> list[Json]:
     found = await _differences(view)
     return [
-        {"id": each.path, "edit": edit(view.session, each), "reviewed": _is_reviewed(view, each)}
+        {"id": each.path, "edit": parts.changed(view.session.summary, each), "reviewed": _is_reviewed(view, each)}
         for each in (found.files if found is not None else [])
     ]
 
@@ -142,16 +140,6 @@ async def _branched(changes: Changes, state: SessionState) -> str:
     return head
 
 
-def edit(session: Session, of: Change) -> Json:
-    folder = Path(session.summary.cwd)
-    made: Json = {"diff": {"added": of.added, "removed": of.removed}}
-    for side, blob, path in (("before", of.before, of.old_path or of.path), ("after", of.after, of.path)):
-        if blob:
-            content = {"uri": f"{names.GIT}{session.id}/{blob}"}
-            made[side] = {"uri": names.file_uri(str(folder / path)), "content": content}
-    return made
-
-
 # -- while somebody looks --------------------------------------------------------------------------------------
 
 
@@ -164,32 +152,13 @@ async def refresh(exchange: "Exchange", target: Target) -> None:
 
 
 async def turn_ended(exchange: "Exchange", session: Session) -> None:
-    """What a finished turn changed: the session's numbers, and the changesets that somebody looks at."""
-    await exchange.prepare(Target("session", session.id))
-    if not exchange.git_folders.get(session.summary.cwd, False):
-        return
-    root = names.family(exchange.host, session).id
-    await count(session)
+    """What a finished turn changed, for those who look."""
+    root = exchange.host.catalogue.root(session).id
     for target in [each for each in exchange.heard("changeset") if each.ident.partition("/")[0] == root]:
         try:
             await refresh(exchange, target)
         except NotFound:
             continue  # a turn that was taken back
-
-
-async def count(session: Session) -> None:
-    """Writes down how much the session has changed, when that is news: lists show it."""
-    found = await session.captures.differences(None)
-    if found is None:
-        return
-    value: Json = {
-        "additions": sum(each.added for each in found.files),
-        "deletions": sum(each.removed for each in found.files),
-        "files": len(found.files),
-        "edits": [edit(session, each) for each in found.files[:_EDITS]],
-    }
-    if value != session.state.kept.get(CHANGES) and (found.files or CHANGES in session.state.kept):
-        await session.keep(CHANGES, value, by="host")
 
 
 # -- operations ------------------------------------------------------------------------------------------------

@@ -55,7 +55,3 @@ def forget(connection: "Connection", target: Target) -> None:
         watches.forget(connection, target)
     elif target.kind == "logs":
         logs.forget(connection, target)
-
-
-def client_left(connection: "Connection") -> None:
-    session_commands.client_left(connection)

@@ -15,7 +15,7 @@ from typing import Any
 from starlette.websockets import WebSocket
 
 from portico import limits
-from portico.doors.ahp import actions, commands, dispatch, envelope, numbers, targets, wire
+from portico.doors.ahp import actions, clients, commands, dispatch, envelope, numbers, targets, wire
 from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.exchange import Exchange
 from portico.doors.ahp.facts import Facts
@@ -194,7 +194,7 @@ class Connection:
                 future.set_exception(NotFound("client", self.client_id))
         if self.exchange.clients.get(self.client_id) is self:
             del self.exchange.clients[self.client_id]
-            commands.client_left(self)
+            clients.left(self)
 
     def end(self, code: int, reason: str) -> None:
         """Closes the socket from our side."""
@@ -218,7 +218,7 @@ class Connection:
                 await dispatch.dispatch(self, incoming.params)
         elif incoming.method == "unsubscribe" and not incoming.is_request:
             await self.settle()
-            self._unsubscribe_named(incoming.params)
+            await self._unsubscribe_named(incoming.params)
         elif incoming.is_request:
             await self.settle()
             command = commands.find(incoming.method)
@@ -292,24 +292,30 @@ class Connection:
         self.exchange.remove(target, self)
         commands.forget(self, target)
 
-    def _unsubscribe_named(self, params: Json) -> None:
+    async def _unsubscribe_named(self, params: Json) -> None:
         name = params.get("resource" if self.dialect.seed else "channel")
         for target in [target for target, named in self.targets.items() if named == name]:
             self.unsubscribe(target)
+            session = self.host.find(target.ident) if target.kind == "session" else None
+            if session is not None and session.id in self.joined:  # who does not listen cannot run tools
+                await clients.resign(self, await session.load())
 
     # -- what goes out -----------------------------------------------------------------------------------------
 
     def hear(self, seq: int, heard: list[Act]) -> None:
         """Actions of a record, in order; what the client's version does not know is left out."""
-        for act in heard:
-            if self.wants(act):
-                self._seq, self._own = max(self._seq, seq), 0
-                self.push(act.frame)
+        for act in self.wanted(heard):
+            self._seq, self._own = max(self._seq, seq), 0
+            self.push(act.frame)
 
-    def wants(self, act: Act) -> bool:
-        if act.before is not None and self.dialect.since(act.before):
-            return False
-        return act.type in self._knows
+    def wanted(self, acts: list[Act], behind: int = -1) -> list[Act]:
+        """Those that the client's version knows and is to hear, behind a number."""
+        knows, dialect = self._knows, self.dialect
+        return [
+            act
+            for act in acts
+            if act.number > behind and act.type in knows and (act.before is None or not dialect.since(act.before))
+        ]
 
     def catch_up(self, mark: numbers.Mark | None = None) -> None:
         """The client has everything up to now: from a snapshot, or from a replay after its `mark`."""
@@ -327,7 +333,7 @@ class Connection:
     def say(self, target: Target, said: Said) -> None:
         """Tells this client alone; nothing of it is in the log."""
         name = targets.uri_of(self.host, target, self.dialect.seed)
-        action = envelope.typed(target.kind, name, said.name, said.fields, self.dialect.seed)
+        action = envelope.Address(target.kind, name, self.dialect.seed).action(said)
         if action["type"] in self._knows:
             made = envelope.enveloped(name, action, self.own_number(), self.dialect.seed, None)
             self.push(envelope.framed(made))

@@ -11,7 +11,7 @@ from portico.doors.ahp.translate import Said
 from portico.errors import Conflict
 from portico.events import ClientKept
 from portico.host.agent import AgentInfo
-from portico.host.customization import KEY, is_on
+from portico.host.customization import KEY, PLUGIN, is_on, plugins
 from portico.host.state import SessionState
 
 if TYPE_CHECKING:
@@ -23,12 +23,18 @@ _STOPPED: Json = {"kind": "stopped"}
 
 
 def modern(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
-    return [_shown(item, kept) for item in (info.customizations if info is not None else [])]
+    return [_shown(item, kept) for item in _all(info, kept)]
+
+
+def _all(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
+    """What the agent brings along, and the plugins of clients."""
+    return [*(info.customizations if info is not None else []), *plugins(kept)]
 
 
 def _shown(item: Json, kept: dict[str, Json]) -> Json:
     said = kept.get(KEY + str(item.get("id")), {})
-    shown: Json = {**item, "enabled": said.get("enabled", item.get("enabled", True))}
+    shown: Json = {key: value for key, value in item.items() if key != "texts"}
+    shown["enabled"] = said.get("enabled", item.get("enabled", True))
     if "enablement" in said:
         shown["enablement"] = said["enablement"]
     if item.get("children"):
@@ -44,7 +50,8 @@ def seed(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
         {
             "customization": {"uri": each["uri"], "displayName": each["name"]},
             "enabled": each["enabled"],
-            "status": "loaded",
+            "status": (each.get("load") or {}).get("kind", "loaded"),
+            **({"clientId": each["clientId"]} if "clientId" in each else {}),
         }
         for each in modern(info, kept)
     ]
@@ -94,7 +101,7 @@ def _server(deed: "Deed", session: "Session") -> Json:
 
 def _find(deed: "Deed", session: "Session", key: str, wanted: str) -> Json:
     info = deed.connection.exchange.agents.get(session.state.agent)
-    for item in info.customizations if info is not None else []:
+    for item in _all(info, session.state.kept):
         children: list[Json] = item.get("children") or []
         for each in (item, *children):
             if each.get(key) == wanted:
@@ -128,8 +135,19 @@ def actions(event: ClientKept) -> list[Said]:
     return said
 
 
+def contributed(event: ClientKept, kept: dict[str, Json]) -> list[Said]:
+    """What a client's plugin says there, when it comes, has been read, or goes."""
+    if event.value is None:
+        return [Said("customizationRemoved", {"id": event.key.removeprefix(PLUGIN)})]
+    return [Said("customizationUpdated", {"customization": _shown(event.value, kept)})]
+
+
 def is_switch(event: ClientKept) -> bool:
     return event.key.startswith(KEY)
+
+
+def is_plugin(event: ClientKept) -> bool:
+    return event.key.startswith(PLUGIN)
 
 
 def of_session(info: AgentInfo | None, state: SessionState, *, as_seed: bool) -> Json:

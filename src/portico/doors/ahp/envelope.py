@@ -1,9 +1,9 @@
 """From said actions to frames: numbered, addressed and encoded once for everybody who hears them."""
 
+import msgspec
 from msgspec import Struct
 
-from portico.doors.ahp import wire
-from portico.doors.ahp.numbers import number
+from portico.doors.ahp.numbers import SPAN
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.translate import Said, origin_of
 
@@ -20,6 +20,7 @@ _PREFIX = {
 _PLACE = {"session": 200, "annotations": 300, "root": 400, "changeset": 450, "watch": 450}
 """Where a target's actions begin among a record's numbers: always the same, so that numbers mean the same again."""
 
+_encode = msgspec.json.Encoder().encode
 _HEAD = b'{"jsonrpc":"2.0","method":"action","params":'
 
 
@@ -41,41 +42,39 @@ class Act(Struct, frozen=True, gc=False):
 class Address:
     """Where actions go; what all of them have in common is encoded once."""
 
-    __slots__ = ("_head", "kind", "name", "place", "seed")
+    __slots__ = ("_head", "_inside", "_place", "_prefix", "name")
 
     def __init__(self, kind: str, name: str, seed: bool) -> None:
-        self.kind = kind
         self.name = name
-        self.seed = seed
-        self.place = _PLACE.get(kind, 0)
-        self._head = _HEAD + (b'{"action":' if seed else b'{"channel":%b,"action":' % wire.encode(name))
+        self._place = _PLACE.get(kind, 0)
+        self._prefix = _PREFIX[kind] + "/"
+        self._inside = {"seed": "session", "terminal": "terminal"}.get(kind) if seed else None
+        self._head = _HEAD + (b'{"action":' if seed else b'{"channel":%b,"action":' % _encode(name))
 
-    def frame(self, action: Json, at: int, origin: Json | None) -> bytes:
-        """The same bytes as `framed(enveloped(...))`."""
+    def action(self, said: Said) -> Json:
+        """With its whole type; version 1 says inside the action where it belongs."""
+        made: Json = {"type": self._prefix + said.name, **said.fields}
+        if self._inside is not None:
+            made[self._inside] = self.name
+        return made
+
+    def acts(self, seq: int, said: list[Said]) -> list[Act]:
+        """The actions of one record: nearly always one."""
+        first = seq * SPAN + self._place
+        if len(said) == 1:
+            return [self.act(said[0], first)]
+        return [self.act(each, at) for at, each in enumerate(said, first)]
+
+    def act(self, said: Said, at: int) -> Act:
+        """Its frame has the same bytes as `framed(enveloped(...))`."""
+        action = self.action(said)
+        kind: str = action["type"]
+        origin = origin_of(said.by, kind) if said.by else None
         if origin is None:
-            return b'%b%b,"serverSeq":%d}}' % (self._head, wire.encode(action), at)
-        return b'%b%b,"serverSeq":%d,"origin":%b}}' % (self._head, wire.encode(action), at, wire.encode(origin))
-
-
-def acts(to: Address, seq: int, said: list[Said]) -> list[Act]:
-    """The actions of one record on one target."""
-    return [_act(to, at, each) for at, each in enumerate(said, number(seq, to.place))]
-
-
-def _act(to: Address, at: int, said: Said) -> Act:
-    action = typed(to.kind, to.name, said.name, said.fields, to.seed)
-    kind: str = action["type"]
-    origin = origin_of(said.by, kind) if said.by else None
-    client = origin["clientId"] if origin is not None else None
-    return Act(at, kind, to.frame(action, at, origin), client, said.before)
-
-
-def typed(kind: str, name: str, action: str, fields: Json, seed: bool) -> Json:
-    """With its whole type; version 1 says inside the action where it belongs."""
-    made: Json = {"type": f"{_PREFIX[kind]}/{action}", **fields}
-    if seed and kind in ("seed", "terminal"):
-        made["session" if kind == "seed" else "terminal"] = name
-    return made
+            frame = self._head + _encode(action) + b',"serverSeq":%d}}' % at
+            return Act(at, kind, frame, None, said.before)
+        frame = b'%b%b,"serverSeq":%d,"origin":%b}}' % (self._head, _encode(action), at, _encode(origin))
+        return Act(at, kind, frame, origin["clientId"], said.before)
 
 
 def enveloped(name: str, action: Json, at: int, seed: bool, origin: Json | None, reason: str | None = None) -> Json:
@@ -86,4 +85,4 @@ def enveloped(name: str, action: Json, at: int, seed: bool, origin: Json | None,
 
 
 def framed(envelope: Json) -> bytes:
-    return b"%b%b}" % (_HEAD, wire.encode(envelope))
+    return b"%b%b}" % (_HEAD, _encode(envelope))

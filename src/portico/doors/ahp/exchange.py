@@ -34,7 +34,7 @@ from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
 from portico.doors.house import House
 from portico.errors import PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
-from portico.host.agent import AgentInfo
+from portico.host.agent import AgentInfo, client_of
 from portico.host.policy import rules_of
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
@@ -79,6 +79,8 @@ class Exchange:
         self.clients: dict[str, Connection] = {}
         self.known: dict[str, Known] = {}
         self.watches: dict[str, Watch] = {}
+        self.loading: dict[str, set[asyncio.Task[None]]] = {}
+        """Plugins that are being read, by session."""
         self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
         self.recent = Recent()
@@ -111,13 +113,13 @@ class Exchange:
             self.agents = described
             self.tell_root(Said("agentsChanged", {"agents": self._agents()}))
 
-    async def _ask_for_sign_in(self, agent: str) -> None:
-        """A turn failed for want of a token: whoever can give one hears of it."""
+    async def _ask_for_sign_in(self, agent: str, client: str) -> None:
+        """A turn failed for want of a token: the client whose token counts there hears of it, or else everybody."""
         await self.describe_agents()
         info = self.agents.get(agent)
         if info is None:
             return
-        for connection in list(self.connections):
+        for connection in [self.clients[client]] if client in self.clients else list(self.connections):
             if connection.ready and (connection.dialect.seed or connection in self.hearers(ROOT)):
                 sign_in.tell(connection, info)
 
@@ -197,7 +199,7 @@ class Exchange:
             if session is None or not session.loaded:
                 self.recent.clear()  # it cannot be told now, so nothing may claim to be complete
                 return []
-            root = names.family(self.host, session).id
+            root = self.host.catalogue.root(session).id
             return [
                 Target("seed", ident),
                 Target("chat", ident),
@@ -207,7 +209,7 @@ class Exchange:
         if isinstance(record.event, e.SessionRemoved):
             gone = self.host.find(record.event.session)
             if gone is not None and gone.summary.parent is not None:
-                return [Target("session", names.family(self.host, gone).id)]
+                return [Target("session", self.host.catalogue.root(gone).id)]
         return [ROOT] if isinstance(record.event, e.ClientKept) else []
 
     def _place(self, target: Target) -> "Place":
@@ -257,7 +259,8 @@ class Exchange:
             if session is not None and self.connections and _worked(session, event.turn):
                 self.host.own(self._changed(session), f"ahp changes {ident}")
             if event.error is not None and event.error.code == SignInRequired.code and session is not None:
-                self.host.own(self._ask_for_sign_in(session.summary.agent), f"ahp sign-in {ident}")
+                asked = client_of(session.state, event.turn) if session.loaded else ""
+                self.host.own(self._ask_for_sign_in(session.summary.agent, asked), f"ahp sign-in {ident}")
         else:
             self._active.add(ident)
         if len(self._active) != before:
@@ -319,7 +322,7 @@ class Exchange:
         return self._session(state)
 
     def _session(self, state: SessionState) -> Json:
-        below = names.descendants(self.host, state.id)
+        below = self.host.catalogue.descendants(state.id)
         states = [state, *(found for each in below if (found := self.state(each.id)) is not None)]
         root = {**snapshots.chat_head(state, ""), "title": state.title}
         shown = snapshots.session(

@@ -13,6 +13,7 @@ from portico.doors.ahp import session_commands, snapshots
 from portico.doors.ahp.deed import Deed
 from portico.errors import Conflict, LogUnavailable, PorticoError
 from portico.events import Channel
+from portico.host.config import APPROVAL_KEYS, OWN_KEYS
 from portico.host.config import check as check_values
 from portico.host.session import Session, checked_title
 
@@ -89,14 +90,18 @@ def _rename(deed: Deed, session: Session) -> e.Event:
 
 
 def _configure(deed: Deed, session: Session) -> e.Event:
-    values = deed.action["config"]
+    values, replace = deed.action["config"], bool(deed.action.get("replace"))
     session_commands.check_config(deed.connection, values)
     check_values(values)
     schema = deed.connection.exchange.config_of(session.state)["schema"]["properties"]
-    for key, value in values.items():
-        if schema.get(key, {}).get("sessionMutable") is False and session.state.config.get(key) != value:
+    settled = {key for key, each in schema.items() if each.get("sessionMutable") is False}
+    for key in settled & values.keys():
+        if session.state.config.get(key) != values[key]:
             raise Conflict(f"{key!r} is settled when a session starts.")
-    return e.SessionConfigured(values=values, by=deed.by, replace=bool(deed.action.get("replace")))
+    if not replace:
+        return e.SessionConfigured(values=values, by=deed.by)
+    decisive = frozenset() if deed.connection.caller.may("approve") else APPROVAL_KEYS
+    return e.SessionConfigured(values=values, by=deed.by, replace=True, keeps=sorted(settled | decisive | OWN_KEYS))
 
 
 def _archive(deed: Deed, session: Session) -> e.Event:

@@ -6,7 +6,17 @@ from typing import Any
 
 import msgspec
 
-from portico.doors.ahp import annotations, attachments, customized, message, names, parts, session_commands, snapshots
+from portico.doors.ahp import (
+    annotations,
+    attachments,
+    clients,
+    customized,
+    message,
+    parts,
+    plugins,
+    snapshots,
+    working_directories,
+)
 from portico.doors.ahp.deed import Deed
 from portico.doors.ahp.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
@@ -41,12 +51,12 @@ async def _client_changed(deed: Deed, session: Session) -> bool:
     if client is None:
         if others or not session.state.clients:
             raise Forbidden("You are not this session's active client.")
-        await session.leave(connection.client_id, by=deed.by)
+        await clients.resign(connection, session, deed.by)
         return True
     _must_be_own(deed, client["clientId"])
     if others:
         raise Conflict(f"Another client is active: {others[-1]!r}.")
-    await session_commands.join(connection, session, client, deed.by)
+    await clients.join(connection, session, client, deed.by)
     return True
 
 
@@ -56,24 +66,24 @@ async def _tools_changed(deed: Deed, session: Session) -> None:
     if own is None:
         raise Forbidden("You are not this session's active client.")
     client = {**snapshots.client(own), "tools": deed.action["tools"]}
-    await session_commands.join(connection, session, client, deed.by)
+    await clients.join(connection, session, client, deed.by)
 
 
 async def _client_set(deed: Deed, session: Session) -> None:
     client = deed.action["activeClient"]
     _must_be_own(deed, client["clientId"])
-    await session_commands.join(deed.connection, session, client, deed.by)
-    for child in names.descendants(deed.connection.host, session.id):
+    await clients.join(deed.connection, session, client, deed.by)
+    for child in deed.connection.host.catalogue.descendants(session.id):
         if child.origin is None or child.origin.kind != "agent":
             below = await deed.connection.host.get(child.id)
-            await _followed(session_commands.join(deed.connection, below, client, deed.connection.by))
+            await _followed(clients.join(deed.connection, below, client, deed.connection.by))
 
 
 async def _client_removed(deed: Deed, session: Session) -> bool:
     _must_be_own(deed, deed.action["clientId"])
     if not any(each.id == deed.connection.client_id for each in session.state.clients):
         return False
-    await session.leave(deed.connection.client_id, by=deed.by)
+    await clients.resign(deed.connection, session, deed.by)
     return True
 
 
@@ -123,6 +133,7 @@ async def _turn_started(deed: Deed, session: Session) -> None:
     if not action["turnId"]:
         raise BadRequest("A turn needs an id.", field="turnId")
     said = message.from_wire(await attachments.fetched(deed.connection, action["userMessage" if seed else "message"]))
+    await plugins.settled(deed.connection, session)
     await session.send(said, by=deed.by, turn=action["turnId"], queue=False, pending=action.get("queuedMessageId"))
 
 
@@ -313,6 +324,9 @@ HANDLERS: dict[str, Handler] = {
     "pendingMessageSet": _pending_set,
     "pendingMessageRemoved": _pending_removed,
     "queuedMessagesReordered": _reordered,
+    "workingDirectorySet": working_directories.put,
+    "workingDirectoryRemoved": working_directories.remove,
+    "workingDirectoryReplaced": working_directories.replace,
     "customizationToggled": customized.toggle,
     "mcpServerStartRequested": customized.start,
     "mcpServerStopRequested": customized.stop,

@@ -1,12 +1,13 @@
 """Hello, hello again, and what to hear: `initialize`, `reconnect`, `subscribe`."""
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from portico import __version__, limits
 from portico import events as e
-from portico.doors.ahp import envelope, names, numbers, targets, versions, wire
+from portico.doors.ahp import clients, envelope, names, numbers, targets, versions, wire
 from portico.doors.ahp.command import Command, optional, subject, text, texts
 from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.exchange import Known
@@ -126,8 +127,14 @@ async def _subscribe(connection: "Connection", name: str, params: Json) -> Json 
     if target.kind in _SPECIAL:
         connection.subscribe(target, name)
         return await _special(connection, target, name)
-    await connection.exchange.prepare(target)
+    await _prepare(connection, target)
     return _snapshot(connection, target, name, _last(params))
+
+
+async def _prepare(connection: "Connection", target: Target) -> None:
+    session = await connection.exchange.prepare(target)
+    if session is not None:
+        await clients.sort_out(connection, session)
 
 
 _SPECIAL = ("watch", "logs", "changeset")
@@ -144,7 +151,7 @@ async def _special(connection: "Connection", target: Target, name: str) -> Json 
             state = watches.state(connection, target)
         else:
             state = await changes.state(connection, target)
-    except Exception:
+    except Exception:  # whatever it was is told by the caller; a subscription without a beginning must not stay
         connection.unsubscribe(target)
         raise
     return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
@@ -200,7 +207,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
                 connection.subscribe(target, name)
                 await _special(connection, target, name)
             else:
-                await connection.exchange.prepare(target)
+                await _prepare(connection, target)
                 found[target] = name
         except NotFound:
             missing.append(name)
@@ -214,10 +221,10 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     for target, name in found.items():
         connection.subscribe(target, name)
     connection.catch_up(mark)
-    missed = [act for act in acts if act.number > last_seen and connection.wants(act)]
-    envelopes = [wire.Raw(act.envelope) for act in sorted(missed, key=lambda act: act.number)]
+    missed = sorted(connection.wanted(acts, last_seen), key=attrgetter("number"))
     if ROOT in found:
-        envelopes += _root_now(connection)
+        missed += _root_now(connection)
+    envelopes = wire.Raw(b"[%b]" % b",".join([act.envelope for act in missed]))
     return {"type": "replay", "actions": envelopes, "missing": missing}
 
 
@@ -249,7 +256,7 @@ def _channels(connection: "Connection", target: Target) -> list[str]:
         return [f"terminal/{target.ident}"]
     if target.kind == "root":
         return []
-    below = names.descendants(connection.host, target.ident) if target.kind == "session" else []
+    below = connection.host.catalogue.descendants(target.ident) if target.kind == "session" else []
     return [f"session/{target.ident}", *(f"session/{each.id}" for each in below)]
 
 
@@ -274,8 +281,9 @@ async def _missed(
         at = batch[-1].seq if full else upto
         if len(records) > _REPLAY_RECORDS:
             return None
-        for ident in {each.channel.removeprefix("session/") for each in batch if each.channel.startswith("session/")}:
-            await connection.host.get(ident)
+        for channel in {each.channel for each in batch}:
+            if channel.startswith("session/"):
+                await connection.host.get(channel.removeprefix("session/"))
     return None
 
 
@@ -284,28 +292,24 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
     host = connection.host
     if records and records[0].time < host.now() - int(host.retention_hours * 3_600_000) // 2:
         return False
-    resumes = not connection.dialect.since("0.9.0")
-    return not any(
-        isinstance(record.event, e.SessionRemoved) or (resumes and isinstance(record.event, e.TurnResumed))
-        for record in records
-    )
+    told_otherwise = {e.SessionRemoved} if connection.dialect.since("0.9.0") else {e.SessionRemoved, e.TurnResumed}
+    return told_otherwise.isdisjoint([type(record.event) for record in records])
 
 
 def _replay(connection: "Connection", target: Target, records: list[Record]) -> list[Act]:
     teller = Teller(connection.exchange, target, connection.dialect.seed)
     channels = set(_channels(connection, target))
-    return [act for record in records if record.channel in channels for act in teller.acts(record)]
+    acts: list[Act] = []
+    for record in records:
+        if record.channel in channels:
+            acts += teller.acts(record)
+    return acts
 
 
-def _root_now(connection: "Connection") -> list[wire.Raw]:
+def _root_now(connection: "Connection") -> list[Act]:
     seed = connection.dialect.seed
-    name = targets.uri_of(connection.host, ROOT, seed)
-    made = []
-    for said in connection.exchange.root_now():
-        action = envelope.typed("root", name, said.name, said.fields, seed)
-        number = connection.own_number()
-        made.append(wire.Raw(wire.encode(envelope.enveloped(name, action, number, seed, None))))
-    return made
+    to = envelope.Address("root", targets.uri_of(connection.host, ROOT, seed), seed)
+    return [to.act(said, connection.own_number()) for said in connection.exchange.root_now()]
 
 
 async def ping(connection: "Connection", params: Json) -> None:

@@ -42,31 +42,6 @@ def chat_uri(of: Summary | SessionState) -> str:
     return of.uri or CHAT + of.id
 
 
-def family(host: Host, session: Session) -> Session:
-    """The session at the root, whose chat this one is."""
-    while session.summary.parent is not None:
-        above = host.find(session.summary.parent)
-        if above is None:
-            break
-        session = above
-    return session
-
-
-def descendants(host: Host, root: str) -> list[Summary]:
-    """All sessions below, oldest first."""
-    children: dict[str, list[Summary]] = {}
-    for summary in host.list():
-        if summary.parent is not None:
-            children.setdefault(summary.parent, []).append(summary)
-    found: list[Summary] = []
-    todo = [root]
-    while todo:
-        below = children.get(todo.pop(), [])
-        found += below
-        todo += [each.id for each in below]
-    return sorted(found, key=lambda summary: (summary.created, _number(summary.id)))
-
-
 def find_session(host: Host, name: str) -> Session | None:
     """By the client's own name, or by ours for one that no client named."""
     found = host.find(name)
@@ -112,8 +87,3 @@ def path_of(name: str) -> str:
 def folder_of(name: str) -> str:
     """A working directory: a `file:` URI, or a plain path as some clients send it."""
     return name if name.startswith("/") else path_of(name)
-
-
-def _number(ident: str) -> int:
-    tail = ident.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0

@@ -1,7 +1,8 @@
 """News of the catalogue: sessions that come, go or change. Never replayed; clients list the sessions again.
 
 Version 1 tells every client; later versions those who have subscribed to the root. Changes of one session are gathered
-for a moment and told as the difference to what was told before.
+for a moment and told as the difference to what was told before: in version 1 of every session by itself, later of a
+session and its chats together.
 """
 
 import asyncio
@@ -27,55 +28,95 @@ class Notices:
         self._exchange = exchange
         self._told = {each.id: each for each in exchange.host.list()}
         self._changed: dict[str, Summary] = {}
+        self._roots: dict[str, str] = {}
+        """Of those that are chats: the session at the root."""
+        self._chats: dict[str, dict[str, Summary]] = {}
+        """As they were told with their session's line."""
+        self._touched: dict[str, str] = {}
         self._timer: asyncio.TimerHandle | None = None
+        for each in self._told.values():
+            if each.parent is not None:
+                self._take_in(each.id, self._root(each.id, each))
         exchange.host.watch(self._watch)
 
     def _watch(self, ident: str, summary: Summary | None) -> None:
+        self._touched[ident] = self._root(ident, summary)
+        if self._timer is None and self._exchange.connections:
+            self._timer = asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._flush)
         if summary is None:
             self._changed.pop(ident, None)
+            self._chats.pop(ident, None)
             told = self._told.pop(ident, None)
             if told is not None:
-                self._tell(told, "sessionRemoved", {}, {})
+                self._tell_seed(told, "sessionRemoved", {})
+                self._tell_modern(told, "sessionRemoved", {})
         elif ident not in self._told:
             if summary.agent:
                 self._told[ident] = summary
-                self._tell(summary, "sessionAdded", self._shown(summary, _SEED), self._shown(summary, _MODERN))
+                self._tell_seed(summary, "sessionAdded", {"summary": snapshots.summary(summary, _SEED)})
+                self._tell_modern(summary, "sessionAdded", {"summary": snapshots.summary(summary, _MODERN)})
         else:
             self._changed[ident] = summary
-            if self._timer is None and self._exchange.connections:
-                self._timer = asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._flush)
+
+    def _root(self, ident: str, summary: Summary | None) -> str:
+        """The session whose line this one is part of; one that is gone is known from before."""
+        if summary is None:
+            return self._roots.pop(ident, ident)
+        if summary.parent is not None and ident not in self._roots:
+            session = self._exchange.host.find(ident)
+            if session is not None:
+                self._roots[ident] = self._exchange.host.catalogue.root(session).id
+        return self._roots.get(ident, ident)
+
+    def _take_in(self, ident: str, root: str) -> None:
+        found, chats = self._exchange.host.find(ident), self._chats.setdefault(root, {})
+        if found is None:
+            chats.pop(ident, None)
+        else:
+            chats[ident] = found.summary
+
+    def _line(self, root: str) -> Json:
+        return snapshots.summary(self._told[root], _MODERN, list(self._chats.get(root, {}).values()))
 
     def _flush(self) -> None:
         self._timer = None
         changed, self._changed = self._changed, {}
+        touched, self._touched = self._touched, {}
+        before = {root: self._line(root) for root in touched.values() if root in self._told}
+        for ident, root in touched.items():
+            if ident != root and root in self._told:
+                self._take_in(ident, root)
         for ident, summary in changed.items():
-            before = self._told.get(ident)
-            if before is None:
-                continue
-            self._told[ident] = summary
-            differences = [_difference(before, summary, dialect) for dialect in (_SEED, _MODERN)]
-            if any(differences):
-                self._tell(summary, "sessionSummaryChanged", *({"changes": each} for each in differences))
+            if ident in self._told:
+                old, self._told[ident] = self._told[ident], summary
+                difference = _difference(snapshots.summary(old, _SEED), snapshots.summary(summary, _SEED))
+                if difference:
+                    self._tell_seed(summary, "sessionSummaryChanged", {"changes": difference})
+        for root, line in before.items():
+            difference = _difference(line, self._line(root))
+            if difference:
+                self._tell_modern(self._told[root], "sessionSummaryChanged", {"changes": difference})
 
-    def _tell(self, of: Summary, name: str, seed: Json, modern: Json) -> None:
-        session: Json = {} if name == "sessionAdded" else {"session": names.session_uri(of)}
+    def _tell_seed(self, of: Summary, name: str, more: Json) -> None:
         if of.origin is None or of.origin.kind != "agent":
-            old = wire.notification("notification", {"notification": {"type": f"notify/{name}", **session, **seed}})
+            told = {"type": f"notify/{name}", **_session(of, name), **more}
+            frame = wire.notification("notification", {"notification": told})
             for connection in self._exchange.connections:
                 if connection.ready and connection.dialect.seed:
-                    connection.push(old)
+                    connection.push(frame)
+
+    def _tell_modern(self, of: Summary, name: str, more: Json) -> None:
         if of.parent is None:
-            new = wire.notification(f"root/{name}", {"channel": uri.ROOT, **session, **modern})
+            frame = wire.notification(f"root/{name}", {"channel": uri.ROOT, **_session(of, name), **more})
             for connection in list(self._exchange.hearers(ROOT)):
                 if not connection.dialect.seed:
-                    connection.push(new)
-
-    @staticmethod
-    def _shown(summary: Summary, dialect: Dialect) -> Json:
-        return {"summary": snapshots.summary(summary, dialect)}
+                    connection.push(frame)
 
 
-def _difference(before: Summary, after: Summary, dialect: Dialect) -> Json:
-    old, new = snapshots.summary(before, dialect), snapshots.summary(after, dialect)
+def _session(of: Summary, name: str) -> Json:
+    return {} if name == "sessionAdded" else {"session": names.session_uri(of)}
+
+
+def _difference(old: Json, new: Json) -> Json:
     changes: dict[str, Any] = {key: value for key, value in new.items() if old.get(key) != value}
     return {key: value for key, value in changes.items() if key not in _FIXED}

@@ -7,12 +7,25 @@ in every dialect. `tests/doors/ahp/test_translate.py` holds that true for histor
 from collections import Counter
 from typing import Any
 
+import msgspec
+
 from portico import limits
 from portico.doors.ahp import message, names
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import ErrorInfo, Option
-from portico.host.state import Approval, CallPart, PendingState, QuestionPart, SessionState, TextPart, TurnState, Usage
+from portico.host.state import (
+    Approval,
+    CallPart,
+    PendingState,
+    QuestionPart,
+    SessionState,
+    Summary,
+    TextPart,
+    TurnState,
+    Usage,
+)
+from portico.workspace.changes import Change
 
 _CONTENT: dict[object, tuple[str, ...]] = {
     "text": ("text",),
@@ -196,6 +209,25 @@ def edit(approval: str, path: str, diff: str) -> Json:
             content = {"uri": f"{names.EDIT}{approval}/{side}"}
             shown[side] = {"uri": names.file_uri(path), "content": content}
     return shown
+
+
+def changed(of: Summary | SessionState, change: Change) -> Json:
+    """A file as git says it differs; its contents can be read (`resourceRead`)."""
+    made: Json = {"diff": {"added": change.added, "removed": change.removed}}
+    for side, blob, path in (
+        ("before", change.before, change.old_path or change.path),
+        ("after", change.after, change.path),
+    ):
+        if blob:
+            content = {"uri": f"{names.GIT}{of.id}/{blob}"}
+            made[side] = {"uri": names.file_uri(f"{of.cwd}/{path}"), "content": content}
+    return made
+
+
+def diffs(of: SessionState, counted: Json) -> list[Json]:
+    """Version 1's list of what a session has changed. An older Portico kept it as it is told."""
+    edits: list[Json] = counted.get("edits", [])
+    return [each if "diff" in each else changed(of, msgspec.convert(each, Change)) for each in edits]
 
 
 def option(of: Option) -> Json:

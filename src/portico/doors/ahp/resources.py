@@ -15,6 +15,7 @@ from portico.doors.ahp.versions import iso
 from portico.doors.ahp.wire import WireError
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound
 from portico.host.fold import find_approval
+from portico.host.folders import whole
 from portico.workspace import patch
 from portico.workspace.changes import Changes
 from portico.workspace.files import Files
@@ -33,7 +34,7 @@ def files(connection: "Connection") -> Files:
 def jail(connection: "Connection") -> Jail:
     """A session's folder is open to whoever may use files, except one that is the whole machine."""
     roots = [str(each) for each in connection.exchange.house.workspaces if each.is_dir()]
-    own = {each.cwd for each in connection.host.list() if each.parent is None and each.cwd not in ("", "/")}
+    own = {folder for each in connection.host.list() if each.parent is None for folder in whole(each)} - {"", "/"}
     try:
         return Jail(dict.fromkeys([*roots, *sorted(own)]))
     except Forbidden:

@@ -1,18 +1,31 @@
 """Sessions and chats: made, listed, read and ended."""
 
-import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
 from portico import events as e
-from portico.doors.ahp import attachments, message, names, parts, shapes, sign_in, snapshots, uri, wire
+from portico.doors.ahp import (
+    attachments,
+    clients,
+    message,
+    names,
+    parts,
+    plugins,
+    shapes,
+    sign_in,
+    snapshots,
+    uri,
+    wire,
+    working_directories,
+)
 from portico.doors.ahp.command import Command, optional, subject, text
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.wire import WireError
 from portico.errors import AlreadyExists, BadRequest, NotFound
-from portico.events import Origin, ToolSpec
+from portico.events import Origin
+from portico.host.catalogue import children, descendants
 from portico.host.config import decides_calls
 from portico.host.context import CONTEXT, transcript
 from portico.host.isolation import Isolation
@@ -22,8 +35,6 @@ from portico.host.state import Summary, TurnState
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
 
-GRACE_SECONDS = 30.0
-"""A client that ran a tool and vanished may come back this long; then its calls fail."""
 _TURNS = 50
 _TURNS_MAX = 100
 """Turns in one answer of version 1's `fetchTurns`, as its reference host does it."""
@@ -35,7 +46,7 @@ _TURNS_MAX = 100
 async def create_session(connection: "Connection", params: Json) -> None:
     field = "session" if connection.dialect.seed else "channel"
     name = names.chosen(subject(connection, params, "session"), field)
-    client = _own_client(connection, params.get("activeClient"))
+    client = clients.own(connection, params.get("activeClient"))
     config = dict(optional(params, "config", dict) or {})
     check_config(connection, config)
     _check_free(connection, name)
@@ -48,7 +59,7 @@ async def create_session(connection: "Connection", params: Json) -> None:
     except AlreadyExists as error:
         raise wire.exists(error) from error
     if client is not None:
-        await join(connection, session, client, connection.by)
+        await clients.join(connection, session, client, connection.by)
     progress.say(1, "Ready")
 
 
@@ -82,6 +93,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
     if fork is not None:
         source, turns = await _history(connection, text(fork, "session"), text(fork, "turnId"), names.find_session)
         state = source.state
+        await sign_in.check(connection, state.agent)
         return await host.start(
             by=connection.by,
             agent=state.agent,
@@ -93,28 +105,21 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             config={**state.config, **config},
             history=turns,
             worktree=state.worktree,
+            folders=state.folders,
         )
     await sign_in.check(connection, optional(params, "provider", str))
     model = optional(params, "model", dict) or {}
+    folders = working_directories.listed(params) or [str(connection.exchange.house.workspaces[0])]
     return await host.start(
         by=connection.by,
         agent=optional(params, "provider", str),
         model=optional(model, "id", str),
-        cwd=_folder(connection, params),
+        cwd=folders[0],
         uri=name,
         config=config,
         worktree=_isolation(config, name),
+        folders=folders[1:],
     )
-
-
-def _folder(connection: "Connection", params: Json) -> str:
-    listed = optional(params, "workingDirectories", list) or []
-    first = listed[0] if listed else params.get("workingDirectory")
-    if first is None:
-        return str(connection.exchange.house.workspaces[0])
-    if not isinstance(first, str):
-        raise BadRequest("A working directory is a URI.", field="workingDirectories")
-    return names.folder_of(first)
 
 
 def _isolation(config: Json, name: str) -> Isolation | None:
@@ -167,10 +172,13 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
     found = [each for each in connection.host.list() if each.agent and _listed(each, seed)]
     if seed:
         return {"items": [snapshots.summary(each, connection.dialect) for each in found]}
+    family = children(connection.host.list())
+    below = {each.id: descendants(each.id, family) for each in found}
+    found.sort(key=lambda each: snapshots.together(each, below[each.id]).modified, reverse=True)
     limit = optional(params, "limit", int)
     start = _cursor(found, optional(params, "cursor", str))
     end = start + min(limit, 1000) if limit is not None and limit > 0 else len(found)
-    result: Json = {"items": [snapshots.summary(each, connection.dialect) for each in found[start:end]]}
+    result: Json = {"items": [snapshots.summary(each, connection.dialect, below[each.id]) for each in found[start:end]]}
     return result | ({"nextCursor": found[end - 1].id} if end < len(found) else {})
 
 
@@ -205,23 +213,26 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         first = await attachments.fetched(connection, shapes.check("Message", first, "initialMessage"))
     opening = message.from_wire(first) if first is not None else None
     source = optional(params, "source", dict)
+    source = shapes.check("ChatSource", source, "source") if source else {}
+    folders = working_directories.subset(params, owner.summary)
     try:
-        chat = await _open_chat(connection, owner, name, shapes.check("ChatSource", source, "source") if source else {})
+        chat = await _open_chat(connection, owner, name, source, folders)
     except AlreadyExists as error:
         raise wire.exists(error) from error
     for client in owner.state.clients:
         await chat.join(client.id, client.name, client.tools, client.meta)
+    await plugins.hand_down(owner, chat)
     if opening is not None:
         await chat.send(opening, by=connection.by)
 
 
-async def _open_chat(connection: "Connection", owner: Session, name: str, source: Json) -> Session:
+async def _open_chat(connection: "Connection", owner: Session, name: str, source: Json, folders: list[str]) -> Session:
     host, origin, above = connection.host, None, owner
     turns: list[TurnState] = []
     config = {key: value for key, value in owner.state.config.items() if key != CONTEXT}
     if source:
         above, turns = await _history(connection, source["chat"], source["turnId"], names.find_chat)
-        if names.family(host, above).id != owner.id:
+        if host.catalogue.root(above).id != owner.id:
             raise BadRequest("The source chat belongs to another session.", field="source.chat")
         side = source["kind"] == "sideChat"
         origin = Origin("side" if side else "fork", above.id, turns[-1].id, selection=source.get("selection") or {})
@@ -240,6 +251,8 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         config=config,
         history=turns,
     )
+    for folder in folders:
+        await chat.folders.choose(folder, by=connection.by)
     kind = origin.kind if origin is not None else "side"
     await above.append(e.ChildStarted(session=chat.id, kind=kind, turn=origin.turn if origin is not None else None))
     return chat
@@ -292,49 +305,6 @@ async def _fetch_old(connection: "Connection", params: Json) -> Json:
     end = next((at for at, each in enumerate(done) if each.id == before), len(done))
     start = max(0, end - min(max(1, limit if limit is not None else _TURNS), _TURNS_MAX))
     return {"turns": [parts.turn(each, connection.dialect) for each in done[start:end]], "hasMore": start > 0}
-
-
-# -- clients and their tools -----------------------------------------------------------------------------------
-
-
-def _own_client(connection: "Connection", said: Any) -> Json | None:
-    if said is None:
-        return None
-    client: Json = shapes.check("ActiveClient", said, "activeClient")
-    if client["clientId"] != connection.client_id:
-        raise BadRequest("'activeClient' is somebody else.", field="activeClient.clientId")
-    return client
-
-
-async def join(connection: "Connection", session: Session, client: Json, by: str) -> None:
-    tools = [
-        ToolSpec(each["name"], each.get("description") or "", each.get("inputSchema") or {}, each.get("title") or "")
-        for each in client.get("tools") or []
-    ]
-    shown = {**client, "tools": client.get("tools") or []}
-    connection.joined.add(session.id)
-    await session.join(client["clientId"], client.get("displayName") or "", tools, {"ahp": shown, "by": by})
-
-
-def client_left(connection: "Connection") -> None:
-    """Its tools go at once; calls that it still runs get some time, for it may only have lost its network."""
-    host, client_id = connection.host, connection.client_id
-    if not host.stopping and connection.joined:
-        host.own(_leave(connection, client_id), f"ahp {client_id} leaves")
-
-
-async def _leave(connection: "Connection", client_id: str) -> None:
-    host = connection.host
-    sessions = [found for ident in connection.joined if (found := host.find(ident)) is not None]
-    for session in sessions:
-        await session.load()
-        await session.leave(client_id)
-    never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    await host.clock.wait(never, GRACE_SECONDS)
-    back = connection.exchange.clients.get(client_id)
-    for session in sessions:
-        if back is None and host.find(session.id) is session:
-            await session.tools.abandon(client_id)
 
 
 COMMANDS = {

@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from portico.doors.ahp import config, names
+from portico.doors.ahp import config, names, working_directories
 from portico.doors.ahp.command import Command, optional, text
 from portico.doors.ahp.record import Json
-from portico.errors import BadRequest, NotFound
+from portico.errors import NotFound
 from portico.host.agent import AgentInfo, Completes
+from portico.host.customization import prompts
+from portico.host.session import Session
 from portico.workspace import search
 from portico.workspace.jail import Jail
 
@@ -32,14 +34,8 @@ def _subject(connection: "Connection", params: Json) -> tuple[AgentInfo, Path | 
     provider = optional(params, "provider", str) or next(iter(agents), "")
     if provider not in agents:
         raise NotFound("agent", provider)
-    listed = optional(params, "workingDirectories", list) or []
-    name = listed[0] if listed else params.get("workingDirectory")
-    if name is None:
-        return agents[provider], None
-    if not isinstance(name, str):
-        raise BadRequest("A working directory is a URI.", field="workingDirectory")
-    folder = Path(names.folder_of(name))
-    return agents[provider], folder if folder.is_dir() else None
+    named = working_directories.listed(params)[:1]
+    return agents[provider], next((Path(each) for each in named if Path(each).is_dir()), None)
 
 
 async def property_completions(connection: "Connection", params: Json) -> Json:
@@ -62,10 +58,12 @@ async def completions(connection: "Connection", params: Json) -> Json:
     word, start, end = _word(said, offset)
     if word.startswith("@"):
         connection.require("files")
-        items = await _files(Jail([chat.summary.cwd]), word[1:])
+        items = await _files(chat, word[1:])
     elif word.startswith("/") and start == 0:
         agent = connection.host.agent(chat.summary.agent)
-        items = _verbs(await agent.complete("/", word[1:]) if isinstance(agent, Completes) else [], word[1:])
+        found = await agent.complete("/", word[1:]) if isinstance(agent, Completes) else []
+        own = prompts((await connection.host.get(chat.id)).state.kept)
+        items = _verbs([*found, *({"value": name} for name in own)], word[1:])
     else:
         items = []
     return {"items": [{**each, "rangeStart": start, "rangeEnd": end} for each in items]}
@@ -80,20 +78,20 @@ def _word(said: str, offset: int | None) -> tuple[str, int, int]:
     return word, end - len(word.encode("utf-16-le")) // 2, end
 
 
-async def _files(jail: Jail, query: str) -> list[Json]:
-    found = await search.find(jail, query, _FILES)
-    return [
-        {
-            "insertText": f"@{path}",
-            "attachment": {
-                "type": "resource",
-                "uri": names.file_uri(str(jail.root / path)),
-                "label": path.rpartition("/")[2],
-                "displayKind": "file",
-            },
-        }
-        for path in found.paths
-    ]
+async def _files(chat: Session, query: str) -> list[Json]:
+    """Of all its folders; what is not in the session's own is called by its whole path."""
+    items: list[Json] = []
+    for folder in chat.folders.reach():
+        jail = Jail([folder])
+        for path in (await search.find(jail, query, _FILES - len(items))).paths:
+            where = str(jail.root / path)
+            shown = path if folder == chat.summary.cwd else where
+            attachment = {"type": "resource", "uri": names.file_uri(where), "displayKind": "file"}
+            label = path.rpartition("/")[2]
+            items.append({"insertText": f"@{shown}", "attachment": {**attachment, "label": label}})
+        if len(items) >= _FILES:
+            break
+    return items
 
 
 def _verbs(found: list[Json], query: str) -> list[Json]:

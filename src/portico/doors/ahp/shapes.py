@@ -106,7 +106,13 @@ RECORDS: dict[str, Fields] = {
     "ContainerCustomization": {"id": "string", "uri": "string", "name": "string", "children?": "[object]"},
     "McpServerCustomization": {"id": "string", "uri": "string", "name": "string", "state": "object"},
     "EnablementDecision": {"kind": "string", "enabled": "boolean"},
-    "ActiveClient": {"clientId": "string", "displayName?": "string", "tools?": "[Tool]", "customizations?": "[object]"},
+    "ActiveClient": {
+        "clientId": "string",
+        "displayName?": "string",
+        "tools?": "[Tool]",
+        "customizations?": "[ClientPlugin]",
+    },
+    "ClientPlugin": {"uri": "string", "id?": "string", "name?": "string", "displayName?": "string", "nonce?": "string"},
     "Tool": {"name": "string", "title?": "string", "description?": "string", "inputSchema?": "object"},
     "ToolResult": {
         "success": "boolean",

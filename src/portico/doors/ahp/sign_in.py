@@ -1,9 +1,12 @@
 """Tokens that agents need from clients: `authenticate`, and the errors and notices that ask for one.
 
 A token goes to the agent that asked for it and nowhere else: not into the log, not into an error, not to another door.
+It counts for the client that gave it: what somebody else asks of the agent needs somebody else's token.
 """
 
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from portico.doors.ahp import uri, wire
 from portico.doors.ahp.command import Command, text, texts
@@ -46,10 +49,19 @@ async def authenticate(connection: "Connection", params: Json) -> Json:
     if not agents:
         raise BadRequest(f"Nothing here asks for a token of {resource!r}.", field="resource")
     for agent in agents:
-        await agent.authenticate(resource, token, seconds)
+        await agent.authenticate(resource, token, seconds, connection.client_id)
     await connection.host.audit("authenticate", connection.by, resource=resource)
     await connection.exchange.describe_agents()
     return {}
+
+
+def lacking(connection: "Connection", info: AgentInfo) -> list[Resource]:
+    """The tokens without which the agent does not answer this client, and how things stand with them."""
+    agent: object = connection.host.agents.get(info.id)
+    if not isinstance(agent, Authenticates):
+        return []
+    states = [(each, agent.sign_in_state(each.resource, connection.client_id)) for each in info.resources]
+    return [structs.replace(each, state=state) for each, state in states if each.required and state != "given"]
 
 
 async def check(connection: "Connection", provider: str | None) -> None:
@@ -57,15 +69,16 @@ async def check(connection: "Connection", provider: str | None) -> None:
     if provider is None or provider not in connection.host.agents:
         return
     info = await connection.host.agent(provider).describe()
-    if info.lacking:
-        wanted = [metadata(each) for each in info.lacking]
+    lacks = lacking(connection, info)
+    if lacks:
+        wanted = [metadata(each) for each in lacks]
         words = info.missing or f"{info.name} is not signed in."
         raise WireError(wire.AUTH_REQUIRED, words, wanted if connection.dialect.seed else {"resources": wanted})
 
 
 def tell(connection: "Connection", info: AgentInfo, channel: str = uri.ROOT) -> None:
     """Asks a client for the tokens that an agent lacks. Since 0.8 the whole metadata goes along."""
-    for each in info.lacking:
+    for each in lacking(connection, info):
         if connection.dialect.seed:
             notice: Json = {"type": "notify/authRequired", "resource": each.resource, "reason": each.state}
             connection.push(wire.notification("notification", {"notification": notice}))

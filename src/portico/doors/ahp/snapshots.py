@@ -1,10 +1,21 @@
 """Whole states, computed from the host's: what a client gets when it subscribes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from msgspec import structs
 
 from portico.doors.ahp import names, parts, sign_in, uri
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.status import ERROR, IDLE, IN_PROGRESS, INPUT_NEEDED, IS_ARCHIVED, IS_READ
+from portico.doors.ahp.status import (
+    ERROR,
+    IDLE,
+    IN_PROGRESS,
+    INPUT_NEEDED,
+    IS_ARCHIVED,
+    IS_READ,
+    activity_bits,
+    with_activity,
+)
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import ToolSpec
 from portico.host.agent import AgentInfo
@@ -44,8 +55,18 @@ def summary_status(of: Summary) -> int:
     return bits | (IS_READ if of.read else 0) | (IS_ARCHIVED if of.archived else 0)
 
 
-def summary(of: Summary, dialect: Dialect) -> Json:
-    """A line of the catalogue."""
+def together(of: Summary, below: Iterable[Summary]) -> Summary:
+    """A session with all its chats, as its one line of the catalogue shows them: who waits and what failed in any of
+    them is the session's, and it is as new as the newest."""
+    chats = [of, *below]
+    status = next((each for each in ("waiting", "failed") if any(chat.status == each for chat in chats)), of.status)
+    return structs.replace(of, status=status, modified=max(chat.modified for chat in chats))
+
+
+def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = ()) -> Json:
+    """A line of the catalogue; `below` are the chats of the session, which version 1 lists by themselves."""
+    chats = [of, *below]
+    of = of if dialect.seed else together(of, below)
     shown: Json = {
         "resource": names.session_uri(of),
         "provider": of.agent,
@@ -59,7 +80,15 @@ def summary(of: Summary, dialect: Dialect) -> Json:
         return shown | ({"model": {"id": of.model}} if of.model else {})
     if of.changes:
         shown["changes"] = of.changes
-    return shown | {"workingDirectories": [shown["workingDirectory"]]}
+    if dialect.since("1.0.0"):
+        shown["defaultChat"] = names.chat_uri(of)
+        shown["chats"] = [{"resource": names.chat_uri(each), "status": summary_status(each)} for each in chats]
+    return shown | {"workingDirectories": directories(of)}
+
+
+def directories(of: Summary | SessionState) -> list[str]:
+    """Where a session works; where its process runs comes first."""
+    return [names.file_uri(each) for each in (of.cwd, *of.folders)]
 
 
 def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, dialect: Dialect) -> Json:
@@ -76,7 +105,7 @@ def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, d
     if state.model:
         head["model"] = {"id": state.model}
     if CHANGES in state.kept:
-        head["diffs"] = state.kept[CHANGES]["edits"]
+        head["diffs"] = parts.diffs(state, state.kept[CHANGES])
     shown: Json = {"summary": head, "lifecycle": "ready", **_conversation(state, dialect), "config": config}
     shown |= _tools(tools)
     if state.clients:
@@ -120,9 +149,14 @@ def chat_head(state: SessionState, source: str) -> Json:
         "title": state.title,
         "status": activity(state),
         "modifiedAt": iso(state.modified),
-        "workingDirectories": [names.file_uri(state.cwd)],
+        **chosen(state),
     }
     return shown | ({"origin": origin(state, source)} if state.parent is not None else {})
+
+
+def chosen(of: Summary | SessionState) -> Json:
+    """A chat that chose none of its session's working directories has all of them, and says nothing."""
+    return {} if of.chosen is None else {"workingDirectories": [names.file_uri(each) for each in of.chosen]}
 
 
 def chat_line(of: Summary, source: str) -> Json:
@@ -132,7 +166,7 @@ def chat_line(of: Summary, source: str) -> Json:
         "title": of.title,
         "status": summary_status(of) & ~(IS_READ | IS_ARCHIVED),
         "modifiedAt": iso(of.modified),
-        "workingDirectories": [names.file_uri(of.cwd)],
+        **chosen(of),
     }
     return shown | ({"origin": origin(of, source)} if of.parent is not None else {})
 
@@ -156,16 +190,17 @@ def session(
     changesets: list[Json],
 ) -> Json:
     """A session of the channel dialect: the catalogue around its chats."""
-    promoted = any(each["status"] & INPUT_NEEDED == INPUT_NEEDED for each in chats)
     bits = status(state)
-    folder = names.file_uri(state.cwd)
+    for promoted in (ERROR, INPUT_NEEDED):
+        if any(activity_bits(each["status"]) == promoted for each in chats):
+            bits = with_activity(bits, promoted)
     annotations = [value for key, value in state.kept.items() if key.startswith(ANNOTATION)]
     shown: Json = {
         "provider": state.agent,
         "title": state.title,
-        "status": (bits & ~0b11111) | INPUT_NEEDED if promoted else bits,
-        "workingDirectory": folder,
-        "workingDirectories": [folder],
+        "status": bits,
+        "workingDirectory": names.file_uri(state.cwd),
+        "workingDirectories": directories(state),
         "lifecycle": "ready",
         "activeClients": [client(each) for each in state.clients],
         "chats": chats,
@@ -237,6 +272,7 @@ def _tools(tools: Iterable[ToolSpec]) -> Json:
 
 def agent(of: AgentInfo) -> Json:
     words = " ".join(filter(None, (of.description, of.missing, f"({of.label})" if of.label else "")))
+    several: Json = {"multipleWorkingDirectories": {"immutablePrimary": True}} if of.capabilities.folders else {}
     protected: Json = {"protectedResources": [sign_in.metadata(each) for each in of.resources]} if of.resources else {}
     return {
         **protected,
@@ -254,7 +290,7 @@ def agent(of: AgentInfo) -> Json:
             }
             for each in of.models
         ],
-        "capabilities": {"multipleChats": {"fork": True, "sideChat": True}},
+        "capabilities": {"multipleChats": {"fork": True, "sideChat": True}, **several},
     }
 
 

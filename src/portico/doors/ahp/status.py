@@ -21,6 +21,10 @@ WAITING: Final = INPUT_NEEDED & ~IN_PROGRESS
 _ACTIVITY = 0b11111
 
 
+def activity_bits(status: int) -> int:
+    return status & _ACTIVITY
+
+
 def with_activity(status: int, activity: int) -> int:
     return (status & ~_ACTIVITY) | activity
 

@@ -4,10 +4,11 @@ A teller lives for one breath: a batch that passes, or a replay that is put toge
 target's name, the states the records belong to) is looked up once, however many records there are.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from portico import events as e
-from portico.doors.ahp import catalogue, envelope, names, targets, terminal_shapes, translate
+from portico.doors.ahp import catalogue, customized, names, targets, terminal_shapes, translate
 from portico.doors.ahp.envelope import Act, Address
 from portico.doors.ahp.targets import Target
 from portico.doors.ahp.translate import Said
@@ -21,13 +22,19 @@ if TYPE_CHECKING:
 class Teller:
     """One target in one dialect."""
 
-    __slots__ = ("_address", "_exchange", "_kind", "_seed", "_states", "_target")
+    __slots__ = ("_address", "_exchange", "_said", "_seed", "_states", "_target")
 
     def __init__(self, exchange: "Exchange", target: Target, seed: bool) -> None:
         self._exchange = exchange
         self._target = target
-        self._kind = target.kind
         self._seed = seed
+        self._said: Callable[[Record], list[Said]] = {
+            "seed": self._conversation,
+            "chat": self._conversation,
+            "session": self._catalogue,
+            "terminal": terminal_shapes.actions,
+            "annotations": catalogue.annotations,
+        }.get(target.kind, _configured)
         self._address: Address | None = None
         self._states: dict[Channel, SessionState | None] = {}
 
@@ -38,31 +45,38 @@ class Teller:
             return []
         if self._address is None:
             name = targets.uri_of(self._exchange.host, self._target, self._seed)
-            self._address = Address(self._kind, name, self._seed)
-        return envelope.acts(self._address, record.seq, said)
+            self._address = Address(self._target.kind, name, self._seed)
+        return self._address.acts(record.seq, said)
 
-    def _said(self, record: Record) -> list[Said]:
-        kind = self._kind
-        if kind in ("seed", "chat", "session") and record.channel != HOST:
-            state = self._state(record.channel)
-            if state is None:
-                return []
-            if kind == "session":
-                return catalogue.catalogue(record, state, self._exchange.chat_line)
-            return translate.conversation(record, state, kind == "seed")
-        if kind == "terminal":
-            return terminal_shapes.actions(record)
-        if kind == "annotations":
-            return catalogue.annotations(record)
+    def _conversation(self, record: Record) -> list[Said]:
+        state = self._state(record.channel)
+        if state is None:
+            return []
         event = record.event
-        if isinstance(event, e.SessionRemoved):
-            gone = self._exchange.host.find(event.session)
-            return [Said("chatRemoved", {"chat": names.chat_uri(gone.summary)})] if gone is not None else []
-        assert isinstance(event, e.ClientKept)
-        fields = {key: value for key, value in event.action.items() if key != "type"}
-        return [Said("configChanged", fields, event.by)]
+        if self._seed and isinstance(event, e.ClientKept) and customized.is_plugin(event):  # told whole, and only here
+            shown = customized.seed(self._exchange.agents.get(state.agent), state.kept)
+            return [Said("customizationsChanged", {"customizations": shown})]
+        return translate.conversation(record, state, self._seed)
+
+    def _catalogue(self, record: Record) -> list[Said]:
+        if record.channel == HOST:
+            return self._removed(record.event)
+        state = self._state(record.channel)
+        return catalogue.catalogue(record, state, self._exchange.chat_line) if state is not None else []
+
+    def _removed(self, event: e.Event) -> list[Said]:
+        gone = self._exchange.host.find(event.session) if isinstance(event, e.SessionRemoved) else None
+        return [Said("chatRemoved", {"chat": names.chat_uri(gone.summary)})] if gone is not None else []
 
     def _state(self, channel: Channel) -> SessionState | None:
         if channel not in self._states:
             self._states[channel] = self._exchange.state(channel.removeprefix("session/"))
         return self._states[channel]
+
+
+def _configured(record: Record) -> list[Said]:
+    """What a client said to the root."""
+    event = record.event
+    assert isinstance(event, e.ClientKept)
+    fields = {key: value for key, value in event.action.items() if key != "type"}
+    return [Said("configChanged", fields, event.by)]

@@ -15,7 +15,7 @@ def claim(host: Host, of: OpenTerminal) -> Json:
     session = host.find(of.session) if of.command and of.session is not None else None
     if session is None:
         return of.claim
-    family = names.family(host, session)
+    family = host.catalogue.root(session)
     return {
         "kind": "session",
         "session": names.session_uri(family.summary),

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from portico import events as e
-from portico.doors.ahp import message, parts
+from portico.doors.ahp import message, names, parts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.snapshots import DRAFT, MODERN, client
 from portico.doors.ahp.versions import Dialect, iso
@@ -58,8 +58,9 @@ class Scene(Struct, frozen=True):
 
 
 def conversation(record: Record, state: SessionState, seed: bool) -> list[Said]:
-    translate = _TABLE.get(type(record.event))
-    return translate(record.event, Scene(record, state, seed)) if translate is not None else []
+    event = record.event
+    translate = _TABLE.get(type(event))
+    return translate(event, Scene(record, state, seed)) if translate is not None else []
 
 
 def origin_of(by: str, kind: str) -> Json | None:
@@ -344,16 +345,25 @@ def _queue_reordered(event: e.QueueReordered, scene: Scene) -> list[Said]:
 
 
 def _kept(event: e.ClientKept, scene: Scene) -> list[Said]:
+    if event.key == DRAFT:
+        if scene.seed:
+            return []
+        return [Said("draftChanged", {"draft": event.value} if event.value is not None else {}, event.by)]
     if event.key == CHANGES:
-        return [Said("diffsChanged", {"diffs": (event.value or {}).get("edits", [])})] if scene.seed else []
+        return [Said("diffsChanged", {"diffs": parts.diffs(scene.state, event.value or {})})] if scene.seed else []
     if event.key.startswith(CUSTOMIZATION) and scene.seed and event.value is not None:
         if event.action.get("type") != "session/customizationToggled":
             return []  # version 1 knows no servers
         fields = {"uri": event.value["uri"], "enabled": event.value["enabled"]}
         return [Said("customizationToggled", fields, event.by)]
-    if event.key != DRAFT or scene.seed:
+    return []
+
+
+def _folder(event: e.FolderAdded | e.FolderRemoved, scene: Scene) -> list[Said]:
+    if scene.seed or not event.chat:
         return []
-    return [Said("draftChanged", {"draft": event.value} if event.value is not None else {}, event.by)]
+    name = "workingDirectorySet" if isinstance(event, e.FolderAdded) else "workingDirectoryRemoved"
+    return [Said(name, {"directory": names.file_uri(event.folder)}, event.by)]
 
 
 # -- what version 1 keeps beside the conversation, in the same state ------------------------------------------------
@@ -371,9 +381,17 @@ def _model(event: e.SessionModel, scene: Scene) -> list[Said]:
     return [Said("modelChanged", {"model": {"id": event.model}}, event.by)]
 
 
+def configured(event: e.SessionConfigured, state: SessionState) -> Said:
+    """What replaced all but some settings is told whole: a client would drop those, too."""
+    if event.replace:
+        return Said(
+            "configChanged", {"config": state.config if event.keeps else event.values, "replace": True}, event.by
+        )
+    return Said("configChanged", {"config": event.values}, event.by)
+
+
 def _configured(event: e.SessionConfigured, scene: Scene) -> list[Said]:
-    fields: Json = {"config": event.values}
-    return [Said("configChanged", fields | ({"replace": True} if event.replace else {}), event.by)]
+    return [configured(event, scene.state)]
 
 
 def _read(event: e.SessionRead, scene: Scene) -> list[Said]:
@@ -419,6 +437,8 @@ _TABLE: dict[type[e.Event], Callable[[Any, Scene], list[Said]]] = {
     e.QueueRemoved: _queue_removed,
     e.QueueReordered: _queue_reordered,
     e.ClientKept: _kept,
+    e.FolderAdded: _folder,
+    e.FolderRemoved: _folder,
     e.SessionRenamed: _only_seed(_renamed),
     e.SessionModel: _only_seed(_model),
     e.SessionConfigured: _only_seed(_configured),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico.doors.anywhere.identity import Idents
+from portico.doors.anywhere.identity import Idents, was_queued
 from portico.doors.anywhere.project import BUILT_IN, Project, Projects
 from portico.doors.body import JsonResponse, decode_as
 from portico.doors.house import House
@@ -18,6 +18,7 @@ from portico.doors.route import caller
 from portico.errors import BadRequest, Conflict
 from portico.events import Json, Message
 from portico.host.session import Session, check_message
+from portico.host.state import PendingState, TurnState
 
 STEPS_MAX = 1000
 """The ceiling of the setting `agent.max_steps`."""
@@ -63,7 +64,7 @@ class Messages:
         if not 1 <= len(key) <= KEY_CHARS:
             raise BadRequest(f"An Idempotency-Key has 1 to {KEY_CHARS} characters.", field="Idempotency-Key")
         name = hashlib.sha256(f"{who.id}\0{key}".encode()).hexdigest()[:32]
-        return _accepted(await self._once(name, hashlib.sha256(data).hexdigest(), body, who.by))
+        return _accepted(await self._once(name, hashlib.sha256(data).hexdigest()[:32], body, who.by))
 
     # -- once --------------------------------------------------------------------------------------------------
 
@@ -71,15 +72,14 @@ class Messages:
         """The first request with this key does it; the others get its answer, also those that come meanwhile."""
         known = self._keys.get(name)
         if known is not None:
-            if known[0] != digest:
-                raise Conflict("This Idempotency-Key was used for another request.", field="Idempotency-Key")
+            _check_same(known[0], digest)
             return await asyncio.shield(known[1])
         answer: asyncio.Future[Sent] = asyncio.get_running_loop().create_future()
         self._keys[name] = (digest, answer)
         while len(self._keys) > KEYS_MAX:
             self._keys.popitem(last=False)
         try:
-            sent = await self._before(name, body) or await self._send(body, by, name)
+            sent = await self._before(name, digest, body) or await self._send(body, by, {"key": name, "body": digest})
         except BaseException as error:
             # Nothing was started: the key is free again. Whoever waits meanwhile gets the same refusal.
             self._keys.pop(name, None)
@@ -89,22 +89,23 @@ class Messages:
         answer.set_result(sent)
         return sent
 
-    async def _before(self, name: str, body: MessageBody) -> Sent | None:
+    async def _before(self, name: str, digest: str, body: MessageBody) -> Sent | None:
         """A host before this one may have done it: the stored message carries the key."""
         project = self._projects.get(body.session_id)
         for ident in self._projects.sessions(project.id, cleared=True):
             state = (await self._host.get(ident)).state
-            for turn in state.turns:
-                if turn.message.meta.get("key") == name:
-                    return Sent(await self._idents.of(ident, turn.id), project.id)
-            for pending in state.queue:
-                if pending.message.meta.get("key") == name:
-                    return Sent(f"{ident}.{pending.id}", project.id, queued=True)
+            sent: list[TurnState | PendingState] = [*state.turns, *state.queue]
+            for each in sent:
+                meta = each.message.meta
+                if meta.get("key") == name:
+                    _check_same(meta.get("body", digest), digest)
+                    message = await self._idents.of(ident, each.id)
+                    return Sent(message, project.id, queued=was_queued(message))
         return None
 
     # -- sending -----------------------------------------------------------------------------------------------
 
-    async def _send(self, body: MessageBody, by: str, key: str | None = None) -> Sent:
+    async def _send(self, body: MessageBody, by: str, key: Json | None = None) -> Sent:
         text = body.text if body.text is not None else body.message
         if text is None:
             raise BadRequest("A message needs 'text'.", field="text")
@@ -119,14 +120,17 @@ class Messages:
         ident = await session.send(message, by=by)
         return _sent(session, ident, project)
 
-    def _read(self, text: str, body: MessageBody, key: str | None) -> tuple[str | None, Message]:
+    def _read(self, text: str, body: MessageBody, key: Json | None) -> tuple[str | None, Message]:
         """Whom it is for, and the message."""
-        meta: Json = {"key": key} if key is not None else {}
+        meta: Json = dict(key or {})
         if body.max_steps is not None:
             meta["maxSteps"] = min(body.max_steps, STEPS_MAX)
         command, argument = _command(text)
         prefix = self._house.settings.agent.prefix
-        goal = body.mode == "agent" or command == "agent" or (bool(prefix) and text.lstrip().startswith(prefix))
+        prefixed = bool(prefix) and text.lstrip().startswith(prefix)
+        if prefixed and text.strip() == prefix:
+            raise BadRequest(f"{prefix!r} needs a goal behind it.", field="text")
+        goal = body.mode == "agent" or command == "agent" or prefixed
         if command is not None and command != "agent":
             meta |= {"command": command, "argument": argument}
             if command == "diag":
@@ -134,7 +138,9 @@ class Messages:
             return self._built_in(None), Message(text, model=body.model, meta=meta)
         meta["mode"] = "agent" if goal else "chat"
         agent = self._built_in(body.agent) if goal else body.agent
-        return agent, Message(argument if command == "agent" else text, model=body.model, meta=meta)
+        # Other agents do not know our command; the built-in one does, and people see what was sent.
+        said = argument if command == "agent" and agent != BUILT_IN else text
+        return agent, Message(said, model=body.model, meta=meta)
 
     def _built_in(self, agent: str | None) -> str:
         if agent is not None and agent != BUILT_IN:
@@ -148,15 +154,18 @@ class Messages:
 
 def _command(text: str) -> tuple[str | None, str]:
     """Unknown ones are sent as text."""
-    if not text.startswith("/"):
-        return None, ""
-    name, _, argument = text[1:].partition(" ")
-    name, argument = name.strip(), argument.strip()
-    if name not in COMMANDS:
+    word, *rest = text.split(maxsplit=1) or [""]
+    name, argument = word.removeprefix("/"), rest[0].strip() if rest else ""
+    if not word.startswith("/") or name not in COMMANDS:
         return None, ""
     if name in ("run", "agent") and not argument:
         raise BadRequest(f"/{name} needs {'a command' if name == 'run' else 'a goal'}.", field="text")
     return name, argument
+
+
+def _check_same(first: str, digest: str) -> None:
+    if first != digest:
+        raise Conflict("This Idempotency-Key was used for another request.", field="Idempotency-Key")
 
 
 def _sent(session: Session, ident: str, project: Project) -> Sent:

@@ -15,13 +15,14 @@ import msgspec
 from msgspec import Struct
 
 from portico.doors.house import House
-from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound
-from portico.events import HOST
-from portico.host.host import check_folder
+from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
+from portico.events import HOST, number_of
+from portico.host.folders import check_folder
 from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.workspace.git import repository
+from portico.workspace.jail import Jail
 
 BUILT_IN = "loop"
 DEFAULT = "default"
@@ -47,6 +48,8 @@ class Conversation(Struct, omit_defaults=True):
     agent: str
     cleared: bool = False
     """A fresh one has taken its place; it stays stored."""
+    model: str | None = None
+    """The model that was nobody's choice but the settings': it changes with them."""
 
 
 class _Kept(Struct):
@@ -60,6 +63,8 @@ class Projects:
         self._house = house
         self._host = house.host
         self._conversations: dict[str, Conversation] = {}
+        self._deleted: dict[str, str] = {}
+        """The projects of deleted ones: their last events may still be on the way to readers."""
         self._kept = _Kept()
         self._ready = False
         self._lock = asyncio.Lock()
@@ -77,12 +82,24 @@ class Projects:
                     session = channel.removeprefix("session/")
                     if self._host.has(session):
                         self._conversations[session] = msgspec.json.decode(note, type=Conversation)
+                await self._go_on()
                 self._ready = True
         return self
 
+    async def _go_on(self) -> None:
+        """After a crash a queue waits for a person. Nobody looks at what programs have sent here, and each of their
+        messages was promised an end: so these go on."""
+        for ident in [each.id for each in self._host.list() if each.queued and each.id in self._conversations]:
+            session = await self._host.get(ident)
+            if session.state.held and any(
+                {"mode", "command"} & each.message.meta.keys() for each in session.state.queue
+            ):
+                await session.queue.release(by="host")
+
     def _changed(self, session: str, summary: Summary | None) -> None:
-        if summary is None:
-            self._conversations.pop(session, None)
+        deleted = self._conversations.pop(session, None) if summary is None else None
+        if deleted is not None:
+            self._deleted[session] = deleted.project
 
     # -- projects ----------------------------------------------------------------------------------------------
 
@@ -153,13 +170,13 @@ class Projects:
     def of_session(self, session: str) -> str | None:
         """The project that a session belongs to."""
         found = self._conversations.get(session)
-        return found.project if found is not None else None
+        return found.project if found is not None else self._deleted.get(session)
 
     def sessions(self, project: str, *, cleared: bool = False) -> list[str]:
         """The ids of a project's conversations, oldest first."""
         return [
             session
-            for session, each in sorted(self._conversations.items(), key=lambda item: _number(item[0]))
+            for session, each in sorted(self._conversations.items(), key=lambda item: number_of(item[0]))
             if each.project == project and (cleared or not each.cleared)
         ]
 
@@ -170,15 +187,25 @@ class Projects:
                 if agent is None or self._conversations[ident].agent == agent:
                     session = await self._host.get(ident)
                     if not session.state.closed:
+                        await self._follow_settings(session)
                         return session
                     self._conversations[ident].cleared = True  # somebody closed it at another door
                     await self._note(ident)
             chosen = agent or await self._answering()
             apart = Isolation() if project.worktree else None
             started = await self._host.start(by=by, agent=chosen, cwd=project.path, title=project.name, worktree=apart)
-            self._conversations[started.id] = Conversation(project.id, chosen)
+            self._conversations[started.id] = Conversation(project.id, chosen, model=started.state.model)
             await self._note(started.id)
             return started
+
+    async def _follow_settings(self, session: Session) -> None:
+        """`models` has changed since, and nobody has chosen another one for this conversation."""
+        conversation, models = self._conversations[session.id], self._house.settings.models
+        if conversation.agent != BUILT_IN or not models or conversation.model != session.state.model != models[0]:
+            return
+        await session.set_model(models[0], by="settings")
+        conversation.model = models[0]
+        await self._note(session.id)
 
     async def _answering(self) -> str:
         """The built-in agent when it has a model, else the first that is ready."""
@@ -205,12 +232,8 @@ def _project(path: str, added: int, worktree: bool = False) -> Project:
 
 
 def _folder(path: str) -> str:
+    """The real path of a folder that tools can work in."""
     try:
-        return os.path.realpath(check_folder(path))
-    except BadRequest as error:
+        return str(Jail([check_folder(path)]).root)
+    except (BadRequest, Forbidden) as error:
         raise BadRequest(error.message, field="path") from None
-
-
-def _number(session: str) -> int:
-    tail = session.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0

@@ -7,7 +7,7 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,6 +21,7 @@ from portico.doors.portal.callbacks import (
     Translate,
     coalesce,
     job_elements,
+    old_job_elements,
     old_task_elements,
     prompted_session_elements,
     session_elements,
@@ -38,8 +39,18 @@ COUNTDOWN_SECONDS = 60.0
 TEST_COUNTDOWN_SECONDS = 5.0
 """How long something closed can still be read by a new token: the clients' own figures."""
 
-ClosedAt = Callable[[str], Awaitable[int | None]]
-"""When this session, task or job was closed, in milliseconds since the epoch; None: it is open."""
+
+class End(NamedTuple):
+    """How a session, task or job was closed."""
+
+    at: int
+    """Milliseconds since the epoch."""
+    stopped: bool
+    """Somebody stopped it, rather than that it was done."""
+
+
+EndOf = Callable[[str], Awaitable[End | None]]
+"""None: it is open."""
 
 
 def portal(house: House, jobs: Jobs, *, level: Level = "latest", test_folder: Path = Path("test")) -> Table:
@@ -50,9 +61,9 @@ def portal(house: House, jobs: Jobs, *, level: Level = "latest", test_folder: Pa
         *_plain(room),
         *Sessions(room).table(),
         *Work(room).table(),
-        *lives.table("session", session_elements, session_elements, lives.session_closed, "SessionClosed"),
-        *lives.table("task", task_elements, old_task_elements, lives.task_closed, "TaskClosed"),
-        *lives.table("job", job_elements, job_elements, lives.job_closed, "JobsClosed"),
+        *lives.table("session", session_elements, session_elements, lives.end_of_session, "SessionClosed"),
+        *lives.table("task", task_elements, old_task_elements, lives.end_of_task, "TaskClosed"),
+        *lives.table("job", job_elements, old_job_elements, lives.end_of_job, "JobsClosed"),
         Route(
             "/api/{rest:path}", _unknown, "read", ("GET", "POST"), "Any other path: 404.", doc={"others": {404: None}}
         ),
@@ -107,9 +118,7 @@ class _Lives:
     def __init__(self, room: Room) -> None:
         self._room = room
 
-    def table(
-        self, kind: str, translate: Translate, old: Translate, closed_at: ClosedAt, closed_code: str
-    ) -> list[Route]:
+    def table(self, kind: str, translate: Translate, old: Translate, end_of: EndOf, closed_code: str) -> list[Route]:
         name = kind.capitalize()
         codes: dict[Trouble, str] = {
             "NotFound": f"{name}NotFound",
@@ -124,10 +133,15 @@ class _Lives:
             if self._room.house.host.log.head(f"{kind}/{ident}") == 0:
                 return {"error": codes["NotFound"]}
             form = _form(request, translate) if token is not None else old
+
+            async def closed() -> int | None:
+                end = await end_of(ident)
+                return end.at if end is not None else None
+
             try:
-                found = await self._room.live.poll(
-                    f"{kind}/{ident}", token, form, lambda: closed_at(ident), request.is_disconnected
-                )
+                if token is None and (end := await end_of(ident)) is not None and end.stopped:
+                    return {"error": codes["NotFound"]}  # in 001 and 000 what was stopped is gone at once
+                found = await self._room.live.poll(f"{kind}/{ident}", token, form, closed, request.is_disconnected)
             except NotFound:  # deleted: its channel is known, and empty
                 return {"error": codes["NotFound"]}
             if isinstance(found, list):
@@ -184,12 +198,15 @@ class _Lives:
             )
         return routes
 
-    async def session_closed(self, ident: str) -> int | None:
+    async def end_of_session(self, ident: str) -> End | None:
+        """A task closes its sessions when it is done with them; all others are stopped by somebody."""
         summary = (await self._room.house.host.get(ident)).summary
-        return summary.modified if summary.closed else None
+        return End(summary.modified, not summary.by.startswith("task:")) if summary.closed else None
 
-    async def task_closed(self, ident: str) -> int | None:
-        return (await self._room.jobs.task(ident)).ended
+    async def end_of_task(self, ident: str) -> End | None:
+        task = await self._room.jobs.task(ident)
+        return End(task.ended, task.stopped) if task.ended is not None else None
 
-    async def job_closed(self, ident: str) -> int | None:
-        return self._room.jobs.job(ident).ended
+    async def end_of_job(self, ident: str) -> End | None:
+        job = self._room.jobs.job(ident)
+        return End(job.ended, job.status == "canceled") if job.ended is not None else None

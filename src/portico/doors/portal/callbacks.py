@@ -18,6 +18,7 @@ Translate = Callable[[e.Event, Open], list[Element]]
 _KINDS = {"text": "Message", "reasoning": "Reasoning"}
 _BORROWED = "borrowed"
 _TASK = "task"
+_STOPPING = "stopping"
 
 
 def _callback(name: str, **fields: object) -> Element:
@@ -199,6 +200,13 @@ def old_task_elements(event: e.Event, open: Open) -> list[Element]:
             return [stopped, *task_elements(event, open)]
         case _:
             return task_elements(event, open)
+
+
+def old_job_elements(event: e.Event, open: Open) -> list[Element]:
+    """There a stop is the end: nothing is told after it, not even that the job was canceled."""
+    if isinstance(event, e.JobStopping):
+        open[_STOPPING] = "1"
+    return [] if _STOPPING in open else job_elements(event, open)
 
 
 # -- coalescing ------------------------------------------------------------------------------------------------

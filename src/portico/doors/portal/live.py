@@ -3,7 +3,8 @@
 An answer goes out as soon as there is something to say; a reader that was answered a moment ago waits a little longer,
 so that a fast stream becomes few answers. While somebody polls, new records are handed to the reader by reference;
 a reader that falls silent or behind keeps only its cursor and comes back through the log. Cursors are kept in the log
-beside the channel, so a reader goes on after a restart where it was.
+beside the channel, so a reader goes on after a restart where it was; an answer leaves only when the cursor behind it is
+durable, so whoever has it and sees the host die is not told the same again.
 """
 
 import asyncio
@@ -43,21 +44,26 @@ Gone = Callable[[], Awaitable[bool]]
 """Has the caller hung up?"""
 
 
-class Cursor(Struct):
+class Cursor(Struct, omit_defaults=True):
     """What is stored of a reader."""
 
     pos: int = 0
     open: Open = {}
+    told: int = 0
+    """Elements of the record behind `pos` that were sent already: without a token they go one by one."""
 
 
 class Reader:
-    def __init__(self, channel: Channel, key: str, translate: Translate, cursor: Cursor) -> None:
+    def __init__(self, channel: Channel, key: str, translate: Translate, cursor: Cursor, *, whole: bool) -> None:
         self.channel = channel
         self.key = key
         self.translate = translate
+        self.whole = whole
         self.pos = cursor.pos
         self.open = cursor.open
-        self.unsent: list[tuple[int, Element]] = []
+        self.unsent: list[tuple[Cursor, Element]] = []
+        """Each with the cursor in front of it; a whole answer leaves none unsent, so there only the order counts."""
+        self._begun = cursor
         self.buffer: list[Record] | None = None
         self.buffered = 0
         self.busy = False
@@ -72,7 +78,11 @@ class Reader:
             if record.pos <= self.pos:
                 continue
             event = record.event
-            self.unsent += [(record.pos, element) for element in self.translate(event, self.open)]
+            before = {} if self.whole else dict(self.open)
+            told = self._begun.told if record.pos == self._begun.pos + 1 else 0
+            for index, element in enumerate(self.translate(event, self.open)):
+                if index >= told:
+                    self.unsent.append((Cursor(record.pos - 1, before, index), element))
             closing = closes(event)
             self.closed = self.closed if closing is None else closing
             self.pos = record.pos
@@ -92,7 +102,7 @@ class Reader:
     @property
     def sent(self) -> Cursor:
         """Everything before the first element that was not sent."""
-        return Cursor(self.unsent[0][0] - 1 if self.unsent else self.pos, self.open)
+        return self.unsent[0][0] if self.unsent else Cursor(self.pos, self.open)
 
 
 class Live:
@@ -142,7 +152,7 @@ class Live:
                 return "Timeout"  # nobody hears this
             if trouble == "Closed":
                 self._tell(reader)
-            return trouble or self._answer(reader, whole=token is not None)
+            return trouble or await self._answer(reader)
         finally:
             reader.busy = False
             reader.used = asyncio.get_running_loop().time()
@@ -157,7 +167,7 @@ class Live:
             if stored is None and self.expired(channel, at):
                 return None
             cursor = msgspec.json.decode(stored, type=Cursor) if stored else Cursor()
-            made = Reader(channel, key, translate, cursor)
+            made = Reader(channel, key, translate, cursor, whole=token is not None)
             made.closed = at is not None
             reader = self._readers.setdefault((channel, key), made)
         return reader
@@ -228,12 +238,14 @@ class Live:
             records, reader.buffer, reader.buffered = reader.buffer, [], 0
             reader.take(records)
 
-    def _answer(self, reader: Reader, *, whole: bool) -> list[Element]:
-        count = len(reader.unsent) if whole else 1
+    async def _answer(self, reader: Reader) -> list[Element]:
+        count = len(reader.unsent) if reader.whole else 1
         taken, reader.unsent = reader.unsent[:count], reader.unsent[count:]
-        reader.answered = asyncio.get_running_loop().time()
         self._log.note(reader.channel, reader.key, msgspec.json.encode(reader.sent))
-        return coalesce([element for _, element in taken])
+        elements = coalesce([element for _, element in taken])
+        await self._log.settled()
+        reader.answered = asyncio.get_running_loop().time()
+        return elements
 
     # -- what is new -------------------------------------------------------------------------------------------
 

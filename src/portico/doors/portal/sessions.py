@@ -72,7 +72,8 @@ class Sessions:
         if session is None:
             return NOT_FOUND
         try:
-            await session.send(Message(prompt), by=caller(request).by)
+            # This API has no word for a prompt that says nothing, and GET is one: the agent has to say what it thinks.
+            await session.send(Message(prompt), by=caller(request).by, blank=True)
         except SessionClosed:
             return NOT_FOUND
         return Done()

@@ -27,7 +27,7 @@ from portico.doors.portal.shapes import (
     TaskStatus,
 )
 from portico.doors.route import Param, Route, caller
-from portico.errors import BadRequest, NotFound, PorticoError
+from portico.errors import BadRequest, NotFound, PorticoError, SessionClosed
 from portico.jobs import EntryError, JobListing, JobSummary, WorkSummary, job_listing
 from portico.jobs.legacy import import_legacy, looks_legacy
 from portico.jobs.load import EntrySyntaxError, load_entry, parse
@@ -127,6 +127,8 @@ class Work:
         body = await text_of(request)
         try:
             task = await self._jobs.start_task(name, session=session, input=body, by=caller(request).by)
+        except SessionClosed:
+            return {"error": "SessionNotFound"}
         except NotFound as error:
             if error.what == "session":
                 return {"error": "SessionNotFound"}

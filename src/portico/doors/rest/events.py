@@ -15,7 +15,7 @@ from portico.doors.house import House
 from portico.doors.rest.query import number, numbered
 from portico.doors.rest.wire import wire
 from portico.doors.route import Doc, Route, Table
-from portico.doors.stream import send_events
+from portico.doors.stream import beat, send_events
 from portico.errors import BadRequest, NotFound
 from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
 
@@ -60,13 +60,18 @@ def table(house: House) -> Table:
         async for records in host.log.follow(*channels, after=after):
             yield b"".join([record.form(name, make) for record in records])
 
+    def pulse() -> bytes:
+        """Whoever waits for an event that cannot be written hears why."""
+        down = host.log.down
+        return beat() if down is None else b": down %s\n\n" % msgspec.json.encode(down.message)
+
     def stream(channels_of: Callable[[Request], tuple[Channel, ...]]) -> ASGIApp:
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             request = Request(scope, receive)
             channels = channels_of(request)
             after = cursor(request)
             if "text/event-stream" in request.headers.get("accept", ""):
-                await send_events(receive, send, frames(channels, after))
+                await send_events(receive, send, frames(channels, after), pulse)
             else:
                 await (await page(channels, after, request))(scope, receive, send)
 

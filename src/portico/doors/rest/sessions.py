@@ -110,7 +110,7 @@ def table(house: House) -> Table:
             About(
                 name="portico",
                 version=__version__,
-                sessions=len(host.list()),
+                sessions=len(host.catalogue),
                 running=host.running,
                 log=LogHealth(host.log.seq, host.log.down.message if host.log.down else None),
                 workspaces=[str(path) for path in house.workspaces],

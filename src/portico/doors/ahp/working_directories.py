@@ -1,0 +1,82 @@
+"""Working directories: what a session has, what a chat chose of it, and how clients change both.
+
+The first one is where the agent's process runs, so it stays (`immutablePrimary`); the others come and go. To add one
+widens what passes without asking, so it takes somebody who may approve.
+"""
+
+from typing import TYPE_CHECKING
+
+from portico.doors.ahp import names
+from portico.doors.ahp.command import texts
+from portico.doors.ahp.record import Json
+from portico.doors.ahp.translate import Said
+from portico.errors import BadRequest
+from portico.events import FolderAdded, FolderRemoved
+from portico.host.folders import whole
+from portico.host.session import Session
+from portico.host.state import Summary
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.deed import Deed
+
+
+# -- as commands give them -------------------------------------------------------------------------------------
+
+
+def listed(params: Json) -> list[str]:
+    """All that a command names, the first one first; version 1 has one, in a field of its own."""
+    found = texts(params, "workingDirectories")
+    alone = params.get("workingDirectory")
+    if not found and alone is not None:
+        if not isinstance(alone, str):
+            raise BadRequest("A working directory is a URI.", field="workingDirectory")
+        found = [alone]
+    return [names.folder_of(each) for each in found]
+
+
+def subset(params: Json, of: Summary) -> list[str]:
+    """Those of a session's directories that a new chat is to have."""
+    wanted = listed(params)
+    for each in wanted:
+        if each not in whole(of):
+            raise BadRequest(f"{each!r} is no working directory of the session.", field="workingDirectories")
+    return wanted
+
+
+# -- as clients change them ------------------------------------------------------------------------------------
+
+
+async def put(deed: "Deed", session: Session) -> bool:
+    path = names.folder_of(deed.action["directory"])
+    if deed.prefix == "chat":
+        return await session.folders.choose(path, by=deed.by)
+    deed.connection.require("approve")
+    return await session.folders.add(path, by=deed.by)
+
+
+async def remove(deed: "Deed", session: Session) -> bool:
+    path = names.folder_of(deed.action["directory"])
+    return await (session.folders.drop if deed.prefix == "chat" else session.folders.remove)(path, by=deed.by)
+
+
+async def replace(deed: "Deed", session: Session) -> bool:
+    deed.connection.require("approve")
+    old, new = (names.folder_of(deed.action[field]) for field in ("directory", "replacement"))
+    return await session.folders.remove(old, by=deed.by, replacement=new)
+
+
+# -- as actions ------------------------------------------------------------------------------------------------
+
+
+def actions(event: FolderAdded | FolderRemoved) -> list[Said]:
+    directory: Json = {"directory": names.file_uri(event.folder)}
+    if isinstance(event, FolderAdded):
+        return [Said("workingDirectorySet", directory, event.by)]
+    if event.replacement is None:
+        return [Said("workingDirectoryRemoved", directory, event.by)]
+    after = names.file_uri(event.replacement)
+    return [
+        Said("workingDirectoryReplaced", {**directory, "replacement": after}, event.by),
+        Said("workingDirectoryRemoved", directory, before="0.8.0"),
+        Said("workingDirectorySet", {"directory": after}, before="0.8.0"),
+    ]
