@@ -21,7 +21,7 @@ async def test_a_call_that_was_given_up_is_not_in_the_way_of_the_next(
         monkeypatch.setattr("portico.doors.portal.live.WAIT_SECONDS", 0.1)
         async with asyncio.timeout(30):
             while (await here.http.get(path)).json() == {"error": "ParallelCallNotSupported"}:
-                await asyncio.sleep(0.01)
+                pass  # each call is a moment in which the server may learn that the first has left
 
 
 async def test_api_without_a_slash_is_a_page_that_does_not_exist(tmp_path: Path) -> None:
