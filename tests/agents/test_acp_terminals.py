@@ -215,7 +215,7 @@ async def test_an_editor_sees_the_command_and_whose_it_is(tmp_path: Path, versio
             assert (name, found["claim"]["kind"]) == ("ahp-terminal:/terminal-1", "session")
             assert found["claim"]["session"] == f"acp-fake:/{ident}"
             await client.subscribe(name)
-            await client.wait(lambda: "ready" in client.states[name]["content"][0]["value"])
+            await client.wait(lambda: any("ready" in part["value"] for part in client.states[name]["content"]))
             deeds: dict[str, Json] = {"input": {"data": "x"}, "cleared": {}, "resized": {"cols": 9, "rows": 9}}
             for kind, fields in deeds.items():
                 echo = await client.act(name, f"terminal/{kind}", **fields)
