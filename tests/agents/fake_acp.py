@@ -2,7 +2,8 @@
 
 The prompt is a JSON list of steps, `[name, argument...]`. Variables of its environment make it misbehave before any
 prompt: FAKE_DIE=METHOD dies on that request, FAKE_DEAF=1 never answers a cancel, FAKE_STORE=FOLDER keeps sessions,
-FAKE_CAPS=JSON replaces its capabilities, FAKE_LATE=1 answers session/load first and tells the history afterwards.
+FAKE_CAPS=JSON replaces its capabilities, FAKE_OPTIONS=JSON are options of its sessions, FAKE_LATE=1 answers
+session/load first and tells the history afterwards.
 """
 
 import json
@@ -14,6 +15,7 @@ import threading
 import time
 import traceback
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +127,9 @@ class Fake:
                 return self.prompt(params)
             case "session/set_model" | "session/set_mode" | "session/set_config_option":
                 chosen = self.chosen.setdefault(params["sessionId"], {})
-                chosen[method] = params.get("modelId") or params.get("modeId") or params.get("value")
+                chosen[params.get("configId", method)] = (
+                    params.get("modelId") or params.get("modeId") or params.get("value")
+                )
                 return {}
             case "session/close":
                 return {}
@@ -145,6 +149,7 @@ class Fake:
             "sessionId": self.here.session,
             "models": {"currentModelId": "fast", "availableModels": models},
             "modes": {"currentModeId": "ask", "availableModes": modes},
+            "configOptions": json.loads(os.environ.get("FAKE_OPTIONS", "[]")),
         }
 
     def fork(self, params: Json) -> Json:
@@ -217,6 +222,10 @@ class Fake:
                 self.update("agent_message_chunk", content=text(json.dumps(self.folders)))
             case "mcp":
                 self.update("agent_message_chunk", content=text(self.call_tool(*rest)))
+            case "twice":
+                with ThreadPoolExecutor() as pool:
+                    answers = sorted(pool.map(lambda _: self.call_tool(*rest), range(2)))
+                self.update("agent_message_chunk", content=text("|".join(answers)))
             case "big":
                 self.update("agent_message_chunk", content=text("x" * rest[0]))
             case "flood":

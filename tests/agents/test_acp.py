@@ -318,6 +318,22 @@ async def test_the_same_call_in_two_sessions_at_once_runs_in_each(open_host: Hos
     await older.wait(busy)
 
 
+async def test_one_announced_call_lets_one_call_through(open_host: HostOpener, tmp_path: Path) -> None:
+    """The same call of both sessions came at once with the key of one, and ran there twice."""
+    older, newer = await two_sessions(open_host, tmp_path)
+    reported = {"toolCallId": "m", "title": "portico-whose", "rawInput": {}}
+    busy = await older.send(
+        Message(steps(["update", "tool_call", reported], ["text", "I wait"], ["sleep", 30])), by="test"
+    )
+    await older.wait_until(lambda state: bool(state.active and state.active.parts))
+    turn = await turn_of(newer, steps(["update", "tool_call", reported], ["twice", "whose", {}]))
+    refused, ran = said(turn).split("|")
+    assert (refused.startswith("Called in another session."), ran) == (True, newer.id)
+    assert [call.output for call in calls(turn)] == [newer.id]
+    await older.cancel(by="test")
+    await older.wait(busy)
+
+
 async def test_servers_of_tools_from_the_settings_are_passed_on(open_host: HostOpener, tmp_path: Path) -> None:
     agent = fake_agent(tmp_path)
     found = agent.mcp_servers(http=True)
@@ -366,6 +382,47 @@ async def test_the_settings_choose_a_mode_for_sessions_that_name_none(open_host:
     assert json.loads(said(await turn_of(session, steps(["settings"])))) == {"session/set_mode": "code"}
     other = await host.start(by="test", cwd=str(tmp_path), config={"mode": "ask"})
     assert json.loads(said(await turn_of(other, steps(["settings"])))) == {}
+
+
+OPTIONS = [
+    {
+        "id": "thought",
+        "name": "Thinking",
+        "category": "thought_level",
+        "currentValue": "low",
+        "options": [{"value": "low", "name": "Low"}, {"group": "more", "options": [{"value": "high", "name": "High"}]}],
+    },
+    {"id": "approvals", "currentValue": "ask", "options": [{"value": "ask"}, {"value": "allow"}]},
+]
+
+
+async def test_options_of_the_agent_are_settings_of_the_session(open_host: HostOpener, tmp_path: Path) -> None:
+    """But none that means something to the host: `approvals` is ours."""
+    agent = fake_agent(tmp_path, env={"FAKE_OPTIONS": json.dumps(OPTIONS)})
+    host = await open_host(agent)
+    session = await host.start(by="test", cwd=str(tmp_path), config={"thought": "high"})
+    assert json.loads(said(await turn_of(session, steps(["settings"])))) == {"thought": "high"}
+    schema = (await agent.describe()).config["properties"]
+    assert schema["thought"] == {"type": "string", "title": "Thinking", "enum": ["low", "high"]}
+    assert "approvals" not in schema
+
+
+async def test_a_setting_that_is_changed_reaches_the_agent_with_the_next_message(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    """A mode that was chosen in the middle of a session was known to everybody but the agent."""
+    session = await start(open_host, tmp_path)
+    assert json.loads(said(await turn_of(session, steps(["settings"])))) == {}
+    await session.configure({"mode": "code"}, by="test")
+    assert json.loads(said(await turn_of(session, steps(["settings"])))) == {"session/set_mode": "code"}
+    await session.configure({"mode": "dance"}, by="test")
+    turn = await turn_of(session, steps(["settings"]))
+    assert said(turn, "notice") == "The agent has no mode 'dance'. It has: ask, code."
+    # What the agent does by itself is not undone by what was wanted before.
+    back = steps(["update", "current_mode_update", {"currentModeId": "ask"}])
+    assert said(await turn_of(session, back), "notice") == "The agent is now in mode 'ask'."
+    assert session.state.config["mode"] == "ask"
+    assert json.loads(said(await turn_of(session, steps(["settings"])))) == {"session/set_mode": "code"}
 
 
 async def test_a_locked_agent_is_signed_in_as_the_settings_say(open_host: HostOpener, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from tests.workspace.living import gone, pids_in
 
 Json = dict[str, Any]
 FIRST = {"terminalId": "terminal-1"}
+STAYS = "exec sleep 1000"
+"""In the place of the shell: one that sees its child die first ends by itself, and not by a signal."""
 
 
 def create(script: str, **more: Any) -> list[Any]:
@@ -85,7 +87,7 @@ async def test_the_end_of_long_output_is_kept_and_what_is_cut_is_said(open_host:
 
 async def test_a_kill_ends_all_processes_and_leaves_the_output(open_host: HostOpener, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    script = f"echo began; sleep 1000 & echo $! $$ > {pids}; wait"
+    script = f"echo began; sleep 1000 & echo $! $$ > {pids}; {STAYS}"
     host = await open_host(fake_agent(tmp_path))
     session = await host.start(by="test", cwd=str(tmp_path))
     turn = await allowed(session, create(script), shows(), ["sleep", 1000])
@@ -175,7 +177,7 @@ async def test_a_running_command_is_watched_and_closed_but_not_typed_into(tmp_pa
     async with house(tmp_path) as here:
         ident = await here.start(agent="acp:fake", cwd=str(tmp_path))
         session = await here.server.host.get(ident)
-        script = "echo ready; sleep 1000"
+        script = f"echo ready; {STAYS}"
         turn = await allowed(session, create(script), shows(), tell("wait_for_exit"), tell("release"))
         await until(here, "terminal-1", lambda shown: "ready\r\n" in shown.get("shown", ""))
         (found,) = (await here.http.get(f"/v1/terminals?session={ident}")).json()["terminals"]
@@ -199,7 +201,7 @@ async def test_an_editor_sees_the_command_and_whose_it_is(tmp_path: Path, versio
         ident = await here.start(agent="acp:fake", cwd=str(tmp_path))
         session = await here.server.host.get(ident)
         turn = await allowed(
-            session, create("echo ready; sleep 1000"), shows(status="in_progress"), tell("wait_for_exit")
+            session, create(f"echo ready; {STAYS}"), shows(status="in_progress"), tell("wait_for_exit")
         )
         await session.wait_until(
             lambda state: any(call.title == "Build" and call.content for call in calls(state.active))
@@ -213,7 +215,7 @@ async def test_an_editor_sees_the_command_and_whose_it_is(tmp_path: Path, versio
             assert (name, found["claim"]["kind"]) == ("ahp-terminal:/terminal-1", "session")
             assert found["claim"]["session"] == f"acp-fake:/{ident}"
             await client.subscribe(name)
-            await client.wait(lambda: "ready" in client.states[name]["content"][0]["value"])
+            await client.wait(lambda: any("ready" in part["value"] for part in client.states[name]["content"]))
             deeds: dict[str, Json] = {"input": {"data": "x"}, "cleared": {}, "resized": {"cols": 9, "rows": 9}}
             for kind, fields in deeds.items():
                 echo = await client.act(name, f"terminal/{kind}", **fields)

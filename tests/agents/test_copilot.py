@@ -1,13 +1,19 @@
 """The Copilot agent without Copilot: settings, attachments, and what is said when it is not there."""
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from copilot import ModelInfo
 
-from portico.agents.agent import AgentContext
+from portico.agents.agent import AgentContext, Model
 from portico.agents.copilot import copilot
+from portico.agents.copilot.agent import CopilotAgent
 from portico.agents.copilot.conversation import attachments
 from portico.agents.copilot.option import read
+from portico.agents.copilot.runtime import Runtime
 from portico.agents.servers import mcp_servers
 from portico.errors import AgentUnavailable, BadRequest
 from portico.events import Json, Message
@@ -90,3 +96,51 @@ def test_attachments_in_the_words_of_the_sdk() -> None:
         {"type": "directory", "path": "/d", "displayName": "d"},
         {"type": "blob", "data": "aGk=", "mimeType": "image/png", "displayName": "picture"},
     ]
+
+
+class Told:
+    """A runtime of which somebody knows the answers."""
+
+    def __init__(self, signed_in: bool) -> None:
+        self.client = self
+        self._signed_in = signed_in
+
+    async def connect(self, process: None, token: str) -> "Told":
+        return self
+
+    async def ask(self, work: Any) -> Any:
+        return await work
+
+    async def get_auth_status(self) -> Any:
+        return SimpleNamespace(isAuthenticated=self._signed_in, statusMessage="gone")
+
+    async def list_models(self) -> list[Any]:
+        limits = {"max_context_window_tokens": 64000}
+        base = {"name": "GPT", "capabilities": {"supports": {"vision": True}, "limits": limits}}
+        return [
+            ModelInfo.from_dict({**base, "id": "a", "billing": {"multiplier": 0.33}}),
+            ModelInfo.from_dict({**base, "id": "b", "supportedReasoningEfforts": ["low", "high"]}),
+            ModelInfo.from_dict({**base, "id": "c", "policy": {"state": "disabled", "terms": ""}}),
+        ]
+
+
+async def test_each_new_process_tells_its_models_and_who_is_signed_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were asked for once, at the first sign-in, and then known for ever."""
+    (tmp_path / "agents/copilot").mkdir(parents=True)
+    (tmp_path / "agents/copilot/facts.json").write_text('{"signed_in": true}')
+    (agent,) = copilot(AgentContext(tmp_path, {"copilot": {"program": sys.executable}}))
+    assert isinstance(agent, CopilotAgent)
+    assert (await agent.describe()).models == []
+    for signed_in in (True, False):
+        monkeypatch.setattr(Runtime, "connect", Told(signed_in).connect)
+        await agent._connect_own(None)  # type: ignore[arg-type]
+        if signed_in:
+            info = await agent.describe()
+            assert info.models == [
+                Model("a", "GPT", 0.33, 64000, True),
+                Model("b", "GPT", 1.0, 64000, True, {"reasoningEfforts": ["low", "high"]}),
+            ]
+            assert info.missing is None
+    assert agent._facts.signed_in is False

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.agents.acp.agent import AcpAgent
+from portico.agents.acp.choice import choices
 from portico.agents.acp.command import Commands
 from portico.agents.acp.owntool import OwnTools
 from portico.agents.acp.prompt import text_of
@@ -88,4 +88,4 @@ def test_a_no_never_picks_an_allowing_option(options: list[dict[str, Any]]) -> N
 
 @given(st.dictionaries(st.sampled_from(["configOptions", "models", "modes"]), JSON))
 def test_any_answer_to_a_new_session_is_read(answer: dict[str, Any]) -> None:
-    list(AcpAgent.choices(AcpAgent.__new__(AcpAgent), answer))
+    list(choices(answer))

@@ -1,6 +1,7 @@
 """The Copilot SDK's agent with a provider of our own: the scripted model server."""
 
 from pathlib import Path
+from typing import Any
 
 from portico.agents.agent import AgentContext
 from portico.agents.copilot import copilot
@@ -8,7 +9,8 @@ from portico.agents.copilot.agent import CopilotAgent
 from tests.live.programs import COPILOT, MODEL, START_SECONDS, copilot_cache
 
 
-def copilot_agent(folder: Path, model: str) -> CopilotAgent:
+def copilot_agent(folder: Path, model: str, **settings: Any) -> CopilotAgent:
+    """`settings`: other tables of the agents, such as `mcp`."""
     vendor = folder / "vendor"
     vendor.mkdir(parents=True, exist_ok=True)
     table = {
@@ -19,6 +21,6 @@ def copilot_agent(folder: Path, model: str) -> CopilotAgent:
         "provider": {"base_url": f"{model}/v1"},
         "start_timeout": START_SECONDS,
     }
-    (agent,) = copilot(AgentContext(folder / "home", {"copilot": table}))
+    (agent,) = copilot(AgentContext(folder / "home", {"copilot": table, **settings}))
     assert isinstance(agent, CopilotAgent)
     return agent

@@ -55,6 +55,7 @@ def script(*steps: dict[str, Any]) -> str:
 
 async def play(session: Session, *steps: dict[str, Any], allow: bool | None = None) -> TurnState:
     """One turn through to its end; `allow` answers every approval on the way."""
+    await session.host.get(session.id)  # one that has rested for long is read again
     turn = await session.send(Message(script(*steps)), by="test")
     async with asyncio.timeout(SECONDS):
         while True:
@@ -67,6 +68,7 @@ async def play(session: Session, *steps: dict[str, Any], allow: bool | None = No
 
 async def begin(session: Session, *steps: dict[str, Any]) -> str:
     """A turn that has said something and goes on."""
+    await session.host.get(session.id)
     turn = await session.send(Message(script(*steps)), by="test")
     async with asyncio.timeout(SECONDS):
         await session.wait_until(lambda state: bool(state.active and state.active.parts))

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from portico.events import ToolSpec
+from portico.events import Message, ToolSpec
 from portico.host.call import Call
 from portico.host.state import TurnState
 from portico.host.tool import Tool, ToolResult
 from portico.testing.model import ModelServer
 from portico.workspace.child import started
-from tests.agents.acp_agent import calls, said
+from tests.agents.acp_agent import calls, said, waiting_approval
 from tests.live.host import SECONDS, agent_of, begin, hosting, play, process_of, processes, script
 from tests.live.programs import LIVE, Live, age_gemini
 
@@ -101,20 +101,60 @@ async def _whose(arguments: dict[str, Any], call: Call) -> ToolResult:
     return ToolResult(True, call.turn.session.id)
 
 
-async def test_two_sessions_of_opencode_in_one_folder_have_each_its_own_tools(tmp_path: Path) -> None:
+async def test_two_sessions_of_opencode_in_one_folder_do_not_mix(tmp_path: Path) -> None:
     """It keeps one set of MCP servers per folder and process: the older one's tool came with the newer one's key."""
     (live,) = [live for live in LIVE if live.name == "opencode"]
+    work = tmp_path / "work"
     async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
         host.tools["whose"] = Tool(ToolSpec("whose", "Says in which session it runs", SCHEMA), _whose)
-        sessions = [await host.start(by="test", cwd=str(tmp_path / "work")) for _ in range(2)]
+        sessions = [await host.start(by="test", cwd=str(work)) for _ in range(2)]
         for session in sessions:
             await play(session, {"say": "Hello."})
-        steps = {"calls": [{"match": ".*whose", "args": {"argument": "?"}}]}, {"say": "{{result}}"}
-        turns = await asyncio.gather(*(play(session, *steps, allow=True) for session in sessions))
+        tool = {"calls": [{"match": ".*whose", "args": {"argument": "?"}}]}
+        turns = await asyncio.gather(*(play(each, tool, {"say": "{{result}}"}, allow=True) for each in sessions))
         assert [[call.output for call in calls(turn)] for turn in turns] == [[each.id] for each in sessions]
         assert [session.id in said(turn) for session, turn in zip(sessions, turns, strict=True)] == [True, True]
+
+        # Both ask at the same time; one is refused, and then the other is allowed.
+        written = [work / "refused.txt", work / "allowed.txt"]
+        steps = [{"calls": [{"kind": "write", "args": {"path": str(path), "content": "x"}}]} for path in written]
+        waiting = [
+            await (await host.get(session.id)).send(Message(script(step, {"say": "Done."})), by="test")
+            for session, step in zip(sessions, steps, strict=True)
+        ]
+        async with asyncio.timeout(SECONDS):
+            asked = [await waiting_approval(session) for session in sessions]
+            for session, ident, path in zip(sessions, asked, written, strict=True):
+                (call,) = calls(session.state.active)
+                assert path.name in str(call.approvals[0].path), call
+                await session.approvals.answer(ident, by="test", allow=path.name == "allowed.txt")
+            turns = [await session.wait(turn) for session, turn in zip(sessions, waiting, strict=True)]
+        assert [calls(turn)[0].outcome for turn in turns] == ["cancelled", "completed"]
+        assert [path.exists() for path in written] == [False, True]
         assert len(processes(tmp_path)) == 2
     assert processes(tmp_path) == []
+
+
+async def test_what_goose_runs_is_a_terminal_of_the_host(tmp_path: Path) -> None:
+    (live,) = [live for live in LIVE if live.name == "goose"]
+    work = tmp_path / "work"
+    async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+        session = await host.start(by="test", cwd=str(work))
+        command = "echo began; until [ -e go ]; do sleep 0.05; done; echo ended"
+        steps = script({"calls": [{"kind": "execute", "args": {"command": command}}]}, {"say": "Done."})
+        turn = await session.send(Message(steps), by="test")
+        async with asyncio.timeout(SECONDS):
+            await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+            await session.wait_until(lambda state: any(call.content for call in calls(state.active)))
+            (terminal,) = host.terminals.list()
+            async for _ in host.log.follow(terminal.channel):
+                if "began" in terminal.shown.text():
+                    break
+            assert (terminal.session, terminal.title) == (session.id, command)
+            (work / "go").touch()
+            ended = await session.wait(turn)
+        assert host.terminals.list() == []
+        assert [call.output for call in calls(ended)] == ["began\nended\n"]
 
 
 @agents

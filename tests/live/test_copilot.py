@@ -14,7 +14,7 @@ from portico.agents.copilot.agent import CopilotAgent
 from portico.events import Message
 from portico.host.host import Host
 from portico.host.session import Session
-from portico.host.state import QuestionPart, TurnState
+from portico.host.state import QuestionPart, SessionState, TurnState
 from portico.testing.clock import FakeClock
 from portico.testing.model import ModelServer
 from portico.workspace.child import started
@@ -170,22 +170,81 @@ async def test_attachments_live_output_and_usage(tmp_path: Path) -> None:
         assert session.state.usage.input > 0
 
 
+async def test_how_long_it_thinks_is_a_setting_that_may_change(tmp_path: Path) -> None:
+    async with ModelServer() as model, hosting(tmp_path, copilot_agent(tmp_path, model.url)) as host:
+        session = await host.start(by="test", cwd=str(tmp_path / "work"), config={"reasoning_effort": "low"})
+        efforts = []
+        for effort in ("low", "high"):
+            await session.configure({"reasoning_effort": effort}, by="test")
+            assert (await play(session, {"say": "I have thought."})).outcome == "completed"
+            efforts.append(list(model.requests)[-1].body.get("reasoning_effort"))
+        assert efforts == ["low", "high"]
+
+
+async def asked(session: Session) -> QuestionPart:
+    """The question that waits, as soon as there is one."""
+    async with asyncio.timeout(SECONDS):
+        state = await session.wait_until(lambda state: bool(_questions(state)))
+    return _questions(state)[0]
+
+
+def _questions(state: SessionState) -> list[QuestionPart]:
+    parts = state.active.parts if state.active is not None else []
+    return [part for part in parts if isinstance(part, QuestionPart)]
+
+
 async def test_a_question_of_copilot_is_a_question_of_the_session(tmp_path: Path) -> None:
     async with ModelServer() as model, hosting(tmp_path, copilot_agent(tmp_path, model.url)) as host:
         session = await host.start(by="test", cwd=str(tmp_path / "work"))
         prompt = script(call("ask_user", question="Colour?", choices=["red", "blue"]), {"say": "{{result}}"})
         turn = await session.send(Message(prompt), by="test")
-        async with asyncio.timeout(SECONDS):
-            state = await session.wait_until(
-                lambda state: (
-                    any(isinstance(part, QuestionPart) for part in state.active.parts) if state.active else False
-                )
-            )
-        assert state.active is not None
-        question = next(part for part in state.active.parts if isinstance(part, QuestionPart))
+        question = await asked(session)
         assert [option["label"] for option in question.fields[0]["options"]] == ["red", "blue"]
         await session.questions.answer(question.id, "accept", {"answer": "red"}, by="test")
         assert "red" in said(await session.wait(turn))
+
+
+ASKING = """
+import json, sys
+
+def say(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method, ident = message.get("method"), message.get("id")
+    if method == "initialize":
+        about = {"name": "asking", "version": "1"}
+        say(id=ident, result={"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about})
+    elif method == "tools/list":
+        say(id=ident, result={"tools": [{"name": "paint", "inputSchema": {"type": "object", "properties": {}}}]})
+    elif method == "tools/call":
+        call = ident
+        schema = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+        say(id="e", method="elicitation/create", params={"message": "Which?", "requestedSchema": schema})
+    elif ident == "e":
+        text = json.dumps(message.get("result") or message.get("error"))
+        say(id=call, result={"content": [{"type": "text", "text": text}]})
+    elif ident is not None:
+        say(id=ident, result={})
+"""
+
+
+async def test_what_a_server_of_tools_wants_to_know_is_a_question(tmp_path: Path) -> None:
+    server = tmp_path / "asking.py"
+    server.write_text(ASKING)
+    async with ModelServer() as model:
+        agent = copilot_agent(tmp_path, model.url, mcp={"asking": {"command": [sys.executable, str(server)]}})
+        async with hosting(tmp_path, agent) as host:
+            session = await host.start(by="test", cwd=str(tmp_path / "work"), config={"approvals": "allow"})
+            prompt = script({"calls": [{"match": ".*paint", "args": {}}]}, {"say": "{{result}}"})
+            turn = await session.send(Message(prompt), by="test")
+            question = await asked(session)
+            assert (question.text, question.fields[0]["id"]) == ("Which?", "colour")
+            await session.questions.answer(question.id, "accept", {"colour": "red"}, by="test")
+            async with asyncio.timeout(SECONDS):
+                answered = said(await session.wait(turn))
+            assert json.loads(answered) == {"action": "accept", "content": {"colour": "red"}}
 
 
 async def test_a_session_goes_on_after_the_host_was_killed(tmp_path: Path) -> None:
@@ -224,9 +283,13 @@ async def test_without_a_login_copilot_says_so(tmp_path: Path) -> None:
         agent = copilot_agent(tmp_path, model.url)
         agent.options.provider = None
         info = await agent.describe()
-        await agent.close()
+        async with hosting(tmp_path, agent) as host:
+            session = await host.start(by="test", agent="copilot", cwd=str(tmp_path / "work"))
+            turn = await play(session, {"say": "Nobody hears me."})
     assert info.missing is not None
     assert "copilot login" in info.missing
+    assert turn.error is not None
+    assert (turn.error.code, turn.error.message) == ("sign_in_required", info.missing)
 
 
 def test_doctor_says_that_nobody_is_signed_in(tmp_path: Path) -> None:

@@ -84,7 +84,8 @@ async def _describe(agent: Agent) -> AgentInfo:
 def agent_finding(info: AgentInfo) -> Finding:
     """What is missing (a sign-in too), or what there is."""
     signed_in = [f"signed in to {each.name}" for each in info.resources if each.state == "given"]
-    models = "1 model" if len(info.models) == 1 else f"{len(info.models)} models"
+    count = len(info.models)
+    models = f"{count} model{'s' * (count != 1)}" if count else "ready; it tells its models when it first runs"
     there = ", ".join([models, *signed_in]) + (f" ({info.label})" if info.label else "")
     return Finding(f"agent {info.id}", info.missing is None, info.missing or there)
 

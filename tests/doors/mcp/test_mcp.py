@@ -12,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from portico.doors.identity import new_token
 from portico.doors.mcp import mcp
+from portico.host.state import QuestionPart
 from tests.doors.standing import Standing, standing
 from tests.jobs.playing import make, ok, until_ended
 
@@ -24,6 +25,14 @@ rules:
   - match: ask
     steps:
       - {do: ask, text: "Colour?"}
+  - match: form
+    steps:
+      - {do: ask, text: "Which?", fields: [{id: colour, kind: text, message: Colour, required: true}]}
+  - match: two
+    steps:
+      - do: ask
+        text: "Which?"
+        fields: [{id: a, kind: text, message: A, required: true}, {id: b, kind: text, message: B, required: true}]
   - match: slow
     steps:
       - {do: say, text: "wait"}
@@ -113,6 +122,27 @@ async def test_a_question_is_answered_and_a_slow_turn_cancelled(tmp_path: Path) 
         slow = await use(client, "send_message", session=session, text="slow", wait=0.1)
         assert slow["status"] == "running"
         assert (await use(client, "cancel_turn", session=session))["outcome"] == "cancelled"
+
+
+async def test_a_form_is_answered_field_by_field(tmp_path: Path) -> None:
+    """A text went to a field that the form did not have, and the form was never answered."""
+    async with driving(tmp_path) as (here, client):
+        session = (await use(client, "start_session"))["session"]
+        for said, given in (("form", {"text": "red"}), ("two", {"answers": {"a": 1, "b": 2}}), ("two", {})):
+            sent = await use(client, "send_message", session=session, text=said)
+            question = sent["needs"][0]["question"]
+            if not given:
+                assert "needs an answer" in await use(client, "answer_question", question=question, text="?")
+                given = {"response": "decline"}
+            assert await use(client, "answer_question", question=question, **given) == {"question": question}
+            await use(client, "wait_session", session=session)
+        state = (await here.server.host.get(session)).state
+        asked = [part for turn in state.turns for part in turn.parts if isinstance(part, QuestionPart)]
+        assert [(part.response, part.answers) for part in asked] == [
+            ("accept", {"colour": "red"}),
+            ("accept", {"a": 1, "b": 2}),
+            ("decline", {}),
+        ]
 
 
 async def test_mistakes_are_told_in_the_result(tmp_path: Path) -> None:

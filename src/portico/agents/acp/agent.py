@@ -2,15 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
+from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.program import Program, folder
 from portico.agents.agent import AgentInfo, Capabilities, Model, Opening
 from portico.agents.servers import McpServer, customizations
@@ -33,32 +32,13 @@ class Facts(Struct):
 
     models: list[Model] = []
     modes: list[str] = []
+    options: dict[str, Json] = {}
+    """Its other settings that have a list of values, each as a schema."""
     tools: bool = True
     resume: bool = True
     attachments: bool = True
     folders: bool = False
     version: str = ""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A setting of an ACP session that has a list of values: a model or a mode."""
-
-    category: str
-    current: str
-    values: dict[str, str]
-    """Id and name."""
-    option: str | None
-    """The id of the option, where the agent has options; else there is a method of its own."""
-
-    @property
-    def method(self) -> str:
-        return "session/set_config_option" if self.option else f"session/set_{self.category}"
-
-    def params(self, session: str, value: str) -> Json:
-        if self.option:
-            return {"sessionId": session, "configId": self.option, "value": value}
-        return {"sessionId": session, f"{self.category}Id": value}
 
 
 class AcpAgent:
@@ -97,7 +77,7 @@ class AcpAgent:
                 folders=facts.folders,
             ),
             missing=self._missing(),
-            config={"type": "object", "properties": {"mode": modes}},
+            config={"type": "object", "properties": {**facts.options, "mode": modes}},
             customizations=customizations(self._servers) if self.program.mcp else [],
         )
 
@@ -185,29 +165,15 @@ class AcpAgent:
                 found.append({"type": "http", "name": name, "url": server.url, "headers": headers})
         return found
 
-    def choices(self, answer: Json) -> Iterator[Choice]:
-        """The models and modes in the answer to a new session: as options, or in fields of their own."""
-        seen: set[str] = set()
-        for option in _objects(answer.get("configOptions")):
-            category = str(option.get("category") or option.get("id"))
-            if category in ("model", "mode"):
-                seen.add(category)
-                yield Choice(category, str(option.get("currentValue")), _values(option), str(option.get("id")))
-        for category, field, many in (("model", "models", "availableModels"), ("mode", "modes", "availableModes")):
-            state = answer.get(field)
-            if isinstance(state, dict) and category not in seen:
-                key = "modelId" if category == "model" else "id"
-                values = {str(each.get(key)): str(each.get("name")) for each in _objects(state.get(many))}
-                yield Choice(category, str(state.get(f"current{category.title()}Id")), values, None)
-
     def learn(self, link: "Link", answer: Json) -> None:
         """Keeps what describes the agent for the next time."""
-        found = {choice.category: choice for choice in self.choices(answer)}
-        model, mode = found.get("model"), found.get("mode")
+        found = {choice.category: choice for choice in choices(answer)}
+        model, mode = found.pop("model", None), found.pop("mode", None)
         info = link.about.get("agentInfo")
         facts = Facts(
-            models=_models(model) if model else [],
-            modes=list(mode.values) if mode else [],
+            models=_models(model) if model else self._facts.models,  # one that is taken up need not say it again
+            modes=list(mode.values) if mode else self._facts.modes,
+            options={choice.category: choice.schema for choice in found.values()} or self._facts.options,
             tools=link.capability("mcpCapabilities", "http"),
             resume=link.resumes,
             attachments=True,
@@ -232,16 +198,3 @@ def _models(choice: Choice) -> list[Model]:
     """The agent's own choice first: it is what a session gets that names none."""
     order = sorted(choice.values, key=lambda ident: ident != choice.current)
     return [Model(ident, choice.values[ident] or ident) for ident in order]
-
-
-def _values(option: Json) -> dict[str, str]:
-    """Flat or in groups."""
-    values: dict[str, str] = {}
-    for each in _objects(option.get("options")):
-        for value in _objects(each.get("options")) or [each]:
-            values[str(value.get("value"))] = str(value.get("name") or value.get("value"))
-    return values
-
-
-def _objects(found: Any) -> list[Json]:
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.link import Link
 from portico.agents.acp.owntool import SERVER, OwnTools
 from portico.agents.acp.prompt import blocks
@@ -49,6 +50,9 @@ class AcpConversation:
         self._prelude = ""
         self._notes: list[str] = []
         self._commands: list[Json] | None = None
+        self._choices: list[Choice] = []
+        self._chosen: dict[str, str] = {}
+        """What the session wanted of each choice when it was last looked at: what the agent does to it since stays."""
         self._ended: asyncio.Future[Json] | None = None
         # Updates arrive as tasks of their own; a fair lock keeps them in the order of the wire.
         self._order = asyncio.Lock()
@@ -75,7 +79,9 @@ class AcpConversation:
         link.join(self._vendor, self)
         self._opening.known_as(self._vendor)
         self._agent.learn(link, answer)
-        await self._configure(link, answer)
+        self._choices = list(choices(answer)) or self._choices
+        self._chosen = {choice.category: choice.current for choice in self._choices}
+        await self._configure(link, self._opening.config)
         return link
 
     async def _resume(self, link: Link, base: Json) -> Json | None:
@@ -139,13 +145,25 @@ class AcpConversation:
             servers.append({"type": "http", "name": SERVER, "url": url, "headers": headers})
         return servers
 
-    async def _configure(self, link: Link, answer: Json) -> None:
-        """The model and the mode that the session wants, where the agent has them."""
-        model, mode = self._opening.model, self._opening.config.get("mode") or self._agent.program.mode
-        for setting in self._agent.choices(answer):
-            wanted = {"model": model, "mode": mode}.get(setting.category)
-            if isinstance(wanted, str) and wanted != setting.current and wanted in setting.values:
-                await link.request(setting.method, setting.params(str(self._vendor), wanted))
+    async def _configure(self, link: Link, config: Json) -> None:
+        """The model, the mode and whatever else the session wants, where the agent has it."""
+        own = {"model": self._opening.model, "mode": config.get("mode") or self._agent.program.mode}
+        for choice in self._choices:
+            name, wanted = choice.category, {**config, **own}.get(choice.category)
+            if not isinstance(wanted, str) or wanted in ("", self._chosen.get(name)):
+                continue
+            self._chosen[name] = wanted
+            if wanted in choice.values:
+                answer = await link.request(choice.method, choice.params(str(self._vendor), wanted))
+                self._choices = list(choices(answer)) or self._choices
+            elif name != "model":
+                self._note(f"The agent has no {name} {wanted!r}. It has: {', '.join(choice.values)}.")
+
+    def _note(self, text: str) -> None:
+        if self._turn is not None:
+            self._turn.notice(text)
+        else:
+            self._notes.append(text)
 
     # -- a turn ------------------------------------------------------------------------------------------------
 
@@ -157,6 +175,7 @@ class AcpConversation:
         self._start(turn)
         try:
             with self._supervisor.busy(link):
+                await self._configure(link, turn.session.state.config)
                 reply = await self._prompt(link, message)
                 async with self._order:
                     await self._finish(reply, turn)
@@ -234,12 +253,26 @@ class AcpConversation:
             if kind == "available_commands_update":
                 self._commands = _commands(update.get("availableCommands"))
                 self._tell_commands()
+            elif kind in ("current_mode_update", "config_option_update"):
+                self._take_choices(update)
             elif kind == "state_update":
                 if update.get("state") == "idle" and self._ended is not None and not self._ended.done():
                     self._ended.set_result(update)
             elif self._updates is not None and self._turn is not None:
                 await self._updates.apply(update)
                 await self._turn.drained()
+
+    def _take_choices(self, update: Json) -> None:
+        """The agent has changed its mode or another of its options by itself: so it is the session's now."""
+        self._choices = list(choices(update)) or self._choices
+        now = {choice.category: choice.current for choice in choices(update) if choice.category != "model"}
+        if isinstance(mode := update.get("currentModeId"), str):
+            now["mode"] = mode
+        news = {name: value for name, value in now.items() if value != self._chosen.get(name)}
+        self._chosen.update(news)
+        if news and self._turn is not None:
+            self._turn.report(SessionConfigured(values=news, by="agent"))
+            self._turn.notice("".join(f"The agent is now in {name} {value!r}." for name, value in news.items()))
 
     def _tell_commands(self) -> None:
         turn, commands = self._turn, self._commands
@@ -274,23 +307,21 @@ class AcpConversation:
     def expects(self, tool: str, arguments: Json) -> bool:
         return self._turn is not None and self._own_tools.expects(tool, arguments)
 
-    async def _strays(self, name: str, arguments: Json) -> bool:
+    def _strays(self, name: str, arguments: Json) -> bool:
         """Whether the agent called it in another session, and used the key of this one: the session of a call is what
-        the agent told us of it. Where that is not yet clear, what it may have told is waited for."""
+        the agent told us of it."""
         link = self._link
-        if link is None or self.expects(name, arguments) or not link.expected_elsewhere(self, name, arguments):
-            return False
-        await ping(link, str(self._vendor))
-        async with self._order:
-            return not self.expects(name, arguments) and link.expected_elsewhere(self, name, arguments)
+        return link is not None and not self.expects(name, arguments) and link.expected_elsewhere(self, name, arguments)
 
     async def call(self, name: str, arguments: Json) -> ToolResult:
-        if await self._strays(name, arguments):
-            where = f"agents.acp.{self._agent.name}"
-            raise Conflict(f"Called in another session. With [{where}] process_per_session = true this cannot happen.")
-        if self._turn is None:
-            raise Conflict("Nothing runs in this session.")
-        async with self._order:  # what the agent said of it before is heard before
+        if self._strays(name, arguments) and self._link is not None:
+            await ping(self._link, str(self._vendor))  # it may have told more by now
+        async with self._order:  # what the agent said of it before is heard before; and one call takes one word of it
+            if self._strays(name, arguments):
+                where = f"[agents.acp.{self._agent.name}] process_per_session = true"
+                raise Conflict(f"Called in another session. With {where} this cannot happen.")
+            if self._turn is None:
+                raise Conflict("Nothing runs in this session.")
             call = self._own_tools.arrived(name, arguments)
         call = call or self._turn.session_tool(name, msgspec.json.encode(arguments).decode())
         return await self._turn.perform(call)

@@ -13,6 +13,7 @@ from pathlib import Path
 from portico.agents.acp.command import Commands, line_of
 from portico.agents.acp.update import Track
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
+from portico.agents.elicitation import elicit
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
@@ -167,40 +168,6 @@ def choose(options: list[Json], allow: bool) -> str | None:
             if option.get("kind") == kind:
                 return str(option.get("optionId"))
     return None
-
-
-async def elicit(params: Json, turn: Turn) -> Json:
-    """A form or a link becomes a question."""
-    schema = params.get("requestedSchema")
-    properties = schema.get("properties", {}) if isinstance(schema, dict) else {}
-    required = schema.get("required") or [] if isinstance(schema, dict) else []
-    fields = [_field(name, shape, name in required) for name, shape in properties.items() if isinstance(shape, dict)]
-    answer = await turn.ask(str(params.get("message") or "The agent asks."), fields, params.get("url"))
-    if answer.response != "accept":
-        return {"action": answer.response}
-    return {"action": "accept", "content": {name: _value(value) for name, value in answer.answers.items()}}
-
-
-def _field(name: str, shape: Json, required: bool) -> Json:
-    title = shape.get("title") or name
-    field: Json = {"id": name, "title": title, "message": shape.get("description") or title, "required": required}
-    field["kind"] = {"boolean": "boolean", "number": "number", "integer": "number"}.get(str(shape.get("type")), "text")
-    if isinstance(choices := shape.get("enum") or shape.get("oneOf"), list):
-        field["kind"] = "single-select"
-        field["options"] = [
-            {"id": each.get("const"), "label": each.get("title") or each.get("const")}
-            if isinstance(each, dict)
-            else {"id": each, "label": str(each)}
-            for each in choices
-        ]
-    return field
-
-
-def _value(answer: object) -> object:
-    """An answer as doors keep it (`{"state", "value": {"value"}}`), down to the bare value."""
-    while isinstance(answer, dict) and "value" in answer:
-        answer = answer["value"]
-    return answer
 
 
 def _diff(track: Track) -> str | None:

@@ -145,8 +145,6 @@ class Updates:
                 self._show_plan(update.get("entries"))
             case "usage_update":
                 self._usage(update)
-            case "current_mode_update":
-                turn.notice(f"The agent is now in mode {update.get('currentModeId')!r}.")
             case "session_info_update":
                 if isinstance(title := update.get("title"), str):
                     turn.title(title)

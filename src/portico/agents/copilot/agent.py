@@ -12,16 +12,18 @@ import msgspec
 from msgspec import Struct
 
 from portico.agents.agent import AgentContext, AgentInfo, Capabilities, Model, Opening, Resource
-from portico.agents.copilot.option import Options
+from portico.agents.copilot.option import EFFORT, EFFORTS, Options
 from portico.agents.servers import customizations, mcp_servers
 from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
-from portico.errors import AgentError, AgentUnavailable, Unauthenticated
+from portico.errors import AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import Json
 from portico.home import write_private
 from portico.host.agent import SignInState
 
 if TYPE_CHECKING:
+    from copilot import ModelInfo
+
     from portico.agents.copilot.conversation import CopilotConversation
     from portico.agents.copilot.runtime import Runtime
 
@@ -78,7 +80,7 @@ class CopilotAgent:
             self._environment() | env,
             self._folder,
             self._roll,
-            self._connect,
+            self._connect if env else self._connect_own,
             start_seconds=self.options.start_timeout,
             idle_seconds=self.options.idle_timeout,
         )
@@ -98,12 +100,8 @@ class CopilotAgent:
     # -- what it is --------------------------------------------------------------------------------------------
 
     async def describe(self) -> AgentInfo:
-        missing = self._missing()
-        if missing is None and self.options.provider is None and not self._facts.signed_in:
-            await self._check()
-            if not self._facts.signed_in:
-                reason = f" ({self._facts.status})" if self._facts.status else ""
-                missing = f"Copilot is not signed in{reason}. Run: copilot login" if not self._lent else None
+        unsigned = await self._unsigned() if self._missing() is None else None
+        missing = self._missing() or (unsigned if not self._lent else None)
         models = [Model(model, model) for model in self.options.models] or self._facts.models
         capabilities = Capabilities(tools=True, steer=True, resume=True, attachments=True)
         where = f" with models of {self.options.provider.base_url}" if self.options.provider else ""
@@ -116,6 +114,7 @@ class CopilotAgent:
             models,
             capabilities,
             missing,
+            config={"type": "object", "properties": {EFFORT: {"type": "string", "enum": list(EFFORTS)}}},
             resources=resources,
             customizations=customizations(mcp_servers(self._settings)),
         )
@@ -155,6 +154,33 @@ class CopilotAgent:
     def sign_in_state(self, resource: str, client: str) -> SignInState:
         own = self.options.provider is not None or self._facts.signed_in
         return "given" if own or client in self._lent else "required"
+
+    async def _unsigned(self) -> str | None:
+        """What to do before anybody can use it; None when somebody is signed in, or nobody has to be."""
+        if self.options.provider is None and not self._facts.signed_in:
+            await self._check()
+        if self.options.provider is not None or self._facts.signed_in:
+            return None
+        reason = f" ({self._facts.status})" if self._facts.status else ""
+        return f"Copilot is not signed in{reason}. Run: copilot login"
+
+    async def need_sign_in(self, supervisor: "Supervisor[Runtime]") -> None:
+        """Raises when nobody is signed in. It is asked anew: who sends a message has perhaps just done so."""
+        if supervisor is not self._supervisor:
+            return  # somebody lent a token
+        if not self._facts.signed_in:
+            self._checked = -CHECK_SECONDS
+        if missing := await self._unsigned():
+            raise SignInRequired(missing)
+
+    def signed_out(self, supervisor: "Supervisor[Runtime]", reason: str) -> SignInRequired:
+        """The vendor does not know us, or the token that was lent, any more: everybody sees that from now on."""
+        lender = next((client for client, each in self._lent.items() if each is supervisor), None)
+        if lender is not None:
+            self._past.append(self._lent.pop(lender))
+            return SignInRequired(f"Copilot: {reason}")
+        self._facts = Facts(self._facts.models, False, reason)
+        return SignInRequired(f"Copilot: {reason} Run: copilot login")
 
     def _missing(self) -> str | None:
         if self.options.path() is None:
@@ -227,19 +253,40 @@ class CopilotAgent:
 
         return await Runtime.connect(process, self._token)
 
+    async def _connect_own(self, process: Process) -> "Runtime":
+        """The one that all share. Models come and go, and so does a sign-in: each new process is asked."""
+        runtime = await self._connect(process)
+        if self._facts.signed_in and self.options.provider is None:
+            try:
+                async with asyncio.timeout(ASK_SECONDS):
+                    await self._learn(runtime)
+            except (AgentError, TimeoutError) as error:
+                logger.warning("copilot does not tell its models: %r", error)
+        return runtime
+
     async def close(self) -> None:
         await asyncio.gather(*(each.close() for each in (self._supervisor, *self._lent.values(), *self._past)))
 
 
 async def _models(runtime: "Runtime") -> list[Model]:
-    return [
-        Model(
-            each.id,
-            each.name,
-            float(each.billing.multiplier) if each.billing and each.billing.multiplier is not None else 1.0,
-        )
-        for each in await runtime.ask(runtime.client.list_models())
-    ]
+    return [_model(each) for each in await runtime.ask(runtime.client.list_models()) if _allowed(each)]
+
+
+def _allowed(model: "ModelInfo") -> bool:
+    """Not what the organisation has switched off."""
+    return model.policy is None or model.policy.state != "disabled"
+
+
+def _model(model: "ModelInfo") -> Model:
+    billing, can, limits = model.billing, model.capabilities.supports, model.capabilities.limits
+    return Model(
+        model.id,
+        model.name,
+        float(billing.multiplier) if billing is not None and billing.multiplier is not None else 1.0,
+        limits.max_context_window_tokens,
+        can.vision,
+        {"reasoningEfforts": model.supported_reasoning_efforts} if model.supported_reasoning_efforts else {},
+    )
 
 
 async def _import(name: str) -> None:

@@ -13,7 +13,9 @@ from copilot.session_events import SessionEvent
 
 from portico.agents.agent import Call, Decision, Json, Message, Opening, Turn
 from portico.agents.copilot.event import Events
+from portico.agents.copilot.option import EFFORT, EFFORTS
 from portico.agents.copilot.runtime import Runtime
+from portico.agents.elicitation import elicit
 from portico.agents.retelling import NOTE, retold
 from portico.agents.supervisor import Supervisor
 from portico.errors import AgentDied, AgentError, PorticoError
@@ -44,6 +46,7 @@ class CopilotConversation:
 
     async def begin(self) -> Runtime:
         """On a living runtime: the session goes on by the SDK's id, or is a new one."""
+        await self._agent.need_sign_in(self._supervisor)
         runtime = await self._supervisor.get()
         with self._supervisor.busy(runtime):
             return await self._join(runtime)
@@ -77,9 +80,12 @@ class CopilotConversation:
             "include_sub_agent_streaming_events": True,
             "on_permission_request": self._permit,
             "on_user_input_request": self._ask,
+            "on_elicitation_request": self._elicit,
             "tools": [self._tool(spec.name, spec.description, spec.schema) for spec in opening.tools],
             "mcp_servers": self._agent.mcp_servers(opening.off),
         }
+        if (effort := opening.config.get(EFFORT)) in EFFORTS:
+            common[EFFORT] = effort
         if options.provider is not None:
             common["provider"] = options.provider.config()
         return common
@@ -88,12 +94,17 @@ class CopilotConversation:
         # The session's tools ask for themselves where they need to.
         return Tool(name, description, self._perform, schema or {"type": "object"}, skip_permission=True)
 
+    @property
+    def _byok(self) -> bool:
+        return self._agent.options.provider is not None
+
     # -- a turn ------------------------------------------------------------------------------------------------
 
     async def send(self, message: Message, turn: Turn) -> None:
-        runtime = self._runtime
-        if runtime is None or not runtime.usable:
-            self._opening.history = turn.earlier
+        runtime, config = self._runtime, turn.session.state.config
+        if runtime is None or not runtime.usable or config.get(EFFORT) != self._opening.config.get(EFFORT):
+            self._opening.history, self._opening.config = turn.earlier, dict(config)
+            await self.close()
             runtime = await self.begin()
         assert self._session is not None  # begin made it
         self._queue = asyncio.Queue()
@@ -117,6 +128,9 @@ class CopilotConversation:
                 event.set()
             else:
                 idle = await events.apply(event)
+        if events.error is not None and events.error.error_type == "authentication" and not self._byok:
+            runtime.doomed = True  # the next one looks for a login again
+            raise self._agent.signed_out(self._supervisor, events.error.message)
         if events.error is not None and not events.aborted:
             status = f" ({events.error.status_code})" if events.error.status_code else ""
             raise AgentError(f"Copilot: {events.error.message}{status}")
@@ -190,6 +204,10 @@ class CopilotConversation:
         answer = await self._turn.ask(str(request.get("question") or "Copilot asks."), fields)
         text = answer.text if answer.response == "accept" else "(The user did not answer.)"
         return {"answer": text, "wasFreeform": text not in choices}
+
+    async def _elicit(self, context: Any) -> Any:
+        """A server of tools wants to know something."""
+        return {"action": "cancel"} if self._turn is None else await elicit(context, self._turn)
 
     async def _perform(self, invocation: ToolInvocation) -> ToolResult:
         """One of the session's own tools."""

@@ -11,6 +11,10 @@ from portico.agents.supervisor import IDLE_SECONDS, START_SECONDS
 from portico.errors import AgentUnavailable, BadRequest
 from portico.events import Json
 
+EFFORT = "reasoning_effort"
+"""The setting of a session that says how long its model thinks."""
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
 
 class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """`[agents.copilot.provider]`: bring your own key. Models answer there, and no GitHub login is needed."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from portico.doors.house import House
 from portico.doors.route import Caller, Scope
 from portico.errors import BadRequest, Conflict, Forbidden
-from portico.events import Json, Message, ToolSpec
+from portico.events import Json, Message, QuestionResponse, ToolSpec
 from portico.host.session import Session
 from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
 from portico.host.tool import ToolResult
@@ -60,7 +60,9 @@ class ApproveBody(Struct, forbid_unknown_fields=True, kw_only=True):
 
 class AnswerBody(Struct, forbid_unknown_fields=True, kw_only=True):
     question: str
-    text: str
+    text: str = ""
+    answers: dict[str, Any] = {}
+    response: QuestionResponse = "accept"
 
 
 class RunBody(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -110,7 +112,12 @@ class HostTools:
             "read_session": Offer("read", SessionBody, self._read, "What was said and done in a session."),
             "cancel_turn": Offer("drive", SessionBody, self._cancel, "Stops what runs in a session."),
             "answer_approval": Offer("approve", ApproveBody, self._approve, "Allows or denies a call that waits."),
-            "answer_question": Offer("approve", AnswerBody, self._answer, "Answers a question that waits."),
+            "answer_question": Offer(
+                "approve",
+                AnswerBody,
+                self._answer,
+                "Answers a question that waits: with text, or, where it has several fields, with answers by their ids.",
+            ),
         }
         if jobs is not None:
             offers |= {
@@ -189,7 +196,9 @@ class HostTools:
 
     async def _answer(self, body: AnswerBody) -> Json:
         session = await self._host.get(self._host.session_of(body.question))
-        await session.questions.answer(body.question, "accept", {"answer": body.text}, by=self._who.by)
+        answers = body.answers or {_field(session.state, body.question): body.text}
+        given = answers if body.response == "accept" else {}
+        await session.questions.answer(body.question, body.response, given, by=self._who.by)
         return {"question": body.question}
 
     # -- jobs --------------------------------------------------------------------------------------------------
@@ -236,6 +245,13 @@ def _needs(turn: TurnState) -> list[Json]:
         elif isinstance(part, QuestionPart) and not part.done:
             needs.append({"question": part.id, "text": part.text, "fields": part.fields})
     return needs
+
+
+def _field(state: SessionState, question: str) -> str:
+    """Where a text goes: into the one field that there is, or where a plain question looks for it."""
+    part = state.active.part(question) if state.active is not None else None
+    fields = part.fields if isinstance(part, QuestionPart) else []
+    return str(fields[0].get("id")) if len(fields) == 1 else "answer"
 
 
 def _standing(state: SessionState) -> Json:

@@ -1,0 +1,74 @@
+"""What can be chosen in an ACP session: a model, a mode, and whatever else the agent has a list of values for.
+
+The attack: an agent calls an option `approvals`, and who sets it for the agent sets it for the host. So names that mean
+something to the host are never an agent's.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from portico.events import Json
+from portico.host.config import APPROVAL_KEYS
+from portico.host.context import CONTEXT
+from portico.host.fallback import SETTING as FALLBACK
+
+RESERVED = APPROVAL_KEYS | {FALLBACK, CONTEXT, "commands", "isolation", "branch"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    category: str
+    """`model`, `mode`, or the id of another option."""
+    current: str
+    values: dict[str, str]
+    """Id and name."""
+    option: str | None
+    """The id of the option, where the agent has options; else there is a method of its own."""
+    name: str = ""
+
+    @property
+    def method(self) -> str:
+        return "session/set_config_option" if self.option else f"session/set_{self.category}"
+
+    def params(self, session: str, value: str) -> Json:
+        if self.option:
+            return {"sessionId": session, "configId": self.option, "value": value}
+        return {"sessionId": session, f"{self.category}Id": value}
+
+    @property
+    def schema(self) -> Json:
+        """As a setting of a session."""
+        return {"type": "string", "title": self.name or self.category, "enum": list(self.values)}
+
+
+def choices(answer: Json) -> Iterator[Choice]:
+    """Those in the answer to a new session: as options, or models and modes in fields of their own."""
+    seen: set[str] = set()
+    for option in _objects(answer.get("configOptions")):
+        ident = str(option.get("id"))
+        category = str(option.get("category") or ident)
+        category = category if category in ("model", "mode") else ident
+        values = _values(option)
+        if values and category not in seen | RESERVED:
+            seen.add(category)
+            yield Choice(category, str(option.get("currentValue")), values, ident, str(option.get("name") or ""))
+    for category, field, many in (("model", "models", "availableModels"), ("mode", "modes", "availableModes")):
+        state = answer.get(field)
+        if isinstance(state, dict) and category not in seen:
+            key = "modelId" if category == "model" else "id"
+            values = {str(each.get(key)): str(each.get("name")) for each in _objects(state.get(many))}
+            yield Choice(category, str(state.get(f"current{category.title()}Id")), values, None)
+
+
+def _values(option: Json) -> dict[str, str]:
+    """Flat or in groups."""
+    values: dict[str, str] = {}
+    for each in _objects(option.get("options")):
+        for value in _objects(each.get("options")) or [each]:
+            values[str(value.get("value"))] = str(value.get("name") or value.get("value"))
+    return values
+
+
+def _objects(found: Any) -> list[Json]:
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
