@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 
 from portico.agents.agent import AgentContext
-from portico.agents.loop import LoopAgent
+from portico.agents.loop import LoopAgent, endpoint
 from portico.doors.anywhere import anywhere
 from portico.doors.server import Server
 from portico.events import HOST, Audited
@@ -99,6 +100,16 @@ async def bridge(folder: Path, **given: Any) -> AsyncIterator[Bridge]:
     if not settings.exists():
         settings.write_text('[agents.loop]\nprotocol = "text"\nretries = 0\n')
     flags = {"workspaces": [str(project)], **given.pop("flags", {})}
+    # On a busy machine the list of models takes longer than a person would wait; without it there is no model.
+    with patch.object(endpoint, "LIST_SECONDS", 30.0):
+        async with _bridge(folder, home, project, flags, given) as here:
+            yield here
+
+
+@asynccontextmanager
+async def _bridge(
+    folder: Path, home: Path, project: Path, flags: dict[str, Any], given: dict[str, Any]
+) -> AsyncIterator[Bridge]:
     async with ModelServer() as model:
         agent = LoopAgent(AgentContext(home, {}), {"OPENAI_BASE_URL": f"{model.url}/v1"})
         async with Server(options(folder, flags=flags, agents=("scripted",), **given)) as server:
