@@ -4,8 +4,12 @@ import json
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from portico.cli.show import Printer
+from portico.client import RemoteRecord
+from portico.events import HistoryCopied
 from tests.cli.terminal import TerminalCommand
 from tests.process import inside, portico, running
 
@@ -50,6 +54,25 @@ def test_tail_from_any_position(home: Path, session: str) -> None:
     assert rest == whole[3:]
     plain = inside(home, "sessions", "tail", session, "--no-follow").stdout
     assert "an answer" in plain
+
+
+def test_a_forks_history_is_told_like_any_other(capsys: pytest.CaptureFixture[str]) -> None:
+    parts = [
+        {"part": "text", "id": "p1", "kind": "text", "text": "an answer", "done": True},
+        {"part": "call", "id": "p2", "tool": "view", "input": "{}", "ready": True, "done": True, "ok": True},
+    ]
+    turn = {"id": "t1", "message": {"text": "a question"}, "by": "x", "started": 1, "pos": 2, "parts": parts}
+    copied = HistoryCopied([turn, {**turn, "id": "t2", "parts": [], "outcome": "cancelled"}])
+    raw = msgspec.Raw(msgspec.json.encode(copied))
+    Printer().show(RemoteRecord(seq=2, channel="session/session-2", pos=2, time=1, raw=raw))
+    assert capsys.readouterr().out.splitlines() == [
+        "> a question",
+        "an answer",
+        "[view] {}",
+        "[view] ok",
+        "> a question",
+        "-- cancelled",
+    ]
 
 
 def test_a_failed_turn_is_taken_up_again(home: Path) -> None:

@@ -7,6 +7,7 @@ import msgspec
 from portico import events as e
 from portico.cli.output import plain, terminal
 from portico.client import RemoteRecord
+from portico.host.retelling import retold
 
 _DIM, _BOLD, _RED, _OFF = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[0m"
 
@@ -25,7 +26,10 @@ class Printer:
         if self._json:
             print(msgspec.json.encode(record).decode(), flush=True)
             return
-        match record.event:
+        self._show(record.event)
+
+    def _show(self, told: e.Event) -> None:
+        match told:
             case e.TurnStarted() as event if self._prompts:
                 self._line(f"> {event.message.text}", _BOLD)
             case e.PartStarted() as event:
@@ -47,6 +51,9 @@ class Printer:
             case e.TurnEnded() as event if event.outcome != "completed":
                 words = f"{event.outcome}: {event.error.message}" if event.error else event.outcome
                 self._line(f"-- {words}", _RED)
+            case e.HistoryCopied() as event:
+                for each in retold(event):
+                    self._show(each)
             case _:
                 pass
 

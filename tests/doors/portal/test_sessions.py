@@ -91,6 +91,18 @@ async def test_a_late_token_reads_the_whole_history_at_once(door: Portal, tmp_pa
     assert [element["callback"] for element in late] == WHOLE
 
 
+async def test_a_fork_shows_what_it_was_forked_from(door: Portal, tmp_path: Path) -> None:
+    ident = await door.session(tmp_path)
+    await door(f"copilot/session/{ident}/query", "[[say:one]] [[tool:view|a.txt]]")
+    await door.until("session", ident, "onIdle")
+    original = (await door(f"copilot/session/{ident}/live/late"))["responses"]
+    assert "onEndToolExecution" in [element["callback"] for element in original]
+    fork = await door.host.fork(ident, by="test")
+    assert (await door(f"copilot/session/{fork.id}/live/k"))["responses"] == original
+    told = (await door(f"copilot/session/{fork.id}/live/p?prompts=1"))["responses"]
+    assert told == [{"callback": "onUserPrompt", "prompt": "[[say:one]] [[tool:view|a.txt]]"}, *original]
+
+
 async def test_a_waiting_call_is_answered_as_soon_as_there_is_data(door: Portal, tmp_path: Path) -> None:
     """The original answered in lumps of five seconds."""
     session = await door.session(tmp_path)

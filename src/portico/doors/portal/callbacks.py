@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from portico import events as e
+from portico.host.retelling import retold
 
 Element = dict[str, Any]
 Open = dict[str, str]
@@ -55,6 +56,8 @@ def session_elements(event: e.Event, open: Open) -> list[Element]:
             return [*_tool_shown(event.part, "", open), output]
         case e.ToolEnded():
             return [*_tool_shown(event.call, "", open), _tool_ended(event)]
+        case e.HistoryCopied():
+            return [element for each in retold(event) for element in session_elements(each, open)]
         case _:
             return []
 
@@ -62,6 +65,8 @@ def session_elements(event: e.Event, open: Open) -> list[Element]:
 def prompted_session_elements(event: e.Event, open: Open) -> list[Element]:
     """With `?prompts=1`: also what people wrote, so that a page which was loaded again shows both sides, and what waits
     for a person, so that it can ask `/v1` for it."""
+    if isinstance(event, e.HistoryCopied):
+        return [element for each in retold(event) for element in prompted_session_elements(each, open)]
     elements = session_elements(event, open)
     match event:
         case e.TurnStarted() if not event.by.startswith("task:"):
