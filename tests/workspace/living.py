@@ -5,11 +5,23 @@ import os
 from pathlib import Path
 
 
-def alive(pid: int) -> bool:
+def _state(pid: int) -> str:
+    """The kernel's letter for what it does; X: there is no such process."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
-        return False
+        return "X"
+
+
+def alive(pid: int) -> bool:
+    return _state(pid) not in "ZX"
+
+
+async def asleep(pid: int) -> None:
+    """Until it waits for something: a shell that has written its prompt, for a key."""
+    async with asyncio.timeout(30):
+        while _state(pid) != "S":  # noqa: ASYNC110  (the kernel tells nobody)
+            await asyncio.sleep(0.01)
 
 
 async def gone(pid: int) -> None:
