@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from portico.errors import BadRequest, Forbidden, NotFound
 from portico.workspace import process
+from portico.workspace.child import Handed
 from portico.workspace.process import Clip, environment, run
 
 from .living import alive, gone, open_descriptors, pids_in
@@ -188,3 +189,26 @@ async def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         await run(["no-such-program"], cwd=tmp_path, env=environment())
     assert open_descriptors() == before
+
+
+async def test_a_pipe_that_a_transport_has_is_closed_once() -> None:
+    """The second time would hit what another thread has opened in between under the same number."""
+    read, write = os.pipe()
+    closed = asyncio.Event()
+    opened: list[int] = []
+
+    class Watched(Handed):
+        def close(self) -> None:
+            opened.append(os.dup(write))
+            super().close()
+            closed.set()
+
+    pipe = Watched(os.fdopen(read, "rb", buffering=0))
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(asyncio.Protocol, pipe)
+    transport.close()
+    async with asyncio.timeout(30):
+        await closed.wait()
+    for descriptor in [write, *opened]:
+        os.close(descriptor)  # raises, where somebody else has closed it
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(pipe.fileno())

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from portico.agents.stale import Roll
 from portico.errors import AgentDied, AgentUnavailable
-from portico.workspace.child import MARK, Child, Outlet, environment
+from portico.workspace.child import MARK, Child, Handed, Outlet, environment
 from portico.workspace.escapes import plain
 
 LINE_BYTES = 32 * 1024 * 1024
@@ -73,10 +73,12 @@ class Process:
     async def attach(self) -> None:
         """Binds the pipes to the loop."""
         loop, process = asyncio.get_running_loop(), self.child.process
+        assert process.stdout is not None
+        assert process.stdin is not None
         self._reading, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(self.reader), process.stdout
+            lambda: asyncio.StreamReaderProtocol(self.reader), Handed(process.stdout)
         )
-        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, process.stdin)
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, Handed(process.stdin))
         self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
 
     async def write(self, data: bytes) -> None:

@@ -255,3 +255,24 @@ class Outlet:
             asyncio.get_running_loop().remove_writer(self.fd)
             os.close(self.fd)
             self.closed.set()
+
+
+class Handed:
+    """A child's pipe, given to a transport of the running loop, which closes it once.
+
+    uvloop closes the descriptor and then its file as well: by then the number may be that of a file which another
+    thread has just opened, the log's for instance. asyncio's own loops leave the closing to the file.
+    """
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._fd = os.dup(pipe.fileno())
+        pipe.close()
+        self._closes = isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def close(self) -> None:
+        if self._closes:
+            self._closes = False
+            os.close(self._fd)
