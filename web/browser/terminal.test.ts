@@ -43,6 +43,32 @@ async function run(line: string): Promise<void> {
   await person.page.keyboard.press("Enter");
 }
 
+test("the first shell, which the list may know before its answer is here, stands there once", async () => {
+  const other = await Person.arrive();
+  const { page } = other;
+  await page.goto(host.login);
+  let answered = () => {};
+  const answer = new Promise<void>((resolve) => (answered = resolve));
+  await page.route("**/screen*.js", async (route) => {
+    await answer;
+    await route.continue();
+  });
+  await page.goto(`${host.url}/terminal.html`);
+  await page.route("**/v1/terminals", async (route) => {
+    if (route.request().method() !== "POST") return route.continue();
+    const response = await route.fetch();
+    await page.locator("#tabs [role=tab]").waitFor();
+    await route.fulfill({ response });
+    answered();
+  });
+  await page.click("#new");
+  await page.waitForSelector(".xterm-cursor");
+  expect(await page.locator(".xterm").count()).toBe(1);
+  expect(await page.locator("#tabs [role=tab]").count()).toBe(1);
+  expect(other.trouble).toEqual([]);
+  await other.leave();
+});
+
 test("a shell is typed into, keeps its colours, takes the size of the page and is there after a reload", async () => {
   const { page } = person;
   await opened();

@@ -85,8 +85,8 @@ function select(id: string): void {
 function open(): void {
   void attempt(async () => {
     const terminal = await v1.openTerminal(query.get("session") ?? undefined);
-    terminals.push(terminal);
-    select(terminal.id);
+    if (!terminals.some(({ id }) => id === terminal.id)) terminals.push(terminal); // the watch may have been quicker
+    if (selected !== terminal.id) select(terminal.id);
   });
 }
 

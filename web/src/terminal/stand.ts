@@ -27,7 +27,8 @@ export class Stand {
   private readonly holder = make("div", "shell-screen");
   private readonly status = make("p", "shell-status soft");
   private view: TerminalView | undefined;
-  private shown = "";
+  /** The latest call of `show`: one that another overtook while the screen's code was loaded shows nothing. */
+  private latest: symbol | undefined;
 
   constructor(private readonly owner: Owner) {
     this.element.setAttribute("aria-label", "Terminal");
@@ -43,11 +44,11 @@ export class Stand {
 
   async show(id: string): Promise<void> {
     this.leave();
-    this.shown = id;
+    const call = (this.latest = Symbol(id));
     this.say("Connecting …");
     try {
       const { TerminalView } = await import("./screen");
-      if (this.shown !== id) return;
+      if (this.latest !== call) return;
       this.view = new TerminalView(this.holder, id, {
         changed: (terminal) => {
           this.say(wordsOf(terminal), terminal.exited);
@@ -70,7 +71,7 @@ export class Stand {
   }
 
   leave(): void {
-    this.shown = "";
+    this.latest = undefined;
     this.view?.leave();
     this.view = undefined;
     this.say("");
