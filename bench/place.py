@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from portico import heap
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
 from portico.host.host import Host
@@ -26,6 +27,7 @@ async def a_log() -> AsyncIterator[tuple[SqliteLog, Path]]:
 async def a_host() -> AsyncIterator[tuple[Host, Path]]:
     async with a_log() as (log, folder):
         host = await Host.open(log, [ScriptedAgent(script.Provider("scripted", "Scripted"))])
+        heap.settle()  # as `portico serve` does
         try:
             yield host, folder
         finally:

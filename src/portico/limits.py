@@ -110,5 +110,5 @@ SUBSCRIPTIONS = 1_000
 """Channels one connection may follow."""
 RECENT_BYTES = 512 * KIB
 """Actions of one channel kept ready for clients that come back: some thousand, minutes of a lively session."""
-RECENT_TOTAL_BYTES = 32 * MIB
+RECENT_TOTAL_BYTES = 16 * MIB
 """The same for all channels; it is a cache, and the log has everything."""

@@ -37,8 +37,12 @@ async def test_drops_deltas_older_than_the_mark(old: SqliteLog, clock: FakeClock
     await old.close()
 
 
-async def test_chosen_channels_behind_any_number(old: SqliteLog, clock: FakeClock) -> None:
+@pytest.mark.parametrize("stretch", [0, 10, 10_000], ids=["by the index", "by either", "as they lie"])
+async def test_chosen_channels_behind_any_number(
+    old: SqliteLog, clock: FakeClock, stretch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also behind one whose record is gone: each channel is read from where it stood then."""
+    monkeypatch.setattr(database, "_STRETCH", stretch)
     for index in range(6):
         await old.append(f"session/{index % 3}", started(), delta("x"), ended("x"))
     clock.advance(60)

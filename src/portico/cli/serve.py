@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from portico import heap
 from portico.cli.output import HomeOption, print_json
 from portico.errors import BadRequest
 from portico.home import Home
@@ -83,7 +84,7 @@ def serve(
     )
 
     def ready(server: Server) -> None:
-        gc.freeze()  # no collection looks at the modules again
+        heap.settle()
         if print_ready:
             print(f"READY:{server.port}", flush=True)
         if as_json:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from msgspec import field
+from msgspec import Struct, field
 
 from portico.events.host import HostEvent
 from portico.events.job import JobEvent
@@ -44,25 +44,20 @@ def tag(event: Event) -> str:
     return name
 
 
-class Record:
+class Record(Struct, eq=False, gc=False):
     """An event in its place: `seq` orders the whole host, `pos` numbers its channel, `time` is in milliseconds.
 
     `data` is what went to disk; it is decoded at most once, and a door may keep its own wire form of the record
     here (`form`), so that many readers of one door share one encoding.
     """
 
-    __slots__ = ("_event", "_forms", "channel", "data", "pos", "seq", "time")
-
-    def __init__(
-        self, seq: int, channel: Channel, pos: int, time: int, data: bytes, event: Event | None = None
-    ) -> None:
-        self.seq = seq
-        self.channel = channel
-        self.pos = pos
-        self.time = time
-        self.data = data
-        self._event = event
-        self._forms: dict[str, Any] | None = None
+    seq: int
+    channel: Channel
+    pos: int
+    time: int
+    data: bytes
+    _event: Event | None = None
+    _forms: dict[str, Any] | None = None
 
     @property
     def event(self) -> Event:

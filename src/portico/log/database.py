@@ -61,6 +61,8 @@ class Batch(NamedTuple):
 
 _POS_OF = "coalesce((SELECT p.pos FROM events p WHERE p.channel = c.id AND p.seq <= ? ORDER BY p.pos DESC LIMIT 1), 0)"
 """Where a channel stood at a seq, looked for from its end: what was missed is read, however long its history is."""
+_STRETCH = 10_000
+"""Events that are looked through as they lie, whatever channel they are of: a millisecond, and nothing to sort."""
 
 
 class Database:
@@ -68,6 +70,7 @@ class Database:
         self.path = path
         self._db = db
         self._ids: dict[Channel, int] = {}
+        self._names: dict[int, Channel] = {}
         self._local = threading.local()
         self._read_connections: list[sqlite3.Connection] = []
 
@@ -217,7 +220,7 @@ class Database:
             self._db.execute("INSERT OR IGNORE INTO channels (name, pos) VALUES (?, 0)", (channel,))
             ident = self._db.execute("SELECT id FROM channels WHERE name = ?", (channel,)).fetchone()[0]
             assert isinstance(ident, int)
-            self._ids[channel] = ident
+            self._ids[channel], self._names[ident] = ident, channel
         return ident
 
     def _rollback(self) -> None:
@@ -231,7 +234,7 @@ class Database:
         try:
             heads = {}
             for ident, name, pos in self._db.execute("SELECT id, name, pos FROM channels"):
-                self._ids[name] = ident
+                self._ids[name], self._names[ident] = ident, name
                 heads[name] = pos
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
@@ -240,34 +243,31 @@ class Database:
         return heads.pop(""), heads
 
     def read(self, channel: Channel, after: int, upto: int, limit: int) -> list[Record]:
-        return self._records(
-            "SELECT e.seq, c.name, e.pos, e.time, e.data FROM channels c JOIN events e ON e.channel = c.id"
-            " WHERE c.name = ? AND e.pos > ? AND e.pos <= ? ORDER BY e.pos LIMIT ?",
-            (channel, after, upto, limit),
-        )
+        chosen = "FROM events e WHERE e.channel = ? AND e.pos > ? AND e.pos <= ? ORDER BY e.pos"
+        return self._records(chosen, (self._ids.get(channel), after, upto, limit))
 
     def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool) -> list[Record]:
-        chosen = " AND e.delta IS NULL" if whole else ""
-        args: tuple[object, ...] = (after, upto)
-        if channels:
-            chosen += f" AND c.name IN ({', '.join('?' * len(channels))}) AND e.pos > {_POS_OF}"
-            args += (*channels, after)
-        order = "e.pos" if len(channels) == 1 else "e.seq"  # the same for one channel, and then the index has it sorted
-        return self._records(
-            "SELECT e.seq, c.name, e.pos, e.time, e.data FROM events e JOIN channels c ON c.id = e.channel"
-            f" WHERE e.seq > ? AND e.seq <= ?{chosen} ORDER BY {order} LIMIT ?",
-            (*args, limit),
-        )
+        stretch = "e.seq > ? AND e.seq <= ?" + (" AND e.delta IS NULL" if whole else "")
+        if not channels:
+            return self._records(f"FROM events e WHERE {stretch} ORDER BY e.seq", (after, upto, limit))
+        ids = tuple(self._ids.get(channel) for channel in channels)
+        some = ", ".join("?" * len(ids))
+        if upto - after <= _STRETCH:  # the plus keeps the index out: these rows lie side by side, in order
+            chosen = f"FROM events e WHERE {stretch} AND +e.channel IN ({some}) ORDER BY e.seq"
+            return self._records(chosen, (after, upto, *ids, limit))
+        order = "e.pos" if len(ids) == 1 else "e.seq"  # the same for one channel, and then the index has it sorted
+        chosen = f"FROM channels c JOIN events e ON e.channel = c.id WHERE {stretch} AND c.id IN ({some})"
+        return self._records(f"{chosen} AND e.pos > {_POS_OF} ORDER BY {order}", (after, upto, *ids, after, limit))
 
-    def _records(self, sql: str, args: tuple[object, ...]) -> list[Record]:
+    def _records(self, chosen: str, args: tuple[object, ...]) -> list[Record]:
         """Rows up to the byte bound; whoever wants more asks again behind the last one."""
         records: list[Record] = []
-        size = 0
+        size, names = 0, self._names
         try:
-            rows = self._reading().execute(sql, args)
-            for row in rows:
-                records.append(Record(*row))
-                size += len(row[4])
+            rows = self._reading().execute(f"SELECT e.seq, e.channel, e.pos, e.time, e.data {chosen} LIMIT ?", args)
+            for seq, channel, pos, time, data in rows:
+                records.append(Record(seq, names[channel], pos, time, data))
+                size += len(data)
                 if size > limits.READ_BYTES:
                     break
             rows.close()

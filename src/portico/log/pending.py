@@ -4,26 +4,29 @@ import asyncio
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from portico import limits
 from portico.errors import BadRequest, TooLarge
 from portico.events import Channel, Delta, Event, encode
 
 
-class Pending:
+class Pending(Struct, eq=False, gc=False):
     """One event that waits for its commit; a delta collects the texts that join it."""
 
-    __slots__ = ("_data", "_texts", "channel", "event", "more", "size", "ticket", "waiter")
+    channel: Channel
+    event: Event
+    size: int = 0
+    ticket: int = 0
+    waiter: asyncio.Future[int] | None = None
+    more: bool = False
+    """The same append has more events: they must not be parted by the end of a batch."""
+    _data: bytes | None = None
+    _texts: list[str] | None = None
 
-    def __init__(self, channel: Channel, event: Event) -> None:
-        self.channel = channel
-        self.event, self._data = _checked(event)
-        self._texts: list[str] | None = None
+    def __post_init__(self) -> None:
+        self.event, self._data = _checked(self.event)
         self.size = len(self._data) if self._data is not None else len(getattr(self.event, "text", ""))
-        self.ticket = 0
-        self.waiter: asyncio.Future[int] | None = None
-        self.more = False
-        """The same append has more events: they must not be parted by the end of a batch."""
 
     def join(self, other: "Pending") -> bool:
         """Takes the other delta in, if it continues this one."""

@@ -1,5 +1,6 @@
 """What is kept for clients that come back: always everything behind `since`, never too much."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -18,6 +19,12 @@ CHAT = Target("chat", "session-1")
 
 def act(seq: int, place: int = 0, size: int = 100) -> Act:
     return Act(numbers.number(seq, place), "chat/delta", b"x" * size, None, None)
+
+
+def filled(recent: Recent, chat: Target) -> Ring:
+    ring = recent.ring(chat, False)
+    assert ring is not None
+    return ring
 
 
 @given(st.lists(st.lists(st.integers(1, 400), max_size=4), max_size=40))
@@ -53,6 +60,48 @@ def test_all_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert recent.ring(CHAT, False) is ring
     recent.add(ring, [act(20)])
     assert not recent
+
+
+async def test_what_was_left_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "RECENT_TOTAL_BYTES", 1_000)
+    recent, chats = Recent(), [Target("chat", f"session-{index}") for index in range(4)]
+    for chat in chats:
+        recent.keep(chat, False, 9)
+        recent.add(filled(recent, chat), [act(seq) for seq in range(10, 12)])
+    for chat in (chats[2], chats[0], chats[1]):
+        recent.linger(chat, False)
+        await asyncio.sleep(0.001)
+    recent.keep(chats[0], False, 20)  # somebody is back
+    recent.add(filled(recent, chats[3]), [act(seq) for seq in range(12, 15)])
+    assert [recent.ring(chat, False) is not None for chat in chats] == [True, False, False, True]
+
+
+async def test_what_nobody_comes_back_to_goes_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("portico.doors.ahp.recent.LINGER_SECONDS", 0.05)
+    recent, other = Recent(), Target("chat", "session-2")
+    recent.keep(CHAT, False, 9)
+    recent.keep(other, True, 9)
+    recent.linger(CHAT, False)
+    recent.linger(other, True)
+    recent.keep(other, True, 12)
+    async with asyncio.timeout(30):
+        while recent.ring(CHAT, False) is not None:  # noqa: ASYNC110  (a timer tells nobody)
+            await asyncio.sleep(0.01)
+    ring = recent.ring(other, True)
+    assert ring is not None
+    assert ring.since == 9
+
+
+async def test_a_removed_session_is_not_kept_here_either(connect: Connect, served: Served) -> None:
+    client, other = await connect("0.9.0"), await connect("1", "other")
+    await client.create_session("scripted:/s1")
+    await other.subscribe("scripted:/s1")
+    await client.request("createTerminal", channel="t:/1", claim={"kind": "client", "clientId": client.client_id})
+    await client.subscribe("t:/1")
+    assert served.exchange.recent
+    await client.request("disposeTerminal", channel="t:/1")
+    await client.request("disposeSession", channel="scripted:/s1")
+    assert not served.exchange.recent
 
 
 async def test_a_client_that_was_alone_hears_what_it_missed(connect: Connect, served: Served) -> None:

@@ -1,6 +1,7 @@
 """The traps that other hosts fell into, and what editors do beyond the protocol: each has its test here or is named in
 the docstring of one elsewhere."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,28 @@ async def test_everything_but_ping_waits_for_initialize(served: Served) -> None:
         await client.initialize(uri.ROOT, "scripted:/s1")
         assert list(client.states) == [uri.ROOT]
         assert client.states[uri.ROOT]["config"]["values"] == {}
+
+
+@pytest.mark.parametrize("version", ["1", "0.9.0", "1.0.0"])
+async def test_what_this_host_does_not_do_is_no_method_and_is_not_advertised(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    chat = await client.create_session("scripted:/s1")
+    for method in (
+        "moveChat",
+        "runAutomation",
+        "fetchAutomationRuns",
+        "listAutomationTriggerDefinitions",
+        "mcp",
+        "tools/list",
+    ):
+        assert await refused(client, method, channel=chat) == -32601, method
+    for name in ("mcp://server", "ahp-canvas:/1", "ahp-automations:/"):
+        assert await refused(client, "subscribe", **{"resource" if version == "1" else "channel": name}) in (
+            -32001,
+            -32008,
+        )
+    told = json.dumps(client.states)
+    assert not [word for word in ("automation", "canvas", "movable", "mcp://") if word in told]
 
 
 @pytest.mark.parametrize("name", ["copilotcli:/0b9c-1", "ahp-session:/x", "x+y.z-1:a b?c#d", "https://h.example/ü"])

@@ -2,22 +2,26 @@
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from portico.doors.ahp import origin
 from portico.doors.ahp.record import Json
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
 
 
-class Deed:
-    __slots__ = ("action", "by", "client_seq", "connection", "name", "type")
+class Deed(Struct, eq=False, gc=False):
+    connection: "Connection"
+    name: str
+    action: Json
+    client_seq: int
+    type: str = ""
+    by: str = ""
 
-    def __init__(self, connection: "Connection", name: str, action: Json, client_seq: int) -> None:
-        self.connection = connection
-        self.name = name
-        self.action = action
-        self.client_seq = client_seq
-        self.type: str = action["type"]
-        self.by = f"{connection.by}#{client_seq}.{self.type}"
+    def __post_init__(self) -> None:
+        self.type = self.action["type"]
+        self.by = origin.written(self.connection.client_id, self.client_seq, self.type)
 
     @property
     def prefix(self) -> str:

@@ -3,9 +3,10 @@
 import msgspec
 from msgspec import Struct
 
+from portico.doors.ahp import origin
 from portico.doors.ahp.numbers import SPAN
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.translate import Said, origin_of
+from portico.doors.ahp.translate import Said
 
 _PREFIX = {
     "seed": "session",
@@ -33,23 +34,20 @@ class Act(Struct, frozen=True, gc=False):
     client: str | None
     before: str | None
 
-    @property
-    def envelope(self) -> bytes:
-        """What goes into the answer of a reconnect."""
-        return self.frame[len(_HEAD) : -1]
-
 
 class Address:
-    """Where actions go; what all of them have in common is encoded once."""
+    """Where actions go; what many of them have in common is encoded once."""
 
-    __slots__ = ("_head", "_inside", "_place", "_prefix", "name")
+    __slots__ = ("_author", "_heads", "_inside", "_opening", "_place", "_prefix", "name")
 
     def __init__(self, kind: str, name: str, seed: bool) -> None:
         self.name = name
         self._place = _PLACE.get(kind, 0)
         self._prefix = _PREFIX[kind] + "/"
         self._inside = {"seed": "session", "terminal": "terminal"}.get(kind) if seed else None
-        self._head = _HEAD + (b'{"action":' if seed else b'{"channel":%b,"action":' % _encode(name))
+        self._opening = _HEAD + (b'{"action":' if seed else b'{"channel":%b,"action":' % _encode(name))
+        self._heads: dict[str, tuple[str, bytes]] = {}
+        self._author = ("", "", b"")
 
     def action(self, said: Said) -> Json:
         """With its whole type; version 1 says inside the action where it belongs."""
@@ -66,15 +64,33 @@ class Address:
         return [self.act(each, at) for at, each in enumerate(said, first)]
 
     def act(self, said: Said, at: int) -> Act:
-        """Its frame has the same bytes as `framed(enveloped(...))`."""
-        action = self.action(said)
-        kind: str = action["type"]
-        origin = origin_of(said.by, kind) if said.by else None
-        if origin is None:
-            frame = self._head + _encode(action) + b',"serverSeq":%d}}' % at
-            return Act(at, kind, frame, None, said.before)
-        frame = b'%b%b,"serverSeq":%d,"origin":%b}}' % (self._head, _encode(action), at, _encode(origin))
-        return Act(at, kind, frame, origin["clientId"], said.before)
+        """Its frame has the same bytes as `framed(enveloped(...))`; put together from pieces it costs half."""
+        type, head = self._heads.get(said.name) or self._head(said.name)
+        fields = said.fields if self._inside is None else {**said.fields, self._inside: self.name}
+        body = b"," + _encode(fields)[1:] if fields else b"}"
+        if not said.by.startswith(origin.CLIENT):
+            return Act(at, type, b'%b%b,"serverSeq":%d}}' % (head, body, at), None, said.before)
+        client, author = self._author_of(said.by, type)
+        return Act(at, type, b'%b%b,"serverSeq":%d%b}}' % (head, body, at, author), client, said.before)
+
+    def _head(self, name: str) -> tuple[str, bytes]:
+        type = self._prefix + name
+        made = self._heads[name] = (type, self._opening + b'{"type":%b' % _encode(type))
+        return made
+
+    def _author_of(self, by: str, type: str) -> tuple[str | None, bytes]:
+        """Whom the action comes back to, if it is an echo. Most come from one who said something just before."""
+        head, client, opening = self._author
+        who, _, tail = by.partition("#")
+        number, _, of = tail.partition(".")
+        if who != head or of != type or not number.isdecimal():
+            said = origin.read(by)
+            if said is None or said.type != type:
+                return None, b""
+            client, number = said.client, str(said.number)
+            opening = b',"origin":{"clientId":%b,"clientSeq":' % _encode(client)
+            self._author = (origin.head(client), client, opening)
+        return client, b"%b%b}" % (opening, number.encode())
 
 
 def enveloped(name: str, action: Json, at: int, seed: bool, origin: Json | None, reason: str | None = None) -> Json:
@@ -86,3 +102,9 @@ def enveloped(name: str, action: Json, at: int, seed: bool, origin: Json | None,
 
 def framed(envelope: Json) -> bytes:
     return b"%b%b}" % (_HEAD, _encode(envelope))
+
+
+def together(acts: list[Act]) -> bytes:
+    """The envelopes of these frames as one list, for the answer of a reconnect."""
+    start = len(_HEAD)
+    return b"[%b]" % b",".join([act.frame[start:-1] for act in acts])

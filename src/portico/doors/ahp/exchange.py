@@ -20,6 +20,7 @@ from portico.doors.ahp import (
     config,
     customized,
     names,
+    origin,
     sign_in,
     snapshots,
     terminal_shapes,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("portico.ahp")
 
 _TURNS = (e.TurnStarted, e.TurnResumed, e.TurnEnded)
-
+_REMOVALS = (e.SessionRemoved, e.TerminalRemoved)
 
 _KNOWN = 10_000
 """Clients remembered in memory; the log remembers them all."""
@@ -141,12 +142,13 @@ class Exchange:
         self.recent.keep(target, connection.dialect.seed, self.host.log.seq)
 
     def remove(self, target: Target, connection: "Connection") -> None:
-        hearers = self._hearers.get(target)
+        hearers, seed = self._hearers.get(target), connection.dialect.seed
         if hearers is not None:
             hearers.discard(connection)
+            if self.recent.ring(target, seed) and not any(each.dialect.seed == seed for each in hearers):
+                self.recent.linger(target, seed)
             if not hearers:
                 del self._hearers[target]
-                self.recent.linger(target, connection.dialect.seed)
 
     def heard(self, kind: str) -> list[Target]:
         return [target for target in self._hearers if target.kind == kind]
@@ -189,6 +191,8 @@ class Exchange:
             own = author if place.target.kind in kinds else None
             if place.hearers or place.rings or own is not None:
                 self._send(place, record, own)
+        if isinstance(event, _REMOVALS):
+            self.recent.drop(event.session if isinstance(event, e.SessionRemoved) else record.channel.partition("/")[2])
 
     def _concerned(self, record: Record) -> list[Target]:
         kind, _, ident = record.channel.partition("/")
@@ -220,13 +224,11 @@ class Exchange:
     def _author(self, event: e.Event) -> "tuple[Connection | None, tuple[str, ...]]":
         """The client whose words these are, and where: it hears them there also without a subscription."""
         by = getattr(event, "by", "") or (event.meta.get("by", "") if isinstance(event, e.ClientJoined) else "")
-        if not by.startswith("client:") or "#" not in by:
+        said = origin.read(by)
+        author = self.clients.get(said.client) if said is not None else None
+        if said is None or author is None or author.behind:
             return None, ()
-        client, _, tail = by.removeprefix("client:").rpartition("#")
-        author = self.clients.get(client)
-        if author is None or author.behind:
-            return None, ()
-        kind = tail.partition(".")[2].partition("/")[0]
+        kind = said.type.partition("/")[0]
         return author, ("seed",) if author.dialect.seed and kind == "session" else (kind,)
 
     def _send(self, place: "Place", record: Record, author: "Connection | None") -> None:

@@ -224,7 +224,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     missed = sorted(connection.wanted(acts, last_seen), key=attrgetter("number"))
     if ROOT in found:
         missed += _root_now(connection)
-    envelopes = wire.Raw(b"[%b]" % b",".join([act.envelope for act in missed]))
+    envelopes = wire.Raw(envelope.together(missed))
     return {"type": "replay", "actions": envelopes, "missing": missing}
 
 

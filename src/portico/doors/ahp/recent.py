@@ -1,11 +1,12 @@
 """The last actions of what somebody hears, ready to be sent again: for clients that lose their network for a moment.
 
 Only a cache beside the log. What is not here, or not far enough back, is read and translated from there. A target's
-actions are kept from its first hearer on and some time after its last one; they are exactly those that others heard.
+actions are kept from its first hearer on and for an hour after its last one; they are exactly those that others heard.
+When all of them together are too many, those that were left longest ago go first.
 """
 
 import asyncio
-from collections.abc import Iterable
+from operator import itemgetter
 
 from portico import limits
 from portico.doors.ahp import numbers
@@ -14,26 +15,30 @@ from portico.doors.ahp.targets import Kind, Target
 
 KINDS: frozenset[Kind] = frozenset({"seed", "chat", "session", "annotations", "terminal"})
 """Targets whose actions come from the log, all of them."""
-LINGER_SECONDS = 60.0
-"""A laptop that changes its network is back by then; nobody pays longer for one that is not."""
+LINGER_SECONDS = 3_600.0
+"""A laptop that was closed for a meeting is back by then; nobody pays longer for one that is not."""
+
+Key = tuple[Target, bool]
+"""A target, and whether in version 1."""
 
 
 class Ring:
     """One target in one dialect: all its actions behind the record `since`."""
 
-    __slots__ = ("acts", "since", "size")
+    __slots__ = ("acts", "left", "since", "size")
 
     def __init__(self, since: int) -> None:
         self.since = since
         self.acts: list[Act] = []
         self.size = 0
+        self.left: float | None = None
+        """Since when nobody hears the target, in the loop's time."""
 
-    def add(self, acts: Iterable[Act]) -> int:
+    def add(self, acts: list[Act]) -> int:
         """Returns by how many bytes it has grown; the older half goes when there are too many."""
         before = self.size
-        for act in acts:
-            self.acts.append(act)
-            self.size += len(act.frame)
+        self.acts += acts
+        self.size += sum([len(act.frame) for act in acts])
         if self.size > limits.RECENT_BYTES:
             self._shrink()
         return self.size - before
@@ -57,41 +62,78 @@ class Ring:
 
 class Recent:
     def __init__(self) -> None:
-        self._rings: dict[tuple[Target, bool], Ring] = {}
+        self._rings: dict[Key, Ring] = {}
         self._size = 0
+        self._sweeping = False
 
     def __bool__(self) -> bool:
         return bool(self._rings)
 
     def keep(self, target: Target, seed: bool, seq: int) -> None:
-        """From now on; `seq` is the last committed record."""
-        if target.kind in KINDS and (target, seed) not in self._rings:
+        """Somebody hears it from now on; `seq` is the last committed record."""
+        ring = self._rings.get((target, seed))
+        if ring is not None:
+            ring.left = None
+        elif target.kind in KINDS:
             self._rings[target, seed] = Ring(seq)
 
     def linger(self, target: Target, seed: bool) -> None:
-        """Nobody hears it any more. The timer of an earlier leave may come too early: it is only a cache."""
-        if (target, seed) in self._rings:
-            asyncio.get_running_loop().call_later(LINGER_SECONDS, self._forget, target, seed)
+        """Nobody hears it any more."""
+        ring = self._rings.get((target, seed))
+        if ring is not None:
+            loop = asyncio.get_running_loop()
+            ring.left = loop.time()
+            if not self._sweeping:
+                self._sweeping = True
+                loop.call_later(LINGER_SECONDS, self._sweep)
 
-    def _forget(self, target: Target, seed: bool) -> None:
-        ring = self._rings.pop((target, seed), None)
-        self._size -= ring.size if ring is not None else 0
+    def _sweep(self) -> None:
+        """One timer for all: whoever was left less than its time ago stays until the next one."""
+        loop = asyncio.get_running_loop()
+        left = self._left()
+        for key, since in left:
+            if since <= loop.time() - LINGER_SECONDS:
+                self._forget(key)
+        self._sweeping = bool(self._left())
+        if self._sweeping:
+            loop.call_later(LINGER_SECONDS / 10, self._sweep)
+
+    def _left(self) -> list[tuple[Key, float]]:
+        """Those that nobody hears, the longest left first."""
+        left = [(key, ring.left) for key, ring in self._rings.items() if ring.left is not None]
+        return sorted(left, key=itemgetter(1))
+
+    def _forget(self, key: Key) -> None:
+        self._size -= self._rings.pop(key).size
 
     def ring(self, target: Target, seed: bool) -> Ring | None:
         return self._rings.get((target, seed))
 
-    def add(self, ring: Ring, acts: Iterable[Act]) -> None:
+    def add(self, ring: Ring, acts: list[Act]) -> None:
         self._size += ring.add(acts)
+        if self._size > limits.RECENT_TOTAL_BYTES:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        for key, _ in self._left():
+            if self._size <= limits.RECENT_TOTAL_BYTES // 2:
+                return
+            self._forget(key)
         if self._size > limits.RECENT_TOTAL_BYTES:
             self.clear()
 
-    def refill(self, target: Target, seed: bool, since: int, acts: Iterable[Act]) -> None:
+    def refill(self, target: Target, seed: bool, since: int, acts: list[Act]) -> None:
         """All behind `since`, fresh from the log: after a restart everybody comes back, and one read does for all."""
         before = self._rings.get((target, seed))
         if target.kind in KINDS and (before is None or since < before.since):
             self._size -= before.size if before is not None else 0
             self._rings[target, seed] = ring = Ring(since)
             self.add(ring, acts)
+
+    def drop(self, ident: str) -> None:
+        """What is removed is not kept here either."""
+        for key in [key for key in self._rings if key[0].ident == ident]:
+            self._forget(key)
 
     def clear(self) -> None:
         """Whoever is away comes back by the log."""

@@ -11,7 +11,7 @@ client may dispatch is checked in full, because reducers trust the types they ar
 A field name that ends in `?` may be absent, and null counts as absent (except for "any", which may be null).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -290,7 +290,7 @@ def check(name: str, value: Any, at: str = "") -> Any:
         return _typed(name, value, at)
     if name in UNIONS:
         return _union(*UNIONS[name], _typed("object", value, at), at)
-    return _record(_fields(name), _typed("object", value, at), at) if name in RECORDS else value
+    return _record(_shape_of(name), _typed("object", value, at), at) if name in RECORDS else value
 
 
 def check_action(dialect: Dialect, action: Any) -> dict[str, Any]:
@@ -300,30 +300,33 @@ def check_action(dialect: Dialect, action: Any) -> dict[str, Any]:
     return _record(_payload(action["type"], dialect.seed), action, "action")
 
 
-class _Field(NamedTuple):
-    """A line of a table, taken apart once."""
+class _Shape(NamedTuple):
+    """A table, taken apart once: the shapes of its fields, and those that must be there."""
 
-    key: str
-    required: bool
-    shape: str
-
-
-def _lines(fields: Fields) -> tuple[_Field, ...]:
-    return tuple(_Field(name.removesuffix("?"), not name.endswith("?"), shape) for name, shape in fields.items())
+    fields: Fields
+    required: frozenset[str]
 
 
-@cache
-def _fields(name: str) -> tuple[_Field, ...]:
-    return _lines(RECORDS[name])
-
-
-def _payload(kind: str, seed: bool) -> tuple[_Field, ...]:
-    return _payloads(seed).get(kind, ())
+def _shape(fields: Fields) -> _Shape:
+    required = frozenset(name for name in fields if not name.endswith("?"))
+    return _Shape({name.removesuffix("?"): shape for name, shape in fields.items()}, required)
 
 
 @cache
-def _payloads(seed: bool) -> dict[str, tuple[_Field, ...]]:
-    return {kind: _lines(fields) for kind, fields in (SEED_PAYLOADS if seed else PAYLOADS).items()}
+def _shape_of(name: str) -> _Shape:
+    return _shape(RECORDS[name])
+
+
+_ANYTHING = _Shape({}, frozenset())
+
+
+def _payload(kind: str, seed: bool) -> _Shape:
+    return _payloads(seed).get(kind, _ANYTHING)
+
+
+@cache
+def _payloads(seed: bool) -> dict[str, _Shape]:
+    return {kind: _shape(fields) for kind, fields in (SEED_PAYLOADS if seed else PAYLOADS).items()}
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -343,25 +346,34 @@ def _typed(name: str, value: Any, at: str) -> Any:
     return value
 
 
-def _record(fields: Iterable[_Field], value: dict[str, Any], at: str) -> dict[str, Any]:
-    checked = dict(value)
-    for key, required, shape in fields:
-        found = checked.get(key)
-        if found is not None:
-            if shape != "string" or type(found) is not str:  # most are, and every action of every client passes here
-                checked[key] = check(shape, found, f"{at}.{key}" if at else key)
-        elif required and (shape != "any" or key not in checked):
-            path = f"{at}.{key}" if at else key
-            raise BadRequest(f"{path!r} is missing.", field=path)
-        elif shape != "any":
-            checked.pop(key, None)
+def _record(shape: _Shape, value: dict[str, Any], at: str) -> dict[str, Any]:
+    """The value itself when nothing has to go: every action of every client passes here."""
+    fields, required = shape
+    if not required <= value.keys():
+        raise _missing(next(key for key in fields if key in required and key not in value), at)
+    checked = value
+    for key, found in value.items():
+        kind = fields.get(key)
+        if kind is None or kind == "any" or (kind == "string" and type(found) is str):
+            continue
+        if found is None:
+            if key in required:
+                raise _missing(key, at)
+            checked = {name: each for name, each in checked.items() if name != key}
+        elif (right := check(kind, found, f"{at}.{key}" if at else key)) is not found:
+            checked = {**checked, key: right}
     return checked
+
+
+def _missing(key: str, at: str) -> BadRequest:
+    path = f"{at}.{key}" if at else key
+    return BadRequest(f"{path!r} is missing.", field=path)
 
 
 def _union(tag: str, variants: Fields, value: dict[str, Any], at: str) -> dict[str, Any]:
     path = f"{at}.{tag}" if at else tag
     kind = _typed("string", value.get(tag), path)
-    return _record(_fields(variants[kind]), value, at) if kind in variants else value
+    return _record(_shape_of(variants[kind]), value, at) if kind in variants else value
 
 
 def _string_or_markdown(value: Any, at: str) -> Any:
@@ -377,8 +389,7 @@ def _status(value: Any, at: str) -> Any:
 
 
 def _partial_summary(value: Any, at: str) -> Any:
-    optional = [field._replace(required=False) for field in _fields("SessionSummary")]
-    return _record(optional, _typed("object", value, at), at)
+    return _record(_shape_of("SessionSummary")._replace(required=frozenset()), _typed("object", value, at), at)
 
 
 def _message(value: Any, at: str) -> Any:

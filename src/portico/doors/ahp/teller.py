@@ -49,12 +49,11 @@ class Teller:
         return self._address.acts(record.seq, said)
 
     def _conversation(self, record: Record) -> list[Said]:
-        state = self._state(record.channel)
+        state = self._states.get(record.channel) or self._state(record.channel)
         if state is None:
             return []
-        event = record.event
-        if self._seed and isinstance(event, e.ClientKept) and customized.is_plugin(event):  # told whole, and only here
-            shown = customized.seed(self._exchange.agents.get(state.agent), state.kept)
+        if self._seed and isinstance(event := record.event, e.ClientKept) and customized.is_plugin(event):
+            shown = customized.seed(self._exchange.agents.get(state.agent), state.kept)  # told whole, and only here
             return [Said("customizationsChanged", {"customizations": shown})]
         return translate.conversation(record, state, self._seed)
 

@@ -22,7 +22,7 @@ from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, Te
 SEED = Dialect("1", lambda: 0)
 
 
-class Said(Struct, frozen=True):
+class Said(Struct, frozen=True, gc=False):
     """One action of a conversation: its name without the dialect's prefix, and its fields."""
 
     name: str
@@ -32,7 +32,7 @@ class Said(Struct, frozen=True):
     """Only for versions older than this one."""
 
 
-class Scene(Struct, frozen=True):
+class Scene(Struct, frozen=True, gc=False):
     record: Record
     state: SessionState
     seed: bool
@@ -61,18 +61,6 @@ def conversation(record: Record, state: SessionState, seed: bool) -> list[Said]:
     event = record.event
     translate = _TABLE.get(type(event))
     return translate(event, Scene(record, state, seed)) if translate is not None else []
-
-
-def origin_of(by: str, kind: str) -> Json | None:
-    """The client action that this one echoes. `by` names its type, because one command may have several effects and
-    only one of them is the echo."""
-    if not by.startswith("client:"):
-        return None
-    client_id, _, tail = by.removeprefix("client:").rpartition("#")
-    number, _, action = tail.partition(".")
-    if action != kind or not client_id or not number.lstrip("-").isdigit():
-        return None
-    return {"clientId": client_id, "clientSeq": int(number)}
 
 
 # -- turns -----------------------------------------------------------------------------------------------------

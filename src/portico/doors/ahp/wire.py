@@ -37,7 +37,7 @@ class WireError(PorticoError):
         self.data = data
 
 
-class Incoming(Struct):
+class Incoming(Struct, gc=False):
     """A request (with `id`), a notification (without), or a reply to a request of ours (without `method`)."""
 
     method: str

@@ -1,0 +1,35 @@
+"""Whose words an event is.
+
+What a client did carries `client:ID#NUMBER.TYPE` as `by`, so its echo is known again even after a restart. The number
+is the client's own; the type is there because one command may have several effects, and only one of them is the echo.
+"""
+
+from typing import NamedTuple
+
+CLIENT = "client:"
+
+
+class Origin(NamedTuple):
+    client: str
+    number: int
+    type: str
+
+
+def head(client: str) -> str:
+    """What stands before the `#`, for all that this client does."""
+    return CLIENT + client
+
+
+def written(client: str, number: int, type: str) -> str:
+    return f"{CLIENT}{client}#{number}.{type}"
+
+
+def read(by: str) -> Origin | None:
+    if not by.startswith(CLIENT):
+        return None
+    client, _, tail = by[len(CLIENT) :].rpartition("#")
+    number, _, type = tail.partition(".")
+    digits = number[1:] if number[:1] == "-" else number
+    if not client or not (digits.isascii() and digits.isdigit()):
+        return None
+    return Origin(client, int(number), type)
