@@ -229,6 +229,27 @@ async def test_allow_in_this_session_is_remembered_there_and_ends(open_host: Hos
     await ask(host, session)
 
 
+async def test_a_yes_to_all_edits_is_none_to_hooks_and_secrets(open_host: HostOpener) -> None:
+    """Whoever let an agent edit for the rest of a session had also let it write `.git/hooks/pre-commit`."""
+
+    async def edit(message: Message, turn: Turn) -> None:
+        call = turn.tool("edit", title="Edit")
+        decision = await call.approve("write", path=message.text)
+        await call.end(ok=decision.allowed)
+        turn.text(decision.by)
+
+    host = await open_host(PlayAgent(edit))
+    session = await host.start(by="test", cwd="/")
+    await host.grants.add(agent=session.state.agent, tool="edit", allow=True, by="ada", session=session.id)
+    await session.send(Message("src/a.py"), by="test")
+    assert await said(session) == "policy"
+    for path in (".git/hooks/pre-commit", "sub/.env", "uv.lock"):
+        await session.send(Message(path), by="test")
+        state = await session.wait_until(lambda state: state.status == "waiting")
+        assert state.active is not None
+        await session.cancel(by="test")
+
+
 async def test_grants_survive_a_restart_and_can_be_revoked(open_host: HostOpener) -> None:
     host = await open_host(PlayAgent(allowed))
     await host.grants.add(agent="play", tool="shell", allow=True, by="ada", project="/")

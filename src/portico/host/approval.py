@@ -1,7 +1,7 @@
 """Who may do what: policies and grants decide, or a person is asked. Everything is written down.
 
-The order: a denying grant, then the policies, then an allowing grant, then a person. The first valid answer wins;
-no answer in time is no; a turn that ends takes its open approvals with it.
+The order: a denying grant, then the policies, then an allowing grant (but for edits that always ask), then a person.
+The first valid answer wins; no answer in time is no; a turn that ends takes its open approvals with it.
 """
 
 import asyncio
@@ -128,7 +128,7 @@ class Approvals:
             if ruling is not None:
                 return ruling
         granted = matching(host.grants.values(), session, request, True, now)
-        if granted is not None:
+        if granted is not None and not host.rules.protects(session, request):
             return Ruling(True, f"grant {granted.id}: allow {granted.tool} {granted.pattern}")
         return None
 

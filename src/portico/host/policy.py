@@ -30,7 +30,11 @@ PROTECTED = (
     "**/.git",
     "**/.env",
     "**/.env.*",
+    "**/.envrc",
     "**/*.lock",
+    "**/*.lock.*",
+    "**/*.lockb",
+    "**/*.lockfile",
     "**/package-lock.json",
     "**/pnpm-lock.yaml",
     "**/npm-shrinkwrap.json",
@@ -144,6 +148,12 @@ class WorkspacePolicy:
         except Impatient:
             return None
 
+    def protects(self, session: "Session", request: Request) -> bool:
+        """Is this an edit that a remembered yes to other edits does not cover?"""
+        if request.kind != "write" or request.path is None or "\0" in request.path:
+            return False
+        return _protected(os.path.realpath(os.path.join(session.state.cwd, request.path)).lstrip("/"))
+
     def _allow(self, sources: list[Rules], session: "Session", request: Request) -> Ruling | None:
         if request.command is not None and _doubtful(self.settings.refused, request.command):
             return None
@@ -188,12 +198,16 @@ def below(folder: str, path: str) -> str | None:
 
 
 def _edit(sources: list[Rules], path: str | None) -> Ruling | None:
-    if path is None or any(glob.matches(path.lower()) for glob in _PROTECTED):
+    if path is None or _protected(path):
         return None
     said = [found for rules in sources if (found := _last(rules, path)) is not None]
     if not said or not all(passes for _, passes in said):
         return None
     return Ruling(True, said[0][0])
+
+
+def _protected(path: str) -> bool:
+    return any(glob.matches(path.lower()) for glob in _PROTECTED)
 
 
 def _last(rules: Rules, path: str) -> tuple[str, bool] | None:

@@ -34,6 +34,7 @@ async def test_files(connect: Connect, served: Served, version: str) -> None:
     encoded = await client.request("resourceRead", uri=name, encoding="base64")
     assert base64.b64decode(encoded["data"]) == b"hello"
     assert await refused(client, "resourceWrite", uri=name, data="x", encoding="utf-8", createOnly=True) == -32010
+    assert await refused(client, "resourceWrite", uri=name, data="00", encoding="hex") == -32602
     (served.work / "raw").write_bytes(b"\xff\x00")
     raw = await client.request("resourceRead", uri=file_uri(str(served.work / "raw")), encoding="utf-8")
     assert raw["encoding"] == "base64"
@@ -298,6 +299,15 @@ async def test_a_request_of_ours(connect: Connect, served: Served) -> None:
     found = await connection.ask("resourceRead", {"channel": uri.ROOT, "uri": "client:/x"})
     assert found["data"] == "theirs"
     assert client.asked[0]["method"] == "resourceRead"
+
+
+async def test_an_answer_that_comes_too_late_fits_no_other_request(connect: Connect, served: Served) -> None:
+    """The number of a request that was given up went to the next one, and its answer with it."""
+    client = await connect("0.9.0")
+    connection = served.exchange.clients["tester"]
+    for _ in range(2):
+        await connection.ask("resourceRead", {"channel": uri.ROOT, "uri": "client:/x"})
+    assert [each["id"] for each in client.asked] == [1, 2]
 
 
 async def test_an_attachment_that_only_the_client_has(connect: Connect, served: Served) -> None:

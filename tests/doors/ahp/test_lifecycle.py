@@ -330,3 +330,23 @@ async def test_a_line_of_the_catalogue_speaks_for_all_chats(connect: Connect, se
     await client.request("disposeChat", channel=side)
     await client.wait(lambda: told("status")[-1] == 1)
     assert [each["resource"] for each in told("chats")[-1]] == [chat]
+
+
+async def test_a_thousand_refusals_have_a_thousand_numbers(connect: Connect) -> None:
+    """From the 513th on they had all the same, so a client that looks at numbers took them for repetitions."""
+    client = await connect("1")
+    await client.create_session("scripted:/s1")
+    for _ in range(1_000):
+        await client.dispatch("scripted:/s1", "session/ready")
+    await client.echo(1_000)  # the client itself insists on rising numbers
+    assert [each["origin"]["clientSeq"] for each in client.envelopes if "rejectionReason" in each] == [*range(1, 1_001)]
+
+
+async def test_numbers_of_an_older_portico_mean_nothing(connect: Connect, served: Served) -> None:
+    client = await connect("1")
+    await client.create_session("scripted:/s1")
+    await client.drop()
+    served.exchange.known["tester"].span = 1024
+    client.last_seen //= 64
+    assert (await client.reconnect())["type"] == "snapshot"
+    assert (await served.exchange.host.log.get_note("host", "ahp.client/tester") or b"").endswith(b'"span":65536}')

@@ -194,7 +194,8 @@ async def test_a_terminal_outlives_its_client(connect: Connect) -> None:
 async def test_bad_terminals(connect: Connect, served: Served) -> None:
     client = await connect("0.9.0")
     tries: list[tuple[Json, int]] = [
-        ({"channel": "t:/1", "cols": 0, "rows": 5000}, -32602),
+        ({"channel": "t:/1", "cols": 80, "rows": 5000}, -32602),
+        ({"channel": "t:/1", "cols": 0}, -32602),
         ({"channel": "t:/1", "cwd": "file:///etc"}, -32009),
         ({"channel": "t:/1", "claim": {"kind": "client", "clientId": "somebody"}}, -32602),
         ({"channel": "t:/1", "claim": {"kind": "session", "session": "scripted:/none"}}, -32001),
@@ -207,6 +208,8 @@ async def test_bad_terminals(connect: Connect, served: Served) -> None:
     assert await refused(client, "createTerminal", channel=NAME) == -32010
     echo = await client.act(NAME, "terminal/resized", cols=100_000, rows=1)
     assert "rejectionReason" in echo
+    echo = await client.act(NAME, "terminal/claimed", claim={"kind": "session", "session": "scripted:/none"})
+    assert "scripted:/none" in echo["rejectionReason"]
 
 
 async def test_a_terminal_of_a_session_ends_with_it(connect: Connect, served: Served) -> None:

@@ -58,8 +58,15 @@ async def resign(connection: "Connection", session: Session, by: str = "") -> No
 def left(connection: "Connection") -> None:
     """Its tools go at once; calls that it still runs get some time, for it may only have lost its network."""
     host, client_id = connection.host, connection.client_id
-    if not host.stopping and connection.joined:
+    if not host.stopping and (connection.joined or _runs(connection)):
+        connection.exchange.away[client_id] = connection
         host.own(_leave(connection, client_id), f"ahp {client_id} leaves")
+
+
+def _runs(connection: "Connection") -> list[Session]:
+    """Where this client runs a call, also one that it took over before it lost its network the last time."""
+    turns = connection.host.turns.values()
+    return [turn.session for turn in turns if any(call.owner == connection.client_id for call in turn.calls.values())]
 
 
 async def _leave(connection: "Connection", client_id: str) -> None:
@@ -70,9 +77,10 @@ async def _leave(connection: "Connection", client_id: str) -> None:
         await part(session, client_id)
     never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     await host.clock.wait(never, GRACE_SECONDS)
-    back = connection.exchange.clients.get(client_id)
-    for session in sessions:
-        if back is None and host.find(session.id) is session:
+    away = connection.exchange.away
+    if away.get(client_id) is connection:  # not back since; when it came and went again, that absence has its own time
+        del away[client_id]
+        for session in _runs(connection):
             await session.tools.abandon(client_id)
 
 

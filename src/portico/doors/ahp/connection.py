@@ -47,6 +47,7 @@ _REPLY_SECONDS = 30.0
 class Connection:
     __slots__ = (
         "_asked",
+        "_asks",
         "_beside",
         "_end",
         "_facts",
@@ -102,6 +103,7 @@ class Connection:
         self._working = False
         self._beside: asyncio.Semaphore | None = None
         self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._asks = 0
         self._main: asyncio.Task[Any] | None = None
         self._end: tuple[int, str] | None = None
         self._seq = 0
@@ -251,7 +253,7 @@ class Connection:
 
     async def ask(self, method: str, params: Json) -> Any:
         """A request of ours to the client."""
-        ident = len(self._asked) + 1 if not self._asked else max(self._asked) + 1
+        self._asks = ident = self._asks + 1  # never used again: an answer that comes too late must not fit
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked[ident] = future
         self.push(wire.request(ident, method, params))
@@ -279,6 +281,7 @@ class Connection:
         self.dialect = self.exchange.dialect(version)
         self._knows = actions.known(self.dialect)
         self.exchange.clients[client_id] = self
+        self.exchange.away.pop(client_id, None)
         self.ready = True
         self.catch_up()
 
@@ -326,7 +329,7 @@ class Connection:
 
     def own_number(self) -> int:
         """A number for what this client alone hears, behind all it has heard."""
-        place = numbers.SHARED + min(self._own, numbers.SHARED - 1)
+        place = min(numbers.SHARED + self._own, numbers.SPAN - 1)
         self._own += 1
         return numbers.number(self._seq, place)
 

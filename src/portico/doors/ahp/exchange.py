@@ -58,6 +58,8 @@ class Known(Struct):
 
     caller: str
     version: str
+    span: int = 1024
+    """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
 
 
 class Place(NamedTuple):
@@ -79,6 +81,8 @@ class Exchange:
         self.connections: set[Connection] = set()
         self.clients: dict[str, Connection] = {}
         self.known: dict[str, Known] = {}
+        self.away: dict[str, Connection] = {}
+        """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
         self.watches: dict[str, Watch] = {}
         self.loading: dict[str, set[asyncio.Task[None]]] = {}
         """Plugins that are being read, by session."""

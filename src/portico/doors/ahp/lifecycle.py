@@ -107,8 +107,9 @@ def _welcome(connection: "Connection", client_id: str, version: str) -> None:
     before = connection.exchange.clients.get(client_id)
     if before is not None and before is not connection:
         before.end(REPLACED, "The same client has connected again.")
+        connection.joined |= before.joined
     connection.start(client_id, version)
-    known = Known(connection.caller.id, version)
+    known = Known(connection.caller.id, version, numbers.SPAN)
     connection.exchange.remember(client_id, known)
     connection.host.log.note(HOST, _CLIENT + client_id, msgspec.json.encode(known))
 
@@ -192,6 +193,7 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
     connection.behind = True
     try:
         _welcome(connection, client_id, known.version)
+        last_seen = last_seen if known.span == numbers.SPAN else numbers.FOREIGN
         return await _come_back(connection, wanted[: limits.SUBSCRIPTIONS], last_seen)
     finally:
         connection.behind = False

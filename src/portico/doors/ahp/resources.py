@@ -126,12 +126,16 @@ def _decoded(params: Json) -> bytes:
     data = optional(params, "data", str)
     if data is None:
         raise BadRequest("'data' is missing.", field="data")
-    if params.get("encoding") == "base64":
-        try:
-            return base64.b64decode(data, validate=True)
-        except binascii.Error as error:
-            raise BadRequest("'data' is not base64.", field="data") from error
-    return data.encode("utf-8", "surrogatepass")
+    match params.get("encoding"):
+        case "base64":
+            try:
+                return base64.b64decode(data, validate=True)
+            except binascii.Error as error:
+                raise BadRequest("'data' is not base64.", field="data") from error
+        case None | "utf-8":
+            return data.encode("utf-8", "surrogatepass")
+        case other:
+            raise BadRequest(f"There is no encoding {other!r}; send 'utf-8' or 'base64'.", field="encoding")
 
 
 def _told(error: Conflict) -> Any:

@@ -33,11 +33,16 @@ async def create(connection: "Connection", params: Json) -> None:
         cwd=str(where),
         by=connection.by,
         title=(optional(params, "name", str) or "")[:200],
-        cols=optional(params, "cols", int) or 80,
-        rows=optional(params, "rows", int) or 24,
+        cols=_size(params, "cols", 80),
+        rows=_size(params, "rows", 24),
         uri=name,
         session=owner.id if owner is not None else None,
     )
+
+
+def _size(params: Json, field: str, default: int) -> int:
+    given = optional(params, field, int)
+    return default if given is None else given
 
 
 def _claim(connection: "Connection", said: Any) -> Json:
@@ -47,6 +52,11 @@ def _claim(connection: "Connection", said: Any) -> Json:
     claim: Json = shapes.check("Claim", said, "claim")
     if claim["kind"] == "client" and claim["clientId"] != connection.client_id:
         raise BadRequest("A terminal cannot be claimed for another client.", field="claim.clientId")
+    return _of_somebody(connection, claim)
+
+
+def _of_somebody(connection: "Connection", claim: Json) -> Json:
+    """A terminal of a session that is not there would be nobody's, and would end with nothing."""
     if claim["kind"] == "session" and names.find_session(connection.host, claim["session"]) is None:
         raise NotFound("session", claim["session"])
     return claim
@@ -86,7 +96,7 @@ async def act(connection: "Connection", terminal: OpenTerminal, action: Json, by
             await terminal.resize(action["cols"], action["rows"], by=by)
         case "terminal/claimed":
             claim = shapes.check("Claim", action["claim"], "claim")
-            await terminal.claim_for(claim, by=by)
+            await terminal.claim_for(_of_somebody(connection, claim), by=by)
         case "terminal/titleChanged":
             if not action["title"].strip():
                 raise BadRequest("A title has at least one character.", field="title")
