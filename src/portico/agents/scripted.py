@@ -316,14 +316,12 @@ class Player:
         given = step.name in self._tools if step.session_tool is None else step.session_tool
         arguments = msgspec.json.encode(s.expand_all(step.input, self._values)).decode()
         if given:
-            call = turn.session_tool(step.name, arguments)
+            call = turn.session_tool(step.name)
+            await self._write_input(call, arguments, step.input_deltas)
             await turn.perform(call)
             return
         call = turn.tool(step.name, title=self._text(step.title), kind=step.kind)
-        for piece in _cut(arguments, step.input_deltas):
-            call.feed(piece)
-            await asyncio.sleep(0)
-        call.ready(arguments)
+        await self._write_input(call, arguments, step.input_deltas)
         if step.permission is not None and not await self._allowed(call, step.permission):
             await call.end(ok=False, error=ErrorInfo("denied", step.denied), outcome="cancelled")
             return
@@ -333,10 +331,13 @@ class Player:
         content = list(s.expand_all(step.content, self._values))
         if step.structured is not None:
             content.append({"type": "structured", "value": s.expand_all(step.structured, self._values)})
+        if step.confirm_result and step.output:  # whoever is asked about a result has to see it, and just that
+            if step.partial:
+                content.insert(0, {"type": "text", "text": self._text(step.output)})
+            else:
+                call.output(self._text(step.output))
         if content:
             call.content(content)
-        if step.confirm_result and step.output and not step.partial:
-            call.output(self._text(step.output))  # whoever is asked about a result has to see it
         if (
             step.confirm_result
             and not (await call.approve("other", title=f"Use the result of {step.name}?", result=True)).allowed
@@ -346,6 +347,12 @@ class Player:
             await call.end(ok=False, error=ErrorInfo("tool_failed", self._text(step.fail)))
         else:
             await call.end(output=self._text(step.output) or None)
+
+    async def _write_input(self, call: Call, arguments: str, deltas: int) -> None:
+        for piece in _cut(arguments, deltas):
+            call.feed(piece)
+            await asyncio.sleep(0)
+        call.ready(arguments)
 
     async def _allowed(self, call: Call, permission: s.Permission) -> bool:
         decision = await call.approve(

@@ -155,6 +155,8 @@ class ApprovalAnswered(Event, frozen=True, tag="approval.answered"):
     reason: str = ""
     input: str | None = None
     """The input as the person edited it."""
+    meta: Json = {}
+    """What the client said besides, in its protocol's words; others are shown it as it came."""
 
 
 class QuestionAsked(Event, frozen=True, tag="question.asked"):

@@ -46,6 +46,8 @@ class Request:
     """Its agent's own settings want it asked: only what somebody has allowed passes, nothing by default."""
     passing: str = ""
     """The rule of its agent's own settings by which it passes, unless something forbids it."""
+    meta: Json | None = None
+    """Of a result that a client proposes: the `result` in its own words, and `by` whom."""
     ready: e.ToolReady | None = None
     """Not said yet: it goes into the log together with the decision or the question."""
 
@@ -157,6 +159,7 @@ class Approvals:
                     diff=request.diff,
                     editable=request.editable,
                     result=request.result,
+                    meta=request.meta or {},
                 ),
             )
             await clock.wait(future, max(0.0, deadline - clock.time()))
@@ -179,6 +182,7 @@ class Approvals:
         option: str | None = None,
         reason: str = "",
         input: str | None = None,
+        meta: Json | None = None,
     ) -> Decision:
         """By option, or by `allow` alone (then it is for this once)."""
         session = self._session
@@ -205,6 +209,7 @@ class Approvals:
                 option=chosen.id,
                 reason=reason,
                 input=input,
+                meta=meta or {},
             )
             await session.host.log.append_all((session.channel, answered), *_audited(answered))
         return _decision(answered)

@@ -20,6 +20,8 @@ class Call:
         self.tool = tool
         self.owner = owner
         self.done = False
+        self.proposed = False
+        """Its client has run it, and its result waits for a yes."""
         self._input: list[str] = []
         self._ready = False
         self._unsaid: e.ToolReady | None = None
@@ -70,6 +72,7 @@ class Call:
         timeout: float | None = None,
         strict: bool = False,
         passing: str = "",
+        meta: Json | None = None,
     ) -> Decision:
         """May this exact call run? A policy, a grant or a person decides; no answer in time is no."""
         if not self._ready:
@@ -89,6 +92,7 @@ class Call:
             timeout=timeout,
             strict=strict,
             passing=passing,
+            meta=meta,
             ready=self._unsaid,
         )
         self._unsaid = None

@@ -299,6 +299,7 @@ def _approval_asked(state: SessionState, event: e.ApprovalAsked, record: Record)
                 event.diff,
                 event.editable,
                 event.result,
+                proposed=event.meta.get("result") or {},
                 file=os.path.join(state.cwd, event.path) if event.path and event.diff else "",
             )
         )
@@ -311,7 +312,7 @@ def _approval_answered(state: SessionState, event: e.ApprovalAnswered, record: R
         return
     call, approval = found
     approval.answered, approval.allowed, approval.by = True, event.allowed, event.by
-    approval.option, approval.reason = event.option, event.reason
+    approval.option, approval.reason, approval.meta = event.option, event.reason, event.meta
     call.input = event.input or call.input
 
 

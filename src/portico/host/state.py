@@ -44,6 +44,9 @@ class Approval(Struct, omit_defaults=True):
     by: str = ""
     option: str | None = None
     reason: str = ""
+    meta: Json = {}
+    proposed: Json = {}
+    """The result that waits, where the client that ran the call has put it into words."""
     file: str = ""
     """The absolute path, where the approval is about one file and shows its diff."""
 

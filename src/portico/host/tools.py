@@ -1,5 +1,6 @@
 """The tools that a session offers to its agent: the host's own and those that connected clients contribute."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -64,17 +65,39 @@ class SessionTools:
             ok=result.ok, output=result.output, error=result.error, content=result.content, title=title, by=by
         )
 
+    async def propose(
+        self, call_id: str, result: ToolResult, words: Json, *, client: str, title: str = "", by: str = ""
+    ) -> None:
+        """It has run, and its client wants a yes before the agent has the result. Returns when somebody is asked."""
+        call = self._owned(call_id, client)
+        call.proposed = True
+        host = self._session.host
+        host.own(self._confirm(call, result, words, title, by), f"result {self._session.id}/{call.id}")
+        await asyncio.sleep(0)  # it begins, and what it says first is on its way to the log
+        await host.log.settled()
+
+    async def _confirm(self, call: Call, result: ToolResult, words: Json, title: str, by: str) -> None:
+        question = f"Use the result of {call.tool}?"
+        decision = await call.approve("other", title=question, result=True, meta={"result": words, "by": by})
+        if decision.allowed:
+            unasked = by if decision.by == "policy" else ""
+            await call.end(
+                ok=result.ok, output=result.output, error=result.error, content=result.content, title=title, by=unasked
+            )
+        else:
+            await call.end(ok=False, error=ErrorInfo("denied", "The result was refused."), outcome="cancelled")
+
     async def abandon(self, client: str) -> None:
         """The client is gone for good: its running calls fail."""
         turn = self._session.running
         error = ErrorInfo("client_gone", f"The client {client!r} that runs this tool is gone.")
         for call in list(turn.calls.values()) if turn else []:
-            if call.owner == client:
+            if call.owner == client and not call.proposed:
                 await call.end(ok=False, error=error)
 
     def _owned(self, call_id: str, client: str) -> Call:
         turn = self._session.running
-        if turn is None or call_id not in turn.calls:
+        if turn is None or call_id not in turn.calls or turn.calls[call_id].proposed:
             raise NotFound("running tool call", call_id)
         call = turn.calls[call_id]
         if call.owner != client:

@@ -134,7 +134,7 @@ class Turn:
             call.ready(input)
         return call
 
-    def session_tool(self, name: str, input: str, *, id: str | None = None) -> Call:
+    def session_tool(self, name: str, input: str | None = None, *, id: str | None = None) -> Call:
         """A call of one of the session's tools (the host's or a client's); `perform` runs it."""
         return self.tool(name, input, id=id, owner=self.session.tools.owner(name))
 

@@ -70,7 +70,7 @@ rules:
       - {do: say, text: done}
   - match: ^result
     steps:
-      - {do: tool, name: fetch, partial: [page], output: page, confirm_result: true}
+      - {do: tool, name: fetch, partial: [half], output: page, structured: {n: 1}, confirm_result: true}
       - {do: say, text: done}
   - match: ^ask
     steps:
@@ -90,7 +90,7 @@ rules:
       - {do: fail, message: it broke}
   - match: ^client
     steps:
-      - {do: tool, name: pick, input: {n: 1}, session_tool: true}
+      - {do: tool, name: pick, input: {n: 1}, input_deltas: 2, session_tool: true}
       - {do: say, text: "picked"}
   - match: ^usage
     steps:

@@ -83,16 +83,45 @@ async def test_a_refused_call(connect: Connect, version: str) -> None:
     assert (done["status"], done["reason"], done["reasonMessage"]) == ("cancelled", "denied", "not now")
 
 
+async def test_what_an_answer_says_besides_is_kept(connect: Connect, version: str) -> None:
+    """A skipped call was told as a denied one, and the suggestion was lost in the reason."""
+    client = await connect(version)
+    chat = await client.create_session("scripted:/s1")
+    suggestion = {"text": "b.txt", **({} if client.seed else {"origin": {"kind": "user"}})}
+    refusal = {"reason": "skipped", "reasonMessage": {"markdown": "*no*"}, "userSuggestion": suggestion}
+    for turn, answer in (
+        ("t1", {"approved": False, "selectedOptionId": "deny", **refusal}),
+        ("t2", {"approved": False, "selectedOptionId": "deny", "reason": "denied", "userSuggestion": suggestion}),
+        ("t3", {"approved": True, "selectedOptionId": "allow-once", "confirmed": "setting"}),
+    ):
+        await client.say(chat, turn, "write it")
+        call = await waiting_call(client, chat, "pending-confirmation")
+        where = {"turnId": turn, "toolCallId": call["toolCallId"]}
+        echo = await client.act(chat, client.verb("toolCallConfirmed"), **where, **answer)
+        said = {key: value for key, value in echo["action"].items() if key not in ("type", "session", *where)}
+        assert said == answer
+        await client.idle(chat)
+    calls = [call_of(turn) for turn in client.states[chat]["turns"]]
+    assert {key: calls[0][key] for key in refusal} == refusal
+    assert "reasonMessage" not in calls[1]
+    assert calls[2]["confirmed"] == "setting"
+    fresh = await connect(version, "fresh", chat)
+    assert [call_of(turn) for turn in fresh.states[chat]["turns"]] == calls
+
+
 async def test_a_result_that_needs_a_yes(connect: Connect, version: str) -> None:
     client = await connect(version)
     chat = await client.create_session("scripted:/s1")
     await client.say(chat, "t", "result")
     call = await waiting_call(client, chat, "pending-result-confirmation")
-    assert call["content"] == [{"type": "text", "text": "page"}]
+    assert (call["content"], call["structuredContent"]) == ([{"type": "text", "text": "page"}], {"n": 1})
     await client.act(
         chat, client.verb("toolCallResultConfirmed"), turnId="t", toolCallId=call["toolCallId"], approved=True
     )
-    assert call_of((await client.idle(chat))["turns"][0])["status"] == "completed"
+    done = call_of((await client.idle(chat))["turns"][0])
+    assert done["status"] == "completed"
+    fresh = await connect(version, "fresh", chat)
+    assert call_of(fresh.states[chat]["turns"][0]) == done
 
 
 async def test_a_question_with_drafts_of_two_clients(connect: Connect, version: str) -> None:
@@ -238,6 +267,7 @@ async def test_a_tool_of_the_client(connect: Connect, version: str) -> None:
     call = await waiting_call(client, chat, "running")
     owner = call["toolClientId"] if client.seed else call["contributor"]["clientId"]
     assert owner == "owner"
+    assert "".join(each["content"] for each in client.actions(client.verb("toolCallDelta"))) == call["toolInput"]
     result = {"success": True, "pastTenseMessage": "Picked", "content": [{"type": "text", "text": "one"}]}
     where = {"turnId": "t", "toolCallId": call["toolCallId"]}
     stolen = await other.act(chat, other.verb("toolCallComplete"), **where, result=result)
@@ -247,6 +277,31 @@ async def test_a_tool_of_the_client(connect: Connect, version: str) -> None:
     done = call_of((await client.idle(chat))["turns"][0])
     assert (done["status"], done["pastTenseMessage"], done["content"]) == ("completed", "Picked", result["content"])
     assert len(client.echoes(seq)) == 1
+
+
+async def test_a_client_wants_a_yes_for_its_result(connect: Connect, version: str) -> None:
+    """The flag was dropped, and the agent had the result at once."""
+    client, other = await connect(version, "owner"), await connect(version, "other")
+    me = {"clientId": "owner", "tools": [{"name": "pick"}]}
+    chat = await client.create_session("scripted:/s1", activeClient=me)
+    await other.subscribe(chat)
+    past = {"markdown": "**Picked**"}
+    result = {"success": True, "pastTenseMessage": past, "content": [{"type": "text", "text": "one"}]}
+    proposal = {"result": result, "requiresResultConfirmation": True}
+    for turn, approved, status in (("t1", True, "completed"), ("t2", False, "cancelled")):
+        await client.say(chat, turn, "client tool")
+        where = {"turnId": turn, "toolCallId": (await waiting_call(client, chat, "running"))["toolCallId"]}
+        echo = await client.act(chat, client.verb("toolCallComplete"), **where, **proposal)
+        assert {key: echo["action"][key] for key in proposal} == proposal
+        waiting = await waiting_call(other, chat, "pending-result-confirmation")
+        assert (waiting["pastTenseMessage"], waiting["content"]) == (past, result["content"])
+        again = await client.act(chat, client.verb("toolCallComplete"), **where, result=result)
+        assert "rejectionReason" in again
+        await other.act(chat, other.verb("toolCallResultConfirmed"), **where, approved=approved)
+        assert call_of((await client.idle(chat))["turns"][-1])["status"] == status
+        assert len(client.echoes(client.client_seq - 1)) == 1
+    fresh = await connect(version, "fresh", chat)
+    assert fresh.states[chat]["turns"] == client.states[chat]["turns"]
 
 
 async def test_a_rejection_is_for_its_sender_alone(connect: Connect, version: str) -> None:

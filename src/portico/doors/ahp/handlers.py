@@ -109,13 +109,12 @@ async def _completed(deed: Deed, session: Session) -> None:
         content,
     )
     past = said["pastTenseMessage"]
-    await session.tools.complete(
-        deed.action["toolCallId"],
-        result,
-        client=deed.connection.client_id,
-        title=past if isinstance(past, str) else past["markdown"],
-        by=deed.by,
-    )
+    ident, client = deed.action["toolCallId"], deed.connection.client_id
+    title = past if isinstance(past, str) else past["markdown"]
+    if deed.action.get("requiresResultConfirmation"):
+        await session.tools.propose(ident, result, said, client=client, title=title, by=deed.by)
+    else:
+        await session.tools.complete(ident, result, client=client, title=title, by=deed.by)
 
 
 async def _content_changed(deed: Deed, session: Session) -> None:
@@ -174,7 +173,19 @@ async def _confirmed(deed: Deed, session: Session) -> None:
         option=action.get("selectedOptionId"),
         reason=words,
         input=action.get("editedToolInput"),
+        meta=_besides(action, words),
     )
+
+
+def _besides(action: Json, words: str) -> Json:
+    """What the answer says beyond yes or no and `words`: a call may be skipped, or a client's own setting said yes."""
+    if action["approved"]:
+        return {"confirmed": "setting"} if action.get("confirmed") == "setting" else {}
+    said: Json = {"reason": "skipped"} if action.get("reason") == "skipped" else {}
+    reason, suggestion = action.get("reasonMessage") or "", action.get("userSuggestion")
+    if reason != words:
+        said["reasonMessage"] = reason
+    return said | ({"userSuggestion": suggestion} if suggestion else {})
 
 
 async def _result_confirmed(deed: Deed, session: Session) -> None:

@@ -141,17 +141,17 @@ def call(part: CallPart, dialect: Dialect) -> Json:
     asked = [each for each in part.approvals if each.answered]
     refused = asked[-1] if asked and not asked[-1].allowed else None
     if refused is not None and refused.option is not None:
-        reason = "result-denied" if refused.result else "denied"
-        chosen = confirmed_by(part)[1] if refused.result else selected(refused)
-        return shown | _cancelled(part, reason, "" if refused.result else refused.reason, chosen)
+        if refused.result:
+            return shown | _cancelled(part, {"reason": "result-denied"}, confirmed_by(part)[1])
+        return shown | _cancelled(part, refusal(refused.meta, refused.reason, seed), selected(refused))
     if part.denied:
-        return shown | _cancelled(part, "denied", part.rule, None)
+        return shown | _cancelled(part, refusal({}, part.rule, seed), None)
     if part.done and part.outcome in ("cancelled", "interrupted"):
-        return shown | _cancelled(part, "skipped", "", None)
+        return shown | _cancelled(part, {"reason": "skipped"}, None)
     if part.done:
         return shown | {"status": "completed", **_running(part)} | result(part)
     if approval is not None and approval.result:
-        return shown | {"status": "pending-result-confirmation", **_running(part)} | provisional(part)
+        return shown | {"status": "pending-result-confirmation", **_running(part)} | provisional(part, approval)
     if approval is not None:
         return shown | {"status": "pending-confirmation", **_input(part), **confirmation(approval)}
     if part.ready:
@@ -243,7 +243,7 @@ def confirmed_by(part: CallPart) -> tuple[str, Json | None]:
     """How a running call came to run, and by which option."""
     asked = [each for each in part.approvals if each.answered and not each.result]
     if asked and asked[-1].allowed:
-        return "user-action", selected(asked[-1])
+        return asked[-1].meta.get("confirmed", "user-action"), selected(asked[-1])
     if asked:  # refused by the end of the turn, not by a person: the protocol knows no word for it
         return "not-needed", None
     return ("setting" if part.rule else "not-needed"), None
@@ -254,33 +254,50 @@ def _running(part: CallPart) -> Json:
     return _input(part) | {"confirmed": how} | ({"selectedOption": chosen} if chosen else {})
 
 
-def _cancelled(part: CallPart, reason: str, words: str, chosen: Json | None) -> Json:
-    shown: Json = {"status": "cancelled", **_input(part), "reason": reason}
-    if not part.ready:
-        shown["invocationMessage"] = ""
+def refusal(said: Json, words: str, seed: bool) -> Json:
+    """Why a call did not run. `said`: what the client that refused it kept for its likes."""
+    shown: Json = {"reason": said.get("reason", "denied")}
+    words = said.get("reasonMessage", words)
     if words:
         shown["reasonMessage"] = words
+    if "userSuggestion" in said:
+        shown["userSuggestion"] = message.to_wire(message.from_wire(said["userSuggestion"]), seed)
+    return shown
+
+
+def _cancelled(part: CallPart, why: Json, chosen: Json | None) -> Json:
+    shown: Json = {"status": "cancelled", **_input(part), **why}
+    if not part.ready:
+        shown["invocationMessage"] = ""
     return shown | ({"selectedOption": chosen} if chosen else {})
 
 
 def result(part: CallPart) -> Json:
     """What `toolCallComplete` carries."""
+    confirmed = next((each.proposed for each in part.approvals if each.proposed and each.allowed), None)
+    if confirmed is not None:
+        return confirmed
     shown: Json = {"success": part.ok, "pastTenseMessage": part.past or said(part)}
     content = content_of(part)
     if content:
         shown["content"] = content
-    structured = next((each["value"] for each in part.content if each.get("type") == STRUCTURED), None)
-    if structured is not None:
-        shown["structuredContent"] = structured
     if part.error is not None:
         shown["error"] = {"message": part.error.message, "code": part.error.code}
-    return shown
+    return shown | _structured(part)
 
 
-def provisional(part: CallPart) -> Json:
+def provisional(part: CallPart, approval: Approval) -> Json:
     """The result of a call that has run and waits for a yes."""
+    if approval.proposed:
+        return approval.proposed
     content = content_of(part)
-    return {"success": True, "pastTenseMessage": said(part), **({"content": content} if content else {})}
+    shown: Json = {"success": True, "pastTenseMessage": said(part), **({"content": content} if content else {})}
+    return shown | _structured(part)
+
+
+def _structured(part: CallPart) -> Json:
+    found = next((each["value"] for each in part.content if each.get("type") == STRUCTURED), None)
+    return {} if found is None else {"structuredContent": found}
 
 
 def content_of(part: CallPart) -> list[Json]:

@@ -217,6 +217,7 @@ SEED_PAYLOADS: dict[str, Fields] = {
     **{f"session/{name}": fields for name, fields in _CONVERSATION.items()},
     "session/turnStarted": _TURN | {"userMessage": "UserMessage", "queuedMessageId?": "string"},
     "session/pendingMessageSet": {"kind": "string", "id": "string", "userMessage": "UserMessage"},
+    "session/toolCallConfirmed": _CONVERSATION["toolCallConfirmed"] | {"userSuggestion?": "UserMessage"},
     "session/modelChanged": {"model": "ModelSelection"},
     "session/activeClientChanged": {"activeClient?": "ActiveClient"},
     "session/activeClientToolsChanged": {"tools": "[Tool]"},
@@ -230,6 +231,7 @@ PAYLOADS: dict[str, Fields] = {
     # Clients before 0.7 send no times, so the host adds what is missing.
     "chat/turnStarted": _TURN | {"startedAt?": "string", "message": "Message", "queuedMessageId?": "string"},
     "chat/turnResume": _TURN,
+    "chat/toolCallConfirmed": _CONVERSATION["toolCallConfirmed"] | {"userSuggestion?": "Message"},
     "chat/pendingMessageSet": {"kind": "string", "id": "string", "message": "Message"},
     "chat/draftChanged": {"draft?": "Message"},
     "chat/workingDirectorySet": _DIRECTORY,

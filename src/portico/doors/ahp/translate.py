@@ -194,14 +194,12 @@ def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Said]:
         return [_ready(event.turn, call.id, parts.said(call), call.input, "setting"), *_again(event.turn, call)]
     return [
         _ready(event.turn, call.id, parts.said(call), call.input, None),
-        _refusal(event.turn, call.id, "denied", event.rule),
+        _refusal(event.turn, call.id, parts.refusal({}, event.rule, scene.seed)),
     ]
 
 
-def _refusal(turn: str, call: str, reason: str, words: str = "", option: str | None = None, by: str = "") -> Said:
-    fields: Json = {**_of(turn, call), "approved": False, "reason": reason}
-    if words:
-        fields["reasonMessage"] = words
+def _refusal(turn: str, call: str, why: Json, option: str | None = None, by: str = "") -> Said:
+    fields: Json = {**_of(turn, call), "approved": False, **why}
     if option is not None:
         fields["selectedOptionId"] = option
     return Said("toolCallConfirmed", fields, by)
@@ -242,7 +240,7 @@ def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Said]:
             return []  # the turn's end skips it
         return [
             _ready(event.turn, call.id, parts.said(call) if call.ready else "", call.input, None),
-            _refusal(event.turn, call.id, "skipped"),
+            _refusal(event.turn, call.id, {"reason": "skipped"}),
         ]
     said = [] if call.ready else [_ready(event.turn, call.id, parts.said(call), "", "not-needed")]
     return [*said, Said("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call)}, event.by)]
@@ -254,8 +252,9 @@ def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Said]:
     if call is None or approval is None:
         return []
     if event.result:
-        fields = {**_of(event.turn, call.id), "result": parts.provisional(call), "requiresResultConfirmation": True}
-        return [Said("toolCallComplete", fields)]
+        result = parts.provisional(call, approval)
+        fields = {**_of(event.turn, call.id), "result": result, "requiresResultConfirmation": True}
+        return [Said("toolCallComplete", fields, str(event.meta.get("by", "")))]
     extra = {} if scene.seed else {"_meta": {**call.meta, "portico": parts.asking(approval)}}
     more = {**parts.confirmation(approval), **extra}
     return [_ready(event.turn, call.id, parts.said(call), event.input, None, **more)]
@@ -274,8 +273,10 @@ def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Said]:
     if approval.result:
         return [Said("toolCallResultConfirmed", {**_of(event.turn, call.id), "approved": event.allowed}, event.by)]
     if not event.allowed:
-        return [_refusal(event.turn, call.id, "denied", event.reason, event.option, event.by)]
-    fields: Json = {**_of(event.turn, call.id), "approved": True, "confirmed": "user-action"}
+        why = parts.refusal(event.meta, event.reason, scene.seed)
+        return [_refusal(event.turn, call.id, why, event.option, event.by)]
+    how = event.meta.get("confirmed", "user-action")
+    fields: Json = {**_of(event.turn, call.id), "approved": True, "confirmed": how}
     fields["selectedOptionId"] = event.option
     if event.input is not None:
         fields["editedToolInput"] = event.input
