@@ -21,6 +21,8 @@ class SessionStarted(Event, frozen=True, tag="session.started"):
     """A git worktree of its own: path, folder, branch, base, repository."""
     folders: list[str] = []
     """Where it works besides."""
+    model_config: Json = {}
+    """What a client wants of the model besides, in its own words."""
 
 
 class SessionRenamed(Event, frozen=True, tag="session.renamed"):
@@ -33,6 +35,8 @@ class SessionModel(Event, frozen=True, tag="session.model"):
     by: str
     agent: str | None = None
     reason: str = ""
+    config: Json = {}
+    """What a client wants of it besides, in its own words."""
 
 
 class SessionConfigured(Event, frozen=True, tag="session.configured"):

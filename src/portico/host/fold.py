@@ -62,7 +62,7 @@ def _started(state: SessionState, event: e.SessionStarted, record: Record) -> No
     state.title, state.named = event.title, bool(event.title)
     state.uri, state.parent, state.origin = event.uri, event.parent, event.origin
     state.config, state.by, state.created = event.config, event.by, record.time
-    state.worktree, state.folders = event.worktree, list(event.folders)
+    state.worktree, state.folders, state.model_config = event.worktree, list(event.folders), event.model_config
 
 
 def _renamed(state: SessionState, event: e.SessionRenamed, record: Record) -> None:
@@ -71,7 +71,7 @@ def _renamed(state: SessionState, event: e.SessionRenamed, record: Record) -> No
 
 
 def _model(state: SessionState, event: e.SessionModel, record: Record) -> None:
-    state.model = event.model
+    state.model, state.model_config = event.model, event.config
     state.agent = event.agent or state.agent
 
 

@@ -225,6 +225,7 @@ class Host:
         history: list[TurnState] | None = None,
         worktree: Isolation | Json | None = None,
         folders: Iterable[str] = (),
+        model_config: Json | None = None,
     ) -> Session:
         """A new session. Without an agent the first one that is ready; without a model its first; without a folder
         the current one. With `worktree` it works in one of its own, or shares another session's (as JSON); `folders`
@@ -263,6 +264,7 @@ class Host:
             config=config or {},
             worktree=tree,
             folders=more,
+            model_config=model_config or {},
         )
         try:
             session = await self.catalogue.reserve(ident, uri)
@@ -330,6 +332,7 @@ class Host:
             history=turns,
             worktree=state.worktree,
             folders=state.folders,
+            model_config=state.model_config,
         )
 
     async def spawn(self, turn: Turn, prompt: str, title: str, call: str | None, agent: str) -> Turn:

@@ -160,10 +160,10 @@ class Session:
     async def rename(self, title: str, *, by: str) -> None:
         await self._record(e.SessionRenamed(title=checked_title(title), by=by))
 
-    async def set_model(self, model: str, *, by: str) -> None:
+    async def set_model(self, model: str, *, by: str, config: Json | None = None) -> None:
         """Takes effect with the next turn."""
         await self.host.check_model(self.state.agent, model)
-        await self._record(e.SessionModel(model=model, by=by))
+        await self._record(e.SessionModel(model=model, by=by, config=config or {}))
 
     async def configure(self, values: Json, *, by: str, replace: bool = False) -> None:
         check_config(values)

@@ -150,6 +150,8 @@ class SessionState(Struct, omit_defaults=True):
     id: str
     agent: str = ""
     model: str = ""
+    model_config: Json = {}
+    """What a client wants of the model besides, in its own words: agents have no word for it."""
     cwd: str = ""
     title: str = ""
     named: bool = False
@@ -235,6 +237,7 @@ class Summary(Struct, omit_defaults=True):
     folders: list[str] = []
     chosen: list[str] | None = None
     """As in the state: where it works besides `cwd`, and which of its family's folders it has."""
+    model_config: Json = {}
 
 
 class FileChange(Struct, frozen=True):
@@ -282,6 +285,7 @@ def summarise(state: SessionState) -> Summary:
         changes={key: value for key, value in state.kept.get(CHANGES, {}).items() if key != "edits"},
         folders=state.folders,
         chosen=state.chosen,
+        model_config=state.model_config,
     )
 
 

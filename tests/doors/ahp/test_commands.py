@@ -212,6 +212,22 @@ async def test_a_chat_and_annotations_can_be_attached(connect: Connect) -> None:
         assert "rejectionReason" in echo
 
 
+async def test_a_model_with_its_settings(connect: Connect, served: Served) -> None:
+    """They were dropped, so the echo took back what the client had just shown."""
+    client = await connect("1")
+    chosen = {"id": "gpt-5.2", "config": {"effort": "high"}}
+    await client.create_session("scripted:/s1", model=chosen)
+    assert client.states["scripted:/s1"]["summary"]["model"] == chosen
+    other = {"id": "gpt-4.1", "config": {"effort": "low"}}
+    assert (await client.act("scripted:/s1", "session/modelChanged", model=other))["action"]["model"] == other
+    await served.restart()
+    again = await connect("1", "again", "scripted:/s1")
+    [listed] = (await again.request("listSessions"))["items"]
+    assert again.states["scripted:/s1"]["summary"]["model"] == listed["model"] == other
+    await again.act("scripted:/s1", "session/modelChanged", model={"id": "gpt-4.1"})
+    assert again.states["scripted:/s1"]["summary"]["model"] == {"id": "gpt-4.1"}
+
+
 async def test_a_fork_of_version_1(connect: Connect) -> None:
     client = await connect("1")
     session = await client.create_session("scripted:/s1")

@@ -31,7 +31,8 @@ logger = logging.getLogger("portico.ahp")
 
 
 async def _model(deed: Deed, session: Session) -> None:
-    await session.set_model(deed.action["model"]["id"], by=deed.by)
+    model = deed.action["model"]
+    await session.set_model(model["id"], by=deed.by, config=model.get("config"))
 
 
 async def _read_changed(deed: Deed, session: Session) -> bool:

@@ -105,6 +105,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             history=turns,
             worktree=state.worktree,
             folders=state.folders,
+            model_config=state.model_config,
         )
     await sign_in.check(connection, optional(params, "provider", str))
     model = optional(params, "model", dict) or {}
@@ -118,6 +119,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
         config=config,
         worktree=_isolation(config, name),
         folders=folders[1:],
+        model_config=optional(model, "config", dict),
     )
 
 

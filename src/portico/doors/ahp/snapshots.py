@@ -77,13 +77,17 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = ()) -> Jso
         "workingDirectory": names.file_uri(of.cwd),
     }
     if dialect.seed:
-        return shown | ({"model": {"id": of.model}} if of.model else {})
+        return shown | ({"model": model(of.model, of.model_config)} if of.model else {})
     if of.changes:
         shown["changes"] = of.changes
     if dialect.since("1.0.0"):
         shown["defaultChat"] = names.chat_uri(of)
         shown["chats"] = [{"resource": names.chat_uri(each), "status": summary_status(each)} for each in chats]
     return shown | {"workingDirectories": directories(of)}
+
+
+def model(ident: str, config: Json) -> Json:
+    return {"id": ident, **({"config": config} if config else {})}
 
 
 def directories(of: Summary | SessionState) -> list[str]:
@@ -103,7 +107,7 @@ def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, d
         "workingDirectory": names.file_uri(state.cwd),
     }
     if state.model:
-        head["model"] = {"id": state.model}
+        head["model"] = model(state.model, state.model_config)
     if CHANGES in state.kept:
         head["diffs"] = parts.diffs(state, state.kept[CHANGES])
     shown: Json = {"summary": head, "lifecycle": "ready", **_conversation(state, dialect), "config": config}

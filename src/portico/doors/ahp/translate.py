@@ -13,7 +13,7 @@ from msgspec import Struct
 from portico import events as e
 from portico.doors.ahp import message, names, parts
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.snapshots import DRAFT, MODERN, client
+from portico.doors.ahp.snapshots import DRAFT, MODERN, client, model
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import Record
 from portico.host.customization import KEY as CUSTOMIZATION
@@ -367,7 +367,7 @@ def _renamed(event: e.SessionRenamed, scene: Scene) -> list[Said]:
 
 
 def _model(event: e.SessionModel, scene: Scene) -> list[Said]:
-    return [Said("modelChanged", {"model": {"id": event.model}}, event.by)]
+    return [Said("modelChanged", {"model": model(event.model, event.config)}, event.by)]
 
 
 def configured(event: e.SessionConfigured, state: SessionState) -> Said:
