@@ -57,6 +57,8 @@ class TerminalResized(Event, frozen=True, tag="terminal.resized"):
 class TerminalClaimed(Event, frozen=True, tag="terminal.claimed"):
     claim: Json
     by: str
+    session: str | None = None
+    """The session it is claimed for, with which it ends."""
 
 
 class TerminalTitled(Event, frozen=True, tag="terminal.titled"):

@@ -103,7 +103,9 @@ class OpenTerminal:
                 self.title = title
             case e.TerminalResized(cols=cols, rows=rows):
                 self.cols, self.rows = cols, rows
-            case e.TerminalClaimed(claim=claim):
+            case e.TerminalClaimed(claim=claim, session=session):
+                if "session" in (claim.get("kind"), self.claim.get("kind")):
+                    self.session = session  # one that was only opened from a session still ends with it
                 self.claim = claim
             case e.TerminalCleared():
                 self.shown.clear()
@@ -176,8 +178,8 @@ class OpenTerminal:
         self.pty.resize(cols, rows)
         await self._append(e.TerminalResized(cols=cols, rows=rows, by=by))
 
-    async def claim_for(self, claim: Json, *, by: str) -> None:
-        await self._append(e.TerminalClaimed(claim=claim, by=by))
+    async def claim_for(self, claim: Json, *, by: str, session: str | None = None) -> None:
+        await self._append(e.TerminalClaimed(claim=claim, by=by, session=session))
 
     async def rename(self, title: str, *, by: str) -> None:
         await self._append(e.TerminalTitled(title=title[: limits.TITLE_CHARS], by=by))

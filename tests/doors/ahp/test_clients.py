@@ -74,6 +74,16 @@ async def test_who_comes_back_in_time_goes_on_with_its_call(connect: Connect, se
     assert call_of((await watcher.idle(S))["turns"][0])["success"] is True
 
 
+async def test_who_does_not_listen_runs_no_tools(connect: Connect) -> None:
+    """In version 1 it stayed the active client, and the call that it could not see waited for ever."""
+    client, watcher = await connect("1", "owner"), await connect("1", "watcher")
+    await running(client, watcher)
+    await client.notify("unsubscribe", resource=S)
+    done = call_of((await watcher.idle(S))["turns"][0])
+    assert done["error"]["code"] == "client_gone"
+    assert "activeClient" not in watcher.states[S]
+
+
 async def test_a_second_socket_takes_over_what_the_client_has_joined(connect: Connect) -> None:
     """An editor whose old socket still looked open said hello on a new one, left, and stayed the active client."""
     watcher = await connect("1", "watcher")

@@ -15,6 +15,7 @@ from portico.doors.ahp.names import file_uri
 from portico.workspace.scrollback import SCROLLBACK_MAX
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_commands import refused
+from tests.doors.ahp.test_conversation import waiting_call
 from tests.doors.ahp.wire_client import WireClient
 from tests.workspace.living import alive
 
@@ -212,11 +213,39 @@ async def test_bad_terminals(connect: Connect, served: Served) -> None:
     assert "scripted:/none" in echo["rejectionReason"]
 
 
-async def test_a_terminal_of_a_session_ends_with_it(connect: Connect, served: Served) -> None:
-    """Through whichever door the session goes."""
+async def test_a_claim_of_a_call_becomes_its_sessions(connect: Connect, version: str) -> None:
+    client = await connect(version)
+    me = {"clientId": "tester", "tools": [{"name": "pick"}]}
+    chat = await client.create_session("scripted:/s1", activeClient=me)
+    await client.say(chat, "t", "client tool")
+    call = await waiting_call(client, chat, "running")
+    where = {"turnId": "t", "toolCallId": call["toolCallId"]}
+    claim = {"kind": "session", "session": "scripted:/s1", **({} if client.seed else {"chat": chat})}
+    await opened_terminal(client, claim={**claim, **where})
+    result = {"success": True, "pastTenseMessage": "Picked"}
+    await client.act(chat, client.verb("toolCallComplete"), **where, result=result)
+    await client.wait(lambda: client.states[NAME]["claim"] == claim)
+    await client.wait(lambda: client.states[client.root]["terminals"][0]["claim"] == claim)
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_terminal_of_a_session_ends_with_it(connect: Connect, served: Served, later: bool) -> None:
+    """Through whichever door the session goes, and also when it was claimed only later."""
     client = await connect("0.9.0")
     await client.create_session("scripted:/s1")
-    await opened_terminal(client, claim={"kind": "session", "session": "scripted:/s1", "chat": "x"})
+    claim = {"kind": "session", "session": "scripted:/s1", "chat": "x"}
+    await opened_terminal(client, **({} if later else {"claim": claim}))
+    if later:
+        await client.act(NAME, "terminal/claimed", claim=claim)
     await served.host.delete("scripted:/s1", by="somebody")
     await client.wait(lambda: client.states[client.root]["terminals"] == [])
     assert await refused(client, "disposeTerminal", channel=NAME) == -32008
+
+
+async def test_a_terminal_that_was_taken_over_outlives_the_session(connect: Connect, served: Served) -> None:
+    client = await connect("0.9.0")
+    await client.create_session("scripted:/s1")
+    await opened_terminal(client, claim={"kind": "session", "session": "scripted:/s1", "chat": "x"})
+    await client.act(NAME, "terminal/claimed", claim={"kind": "client", "clientId": "tester"})
+    await served.host.delete("scripted:/s1", by="somebody")
+    assert "rejectionReason" not in await client.act(NAME, "terminal/input", data="\n")

@@ -299,7 +299,7 @@ class Connection:
         name = params.get("resource" if self.dialect.seed else "channel")
         for target in [target for target, named in self.targets.items() if named == name]:
             self.unsubscribe(target)
-            session = self.host.find(target.ident) if target.kind == "session" else None
+            session = self.host.find(target.ident) if target.kind in ("session", "seed") else None
             if session is not None and session.id in self.joined:  # who does not listen cannot run tools
                 await clients.resign(self, await session.load())
 

@@ -23,6 +23,7 @@ from portico.doors.ahp import (
     origin,
     sign_in,
     snapshots,
+    terminal_commands,
     terminal_shapes,
 )
 from portico.doors.ahp.envelope import Act
@@ -48,6 +49,8 @@ logger = logging.getLogger("portico.ahp")
 
 _TURNS = (e.TurnStarted, e.TurnResumed, e.TurnEnded)
 _REMOVALS = (e.SessionRemoved, e.TerminalRemoved)
+_PROXIES = (e.ClientJoined, e.ApprovalAsked)
+"""What a client said is one part of these, and so is its name."""
 
 _KNOWN = 10_000
 """Clients remembered in memory; the log remembers them all."""
@@ -183,6 +186,8 @@ class Exchange:
         event = record.event
         if isinstance(event, _TURNS):
             self._count(record, event)
+        elif isinstance(event, e.ToolEnded):
+            terminal_commands.narrow(self.host, record.channel.removeprefix("session/"), event)
         if not self.connections and not self.recent:
             return
         concerned = places.get(record.channel)
@@ -227,7 +232,7 @@ class Exchange:
 
     def _author(self, event: e.Event) -> "tuple[Connection | None, tuple[str, ...]]":
         """The client whose words these are, and where: it hears them there also without a subscription."""
-        by = getattr(event, "by", "") or (event.meta.get("by", "") if isinstance(event, e.ClientJoined) else "")
+        by = getattr(event, "by", "") or (event.meta.get("by", "") if isinstance(event, _PROXIES) else "")
         said = origin.read(by)
         author = self.clients.get(said.client) if said is not None else None
         if said is None or author is None or author.behind:

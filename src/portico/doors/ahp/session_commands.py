@@ -146,7 +146,7 @@ async def _history(connection: "Connection", name: str, turn: str, find: Any) ->
 
 async def dispose_session(connection: "Connection", params: Json) -> None:
     session = _session(connection, subject(connection, params, "session"))
-    await _dispose(connection, session)
+    await connection.host.delete(session.id, by=connection.by)
 
 
 def _session(connection: "Connection", name: str) -> Session:
@@ -154,18 +154,6 @@ def _session(connection: "Connection", name: str) -> Session:
     if found is None:
         raise NotFound("session", name)
     return found
-
-
-async def _dispose(connection: "Connection", session: Session) -> None:
-    await connection.host.get(session.id)
-    for terminal in connection.host.terminals.list():
-        if terminal.claim.get("kind") == "session" and terminal.claim.get("session") == _name(connection, session):
-            await connection.host.terminals.dispose(terminal.id, by=connection.by)
-    await connection.host.delete(session.id, by=connection.by)
-
-
-def _name(connection: "Connection", session: Session) -> str:
-    return names.session_uri(session.summary)
 
 
 async def list_sessions(connection: "Connection", params: Json) -> Json:

@@ -2,11 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from portico import events as e
 from portico.doors.ahp import names, shapes
 from portico.doors.ahp.command import Command, optional, subject
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.resources import jail
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
+from portico.host.host import Host
 from portico.host.terminals import OpenTerminal
 from portico.workspace.terminal import INPUT_MAX
 
@@ -20,7 +22,7 @@ async def create(connection: "Connection", params: Json) -> None:
     if names.find_session(connection.host, name) is not None or names.find_chat(connection.host, name) is not None:
         raise AlreadyExists(f"There is a session or chat {name!r}; call the terminal something else.", field=field)
     claim = _claim(connection, params.get("claim"))
-    owner = names.find_session(connection.host, claim["session"]) if claim["kind"] == "session" else None
+    owner = _owner(connection, claim)
     cwd = params.get("cwd")
     if cwd is not None and not isinstance(cwd, str):
         raise BadRequest("'cwd' must be a URI.", field="cwd")
@@ -36,7 +38,7 @@ async def create(connection: "Connection", params: Json) -> None:
         cols=_size(params, "cols", 80),
         rows=_size(params, "rows", 24),
         uri=name,
-        session=owner.id if owner is not None else None,
+        session=owner,
     )
 
 
@@ -52,14 +54,17 @@ def _claim(connection: "Connection", said: Any) -> Json:
     claim: Json = shapes.check("Claim", said, "claim")
     if claim["kind"] == "client" and claim["clientId"] != connection.client_id:
         raise BadRequest("A terminal cannot be claimed for another client.", field="claim.clientId")
-    return _of_somebody(connection, claim)
-
-
-def _of_somebody(connection: "Connection", claim: Json) -> Json:
-    """A terminal of a session that is not there would be nobody's, and would end with nothing."""
-    if claim["kind"] == "session" and names.find_session(connection.host, claim["session"]) is None:
-        raise NotFound("session", claim["session"])
     return claim
+
+
+def _owner(connection: "Connection", claim: Json) -> str | None:
+    """The session it is claimed for. That of one that is not there would be nobody's, and would end with nothing."""
+    if claim["kind"] != "session":
+        return None
+    session = names.find_session(connection.host, claim["session"])
+    if session is None:
+        raise NotFound("session", claim["session"])
+    return session.id
 
 
 async def dispose(connection: "Connection", params: Json) -> None:
@@ -96,7 +101,7 @@ async def act(connection: "Connection", terminal: OpenTerminal, action: Json, by
             await terminal.resize(action["cols"], action["rows"], by=by)
         case "terminal/claimed":
             claim = shapes.check("Claim", action["claim"], "claim")
-            await terminal.claim_for(_of_somebody(connection, claim), by=by)
+            await terminal.claim_for(claim, by=by, session=_owner(connection, claim))
         case "terminal/titleChanged":
             if not action["title"].strip():
                 raise BadRequest("A title has at least one character.", field="title")
@@ -104,6 +109,22 @@ async def act(connection: "Connection", terminal: OpenTerminal, action: Json, by
         case "terminal/cleared":
             await terminal.clear(by=by)
     return True
+
+
+def narrow(host: Host, ident: str, ended: e.ToolEnded) -> None:
+    """What a call of this session has claimed is the session's alone when the call is over."""
+    for terminal in host.terminals.list():
+        claim = terminal.claim
+        if claim.get("toolCallId") == ended.call and claim.get("turnId", ended.turn) == ended.turn:
+            owner, session = names.find_session(host, claim["session"]), host.find(ident)
+            if owner is not None and session is not None and host.catalogue.root(session) is host.catalogue.root(owner):
+                host.own(_narrow(host, terminal, claim), f"ahp claim {terminal.id}")
+
+
+async def _narrow(host: Host, terminal: OpenTerminal, claim: Json) -> None:
+    if terminal.claim == claim and host.terminals.find(terminal.id) is terminal:
+        left = {key: value for key, value in claim.items() if key not in ("turnId", "toolCallId")}
+        await terminal.claim_for(left, by="host", session=terminal.session)
 
 
 COMMANDS = {
