@@ -212,6 +212,15 @@ async def test_a_chat_and_annotations_can_be_attached(connect: Connect) -> None:
         assert "rejectionReason" in echo
 
 
+async def test_the_name_of_a_session_says_its_provider(connect: Connect, served: Served, version: str) -> None:
+    client = await connect(version)
+    field = "session" if client.seed else "channel"
+    await client.request("createSession", **{field: "scripted:/a"})
+    await client.request("createSession", **{field: "anything:/b"})
+    assert await refused(client, "createSession", **{field: "vendor:/c"}) == -32007  # that one wants a token first
+    assert {each.agent for each in served.host.list()} == {"scripted"}
+
+
 async def test_a_model_with_its_settings(connect: Connect, served: Served) -> None:
     """They were dropped, so the echo took back what the client had just shown."""
     client = await connect("1")

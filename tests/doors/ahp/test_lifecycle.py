@@ -12,7 +12,7 @@ from portico.doors.ahp import lifecycle, uri, wire
 from portico.doors.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of, waiting_call, without_times
-from tests.doors.ahp.wire_client import Refused, WireClient
+from tests.doors.ahp.wire_client import Refused, WireClient, opened
 
 Json = dict[str, Any]
 
@@ -350,3 +350,25 @@ async def test_numbers_of_an_older_portico_mean_nothing(connect: Connect, served
     client.last_seen //= 64
     assert (await client.reconnect())["type"] == "snapshot"
     assert (await served.exchange.host.log.get_note("host", "ahp.client/tester") or b"").endswith(b'"span":65536}')
+
+
+async def test_a_failed_hello_can_be_said_again(served: Served) -> None:
+    """What was wrong with the subscriptions was found only when the client counted as initialized."""
+    async with opened(WireClient(served.url, "tester", "1")) as client:
+        with pytest.raises(Refused) as error:
+            await client.request("initialize", protocolVersion=1, clientId="tester", initialSubscriptions=[5])
+        assert error.value.code == -32602
+        assert (await client.initialize(client.root))["protocolVersion"] == 1
+
+
+async def test_what_one_may_not_hear_does_not_hold_up_the_rest(connect: Connect, served: Served) -> None:
+    """A client whose list named one wrong channel never came back to anything, nor could it say hello again."""
+    client = await connect("0.9.0")
+    chat = await client.create_session("scripted:/s1")
+    watch = (await client.request("createResourceWatch", uri=f"file://{served.work}"))["channel"]
+    await client.drop()
+    served.exchange.watches[watch].caller = "token:somebody"
+    client.states[watch] = {}
+    assert (await client.reconnect())["missing"] == [watch]
+    await client.say(chat, "t", "[[say:here]]")
+    await client.idle(chat)

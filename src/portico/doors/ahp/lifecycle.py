@@ -15,7 +15,7 @@ from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.teller import Teller
 from portico.doors.ahp.wire import WireError
-from portico.errors import BadRequest, NotFound, RateLimited
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound, RateLimited
 from portico.events import HOST, Record
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _REPLAY_RECORDS = 5_000
 """More missed records than this come as a snapshot: it is smaller."""
 _ROUNDS = 20
 """Reads until a replay has caught up with a busy host; then it is a snapshot."""
+_UNAVAILABLE = (NotFound, Forbidden, BadRequest, Conflict)
+"""What may be wrong with one channel (it is gone, its folder is no repository any more) does not hold up the others."""
 _CLIENT = "ahp.client/"
 _CLIENT_ID_CHARS = 200
 
@@ -36,14 +38,15 @@ async def initialize(connection: "Connection", params: Json) -> Json:
     if connection.ready:
         raise WireError(wire.INVALID_REQUEST, "This connection is initialized already.")
     version = _version(params)
+    wanted = list(dict.fromkeys(texts(params, "initialSubscriptions")))[: limits.SUBSCRIPTIONS]
     client_id = await _identify(connection, params)
     _welcome(connection, client_id, version)
     connection.spawn(connection.exchange.describe_agents(), "agents")  # they may have changed since the last client
     snapshots = []
-    for name in dict.fromkeys(texts(params, "initialSubscriptions")):
+    for name in wanted:
         try:
             snapshots.append(await _subscribe(connection, name, params))
-        except NotFound:
+        except _UNAVAILABLE:
             continue  # what cannot be found is left out
     seed = connection.dialect.seed
     result: Json = {
@@ -211,7 +214,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
             else:
                 await _prepare(connection, target)
                 found[target] = name
-        except NotFound:
+        except _UNAVAILABLE:
             missing.append(name)
     mark = numbers.mark(last_seen)
     acts = _at_hand(connection, found, mark)

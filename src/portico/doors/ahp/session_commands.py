@@ -107,12 +107,13 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             folders=state.folders,
             model_config=state.model_config,
         )
-    await sign_in.check(connection, optional(params, "provider", str))
+    provider = optional(params, "provider", str) or _named(connection, name)
+    await sign_in.check(connection, provider)
     model = optional(params, "model", dict) or {}
     folders = working_directories.listed(params) or [str(connection.exchange.house.workspaces[0])]
     return await host.start(
         by=connection.by,
-        agent=optional(params, "provider", str),
+        agent=provider,
         model=optional(model, "id", str),
         cwd=folders[0],
         uri=name,
@@ -121,6 +122,12 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
         folders=folders[1:],
         model_config=optional(model, "config", dict),
     )
+
+
+def _named(connection: "Connection", name: str) -> str | None:
+    """The agent whose id the name begins with: `<provider>:/<id>` is how clients are told to call sessions."""
+    scheme = name.partition(":")[0]
+    return scheme if scheme in connection.host.agents else None
 
 
 def _isolation(config: Json, name: str) -> Isolation | None:
