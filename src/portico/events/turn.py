@@ -120,6 +120,8 @@ class ToolEnded(Event, frozen=True, tag="tool.ended"):
     outcome: Outcome = "completed"
     by: str = ""
     """The client that ran the tool and said so."""
+    result: Json = {}
+    """Its result in its own words, where the fields above say less."""
 
 
 # -- approvals and questions -----------------------------------------------------------------------------------

@@ -123,6 +123,7 @@ class Call:
         detail: str = "",
         outcome: Outcome | None = None,
         by: str = "",
+        result: Json | None = None,
     ) -> None:
         """The call is over; without `output` its output is what was reported on the way. Too long for an event:
         the whole goes into a blob, and the event keeps head and tail."""
@@ -148,6 +149,7 @@ class Call:
                 detail=detail,
                 outcome=outcome or ("completed" if ok else "failed"),
                 by=by,
+                result=result or {},
             )
         )
         self.turn.ended(self)

@@ -77,6 +77,8 @@ class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
     past: str = ""
     detail: str = ""
     outcome: Outcome | None = None
+    result: Json = {}
+    """In the words of the client that ran it, where ours say less."""
 
     @property
     def approval(self) -> Approval | None:

@@ -59,11 +59,18 @@ class SessionTools:
     def report(self, call_id: str, content: list[Json], *, client: str, by: str = "") -> None:
         self._owned(call_id, client).content(content, by)
 
-    async def complete(self, call_id: str, result: ToolResult, *, client: str, title: str = "", by: str = "") -> None:
-        call = self._owned(call_id, client)
-        await call.end(
-            ok=result.ok, output=result.output, error=result.error, content=result.content, title=title, by=by
-        )
+    async def complete(
+        self,
+        call_id: str,
+        result: ToolResult,
+        words: Json | None = None,
+        *,
+        client: str,
+        title: str = "",
+        by: str = "",
+    ) -> None:
+        """It has run. `words`: the result as its client said it, where `result` says less."""
+        await _end(self._owned(call_id, client), result, title, by, words)
 
     async def propose(
         self, call_id: str, result: ToolResult, words: Json, *, client: str, title: str = "", by: str = ""
@@ -80,10 +87,7 @@ class SessionTools:
         question = f"Use the result of {call.tool}?"
         decision = await call.approve("other", title=question, result=True, meta={"result": words, "by": by})
         if decision.allowed:
-            unasked = by if decision.by == "policy" else ""
-            await call.end(
-                ok=result.ok, output=result.output, error=result.error, content=result.content, title=title, by=unasked
-            )
+            await _end(call, result, title, by if decision.by == "policy" else "", words)
         else:
             await call.end(ok=False, error=ErrorInfo("denied", "The result was refused."), outcome="cancelled")
 
@@ -103,3 +107,15 @@ class SessionTools:
         if call.owner != client:
             raise Forbidden(f"The call {call_id!r} does not belong to {client!r}.")
         return call
+
+
+async def _end(call: Call, result: ToolResult, title: str, by: str, words: Json | None) -> None:
+    await call.end(
+        ok=result.ok,
+        output=result.output,
+        error=result.error,
+        content=result.content,
+        title=title,
+        by=by,
+        result=words,
+    )

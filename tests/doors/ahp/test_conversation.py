@@ -279,6 +279,28 @@ async def test_a_tool_of_the_client(connect: Connect, version: str) -> None:
     assert len(client.echoes(seq)) == 1
 
 
+async def test_a_clients_result_is_told_as_it_was_said(connect: Connect, version: str) -> None:
+    """Markdown became plain text, structured content was told as text, too, and unknown content was dropped."""
+    client = await connect(version, "owner")
+    chat = await client.create_session("scripted:/s1", activeClient={"clientId": "owner", "tools": [{"name": "pick"}]})
+    text = {"type": "text", "text": "one"}
+    results: list[Json] = [
+        {"success": True, "pastTenseMessage": {"markdown": "**Picked**"}, "content": [text]},
+        {"success": True, "pastTenseMessage": "Picked", "structuredContent": {"n": 1}},
+        {"success": False, "pastTenseMessage": "Failed", "error": {"message": "no"}},
+        {"success": True, "pastTenseMessage": "Picked", "content": [text, text]},
+    ]
+    for number, result in enumerate(results):
+        await client.say(chat, f"t{number}", "client tool")
+        call = await waiting_call(client, chat, "running")
+        where = {"turnId": f"t{number}", "toolCallId": call["toolCallId"]}
+        echo = await client.act(chat, client.verb("toolCallComplete"), **where, result=result)
+        assert echo["action"]["result"] == result
+        await client.idle(chat)
+    fresh = await connect(version, "fresh", chat)
+    assert fresh.states[chat]["turns"] == client.states[chat]["turns"]
+
+
 async def test_a_client_wants_a_yes_for_its_result(connect: Connect, version: str) -> None:
     """The flag was dropped, and the agent had the result at once."""
     client, other = await connect(version, "owner"), await connect(version, "other")

@@ -115,7 +115,8 @@ async def _completed(deed: Deed, session: Session) -> None:
     if deed.action.get("requiresResultConfirmation"):
         await session.tools.propose(ident, result, said, client=client, title=title, by=deed.by)
     else:
-        await session.tools.complete(ident, result, client=client, title=title, by=deed.by)
+        words = None if parts.is_plain(said, result, title) else said
+        await session.tools.complete(ident, result, words, client=client, title=title, by=deed.by)
 
 
 async def _content_changed(deed: Deed, session: Session) -> None:

@@ -25,6 +25,7 @@ from portico.host.state import (
     TurnState,
     Usage,
 )
+from portico.host.tool import ToolResult
 from portico.workspace.changes import Change
 
 _CONTENT: dict[object, tuple[str, ...]] = {
@@ -274,9 +275,8 @@ def _cancelled(part: CallPart, why: Json, chosen: Json | None) -> Json:
 
 def result(part: CallPart) -> Json:
     """What `toolCallComplete` carries."""
-    confirmed = next((each.proposed for each in part.approvals if each.proposed and each.allowed), None)
-    if confirmed is not None:
-        return confirmed
+    if part.result:
+        return part.result
     shown: Json = {"success": part.ok, "pastTenseMessage": part.past or said(part)}
     content = content_of(part)
     if content:
@@ -284,6 +284,13 @@ def result(part: CallPart) -> Json:
     if part.error is not None:
         shown["error"] = {"message": part.error.message, "code": part.error.code}
     return shown | _structured(part)
+
+
+def is_plain(said: Json, understood: ToolResult, title: str) -> bool:
+    """Whether a client's result is told just as it was said when only what we understood of it is kept."""
+    ended = CallPart("", "", done=True, ok=understood.ok, output=understood.output, content=understood.content)
+    ended.error, ended.past = understood.error, title
+    return result(ended) == said
 
 
 def provisional(part: CallPart, approval: Approval) -> Json:
