@@ -181,3 +181,18 @@ async def test_terminals_end_with_the_session_they_were_opened_from(open_host: H
     assert host.terminals.list() == [other]
     told = await events(host, mine)
     assert told[-1] == e.TerminalRemoved(by="eve")
+
+
+@pytest.mark.parametrize("command", [[], ["env"]])
+async def test_neither_a_shell_nor_an_agents_command_gets_secrets(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    for name in ("PORTICO_TOKEN", "OPENAI_API_KEY", "GITHUB_TOKEN"):
+        monkeypatch.setenv(name, "canary")
+    host = await open_host()
+    terminal = await host.terminals.start(claim=CLAIM, cwd=str(tmp_path), by="ada", command=command)
+    if not command:
+        terminal.input("env; exit\n")
+    await until(host, terminal, lambda: terminal.exited)
+    assert "PATH=" in terminal.shown.text()
+    assert "canary" not in terminal.shown.text()

@@ -17,6 +17,10 @@ def alive(pid: int) -> bool:
     return _state(pid) not in "ZX"
 
 
+def environ_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace")
+
+
 async def asleep(pid: int) -> None:
     """Until it waits for something: a shell that has written its prompt, for a key."""
     async with asyncio.timeout(30):

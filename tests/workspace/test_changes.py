@@ -275,3 +275,17 @@ async def test_names_that_git_could_misread_are_refused(repository: Path) -> Non
             await changes.between(revision, "HEAD")
     with pytest.raises(BadRequest):
         await changes.content("HEAD:kept.txt")
+
+
+async def test_what_the_host_was_started_with_leads_git_nowhere_else(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that is started in a hook of git has its variables."""
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
+    changes = await Changes.open(repository)
+    before = await changes.capture("session/1/before")
+    (repository / "kept.txt").write_text("changed\n")
+    after = await changes.capture("session/1/after")
+    assert await told(changes, before.tree, after.tree) == {"kept.txt": ("modified", 1, 1)}
+    assert not (tmp_path / "elsewhere").exists()

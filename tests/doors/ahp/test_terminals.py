@@ -12,6 +12,8 @@ import pytest
 from portico import limits
 from portico.doors.ahp.connection import Connection
 from portico.doors.ahp.names import file_uri
+from portico.doors.identity import new_token
+from portico.doors.route import SCOPES
 from portico.workspace.scrollback import SCROLLBACK_MAX
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_commands import refused
@@ -207,6 +209,22 @@ async def test_bad_terminals(connect: Connect, served: Served) -> None:
     assert await refused(client, "createTerminal", channel=NAME) == -32010
     echo = await client.act(NAME, "terminal/resized", cols=100_000, rows=1)
     assert "rejectionReason" in echo
+
+
+async def test_without_the_terminal_scope_a_terminal_is_neither_used_nor_closed(
+    connect: Connect, served: Served
+) -> None:
+    owner = await connect("0.9.0")
+    await opened_terminal(owner)
+    token = new_token(served.home, "no-shell", [scope for scope in SCOPES if scope != "terminal"])
+    small = WireClient(served.url.partition("?")[0] + f"?tkn={token}", "small", "0.9.0")
+    await small.open()
+    await small.initialize()
+    assert await refused(small, "disposeTerminal", channel=NAME) == -32009
+    echo = await small.act(NAME, "terminal/input", data="exit\n")
+    assert "no scope 'terminal'" in echo["rejectionReason"]
+    await small.close()
+    assert "exitCode" not in owner.states[NAME]
 
 
 async def test_a_terminal_of_a_session_ends_with_it(connect: Connect, served: Served) -> None:

@@ -122,3 +122,11 @@ async def test_a_grant_in_advance_decides_without_asking(shared: Standing, tmp_p
     await shared.http.post(f"/v1/sessions/{session}/messages", json={"text": "write something"})
     decided = await _event(shared, session, "tool.decided")
     assert (decided["allowed"], made.json()["id"] in decided["rule"]) == (False, True)
+
+
+async def test_a_grant_that_has_ended_is_not_shown_any_more(shared: Standing, tmp_path: Path) -> None:
+    grant = {"agent": "demo", "tool": "*", "allow": True, "project": str(tmp_path)}
+    short = (await shared.http.post("/v1/grants", json={**grant, "seconds": 0.0001})).json()["id"]
+    long = (await shared.http.post("/v1/grants", json=grant)).json()["id"]
+    listed = [each["id"] for each in (await shared.http.get("/v1/grants")).json()["grants"]]
+    assert (short in listed, long in listed) == (False, True)
