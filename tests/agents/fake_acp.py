@@ -65,12 +65,14 @@ class Fake:
         update = {"sessionUpdate": what, **fields}
         self.say({"method": "session/update", "params": {"sessionId": session, "update": update}})
 
-    def ask(self, method: str, **params: Any) -> Json:
+    def ask(self, method: str, *meanwhile: Json, **params: Any) -> Json:
         with self.lock:
             self.count += 1
             ident = self.count
         box = self.answers[ident] = queue.Queue()
         self.say({"id": ident, "method": method, "params": {"sessionId": self.here.session, **params}})
+        for update in meanwhile:
+            self.update("tool_call_update", **update)
         return box.get()
 
     def run(self) -> None:
@@ -205,9 +207,8 @@ class Fake:
                 self.update(rest[0], **rest[1])
             case "permission":
                 call = {"toolCallId": "call", "title": "Edit a.txt", "kind": "edit", **rest[0]}
-                answer = self.ask(
-                    "session/request_permission", toolCall=call, options=rest[1] if len(rest) > 1 else OPTIONS
-                )
+                options = rest[1] if len(rest) > 1 else OPTIONS
+                answer = self.ask("session/request_permission", *rest[2:], toolCall=call, options=options)
                 self.update("agent_message_chunk", content=text(json.dumps(answer["result"]["outcome"])))
             case "ask":
                 answer = self.ask(rest[0], **rest[1])
