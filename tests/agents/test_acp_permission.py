@@ -1,5 +1,6 @@
 """What a permission of an ACP agent is for: just that, and nothing that the agent says beside it."""
 
+import asyncio
 import os.path
 from pathlib import Path
 
@@ -73,6 +74,29 @@ async def test_a_call_that_changes_while_a_person_thinks_is_not_what_was_allowed
     await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
     await session.wait(turn_id)
     assert not _exists(other)
+
+
+async def test_what_was_allowed_in_a_turn_is_not_after_it(session: Session, tmp_path: Path) -> None:
+    path = str(Path(session.state.cwd) / "a.txt")
+    write = ["fs/write_text_file", {"path": path, "content": "first"}]
+    turn_id = await session.send(Message(steps(["ask", *write], ["afterwards", *write])), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+    await session.wait(turn_id)
+    (tmp_path / "store/over").touch()
+    assert "Nothing runs in this session" in await _answered(tmp_path)
+    turn_id = await session.send(Message(steps(["ask", *write])), by="test")
+    state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+    assert state.active is not None, "nobody was asked"
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+    await session.wait(turn_id)
+
+
+async def _answered(home: Path) -> str:
+    """What was answered to a request that came after the turn; only the agent's process knows."""
+    async with asyncio.timeout(30):
+        while not _exists(str(home / "store/afterwards")):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return (home / "store/afterwards").read_text()
 
 
 async def test_what_the_agent_does_not_name_asks(session: Session) -> None:

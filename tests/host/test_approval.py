@@ -180,6 +180,21 @@ async def test_a_turn_takes_its_open_approvals_with_it(open_host: HostOpener, wa
         await session.approvals.answer(approval.id, allow=True, by="late")
 
 
+async def test_an_agent_that_still_waits_when_its_turn_was_cancelled_hears_a_no(open_host: HostOpener) -> None:
+    heard: list[bool] = []
+
+    async def stubborn(message: Message, turn: Turn) -> None:
+        asking = asyncio.ensure_future(turn.tool("shell", "{}").approve("shell", command="make"))
+        asking.add_done_callback(lambda done: heard.append(done.result().allowed))
+        await asyncio.wait({asking})
+
+    session, _ = await ask(await open_host(PlayAgent(stubborn, obeys=True)))
+    turn = session.state.turns[-1].id
+    await session.cancel(by="ada")
+    assert (await session.wait(turn)).outcome == "cancelled"
+    assert heard == [False]
+
+
 async def test_the_agents_own_options(open_host: HostOpener) -> None:
     options = [Option("go", "Go", True), Option("always", "Always here", True, "project"), Option("no", "No", False)]
 

@@ -327,17 +327,20 @@ async def test_a_task_has_a_timeout(host: Host, tmp_path: Path) -> None:
     assert host.running == 0
 
 
+class Plain(PlayAgent):
+    """Takes no tools."""
+
+    async def describe(self) -> AgentInfo:
+        models = [Model("gpt-5.2", "A"), Model("gpt-5-mini", "B")]
+        return AgentInfo(self.id, "Plain", models=models, capabilities=Capabilities(tools=False))
+
+
 async def test_an_agent_without_tools_reports_in_words(open_host: HostOpener, tmp_path: Path) -> None:
     seen: list[str] = []
 
     async def answer(message: Message, turn: Turn) -> None:
         seen.append(message.text)
         turn.text("I looked.\n@job_boolean_true all is well\nBye.")
-
-    class Plain(PlayAgent):
-        async def describe(self) -> AgentInfo:
-            models = [Model("gpt-5.2", "A"), Model("gpt-5-mini", "B")]
-            return AgentInfo(self.id, "Plain", models=models, capabilities=Capabilities(tools=False))
 
     host = await open_host(Plain(answer))
     plan = task(
@@ -351,6 +354,16 @@ async def test_an_agent_without_tools_reports_in_words(open_host: HostOpener, tm
     )
     assert (await played(host, tmp_path, plan))[-1] == "taskSucceeded"
     assert "@job_boolean_true <argument>" in seen[0]
+
+
+async def test_what_an_agent_only_thinks_is_no_report(open_host: HostOpener, tmp_path: Path) -> None:
+    async def answer(message: Message, turn: Turn) -> None:
+        turn.reasoning("I could say:\n@job_boolean_true all is well\n")
+        turn.text("Let me see.")
+
+    host = await open_host(Plain(answer))
+    plan = task("Go.", criteria={"toolExecuted": ["job_boolean_true"], "failureAction": {"retryTimes": 0}})
+    assert (await played(host, tmp_path, plan))[-1] == "taskFailed"
 
 
 class Maker(PlayAgent):

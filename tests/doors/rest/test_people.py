@@ -65,7 +65,14 @@ async def test_settings_that_answer_in_advance_need_the_approve_scope(shared: St
     """A token that could drive but not approve started sessions with `approvals: allow`, and nothing asked any more."""
     session = await shared.start(cwd=str(tmp_path), agent="demo")
     async with shared.client(new_token(shared.home, f"driver-{session}", ["read", "drive"])) as driver:
-        for config in ({"approvals": "allow"}, {"autoApprove": "autoApprove"}, {"permissions": {"allow": ["write"]}}):
+        for config in (
+            {"approvals": "allow"},
+            {"autoApprove": "autoApprove"},
+            {"permissions": {"allow": ["write"]}},
+            {"globalAutoApproveEnabled": True},
+            {"editAutoApprovePatterns": {"**": True}},
+            {"terminalAutoApproveRules": {"rm": True}},
+        ):
             body = {"agent": "demo", "cwd": str(tmp_path), "config": config}
             problem(await driver.post("/v1/sessions", json=body), 403, "forbidden")
             change = {"title": "mine", "config": config}
