@@ -215,7 +215,9 @@ async def test_without_the_terminal_scope_a_terminal_is_neither_used_nor_closed(
     connect: Connect, served: Served
 ) -> None:
     owner = await connect("0.9.0")
-    await opened_terminal(owner)
+    await owner.create_session("scripted:/s1")
+    # Claimed by no client: only the scope stands before it.
+    await opened_terminal(owner, claim={"kind": "session", "session": "scripted:/s1", "chat": "x"})
     token = new_token(served.home, "no-shell", [scope for scope in SCOPES if scope != "terminal"])
     small = WireClient(served.url.partition("?")[0] + f"?tkn={token}", "small", "0.9.0")
     await small.open()

@@ -133,7 +133,7 @@ async def test_a_grant_in_advance_decides_without_asking(shared: Standing, tmp_p
 
 async def test_a_grant_that_has_ended_is_not_shown_any_more(shared: Standing, tmp_path: Path) -> None:
     grant = {"agent": "demo", "tool": "*", "allow": True, "project": str(tmp_path)}
-    short = (await shared.http.post("/v1/grants", json={**grant, "seconds": 0.0001})).json()["id"]
     long = (await shared.http.post("/v1/grants", json=grant)).json()["id"]
+    short = (await shared.http.post("/v1/grants", json={**grant, "seconds": 0.0001})).json()["id"]
     listed = [each["id"] for each in (await shared.http.get("/v1/grants")).json()["grants"]]
     assert (short in listed, long in listed) == (False, True)
