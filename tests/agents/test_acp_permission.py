@@ -43,12 +43,14 @@ async def test_a_permission_to_read_is_none_to_write_or_to_run(session: Session,
     assert not _exists(path)
 
 
-@pytest.mark.parametrize("rule", [True, False], ids=["by a rule", "by a person"])
-async def test_a_permission_is_for_the_file_that_was_looked_at(session: Session, rule: bool) -> None:
-    """A second place that was only named beside it was written unseen, also one that always asks."""
+@pytest.mark.parametrize(("rule", "named"), [(True, "locations"), (True, "content"), (False, "locations")])
+async def test_a_permission_is_for_the_file_that_was_looked_at(session: Session, rule: bool, named: str) -> None:
+    """A second place that was only named beside it was written unseen, also one that always asks. A person sees all
+    of a diff, a rule the first file."""
     shown, hook = (str(Path(session.state.cwd) / name) for name in ("a.txt", ".git/hooks/pre-commit"))
     session.host.rules.settings = Rules("setting", edits={"**": True} if rule else {})
-    asking = {"kind": "edit", "locations": [{"path": shown}, {"path": hook}]}
+    places = [{"type": "diff", "path": path, "oldText": None, "newText": "new"} for path in (shown, hook)]
+    asking = {"kind": "edit", named: places}
     writes = [["ask", "fs/write_text_file", {"path": path, "content": "new"}] for path in (shown, hook)]
     turn_id = await session.send(Message(steps(["permission", asking], *writes)), by="test")
     if not rule:
@@ -58,6 +60,19 @@ async def test_a_permission_is_for_the_file_that_was_looked_at(session: Session,
     await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
     await session.wait(turn_id)
     assert (_exists(shown), _exists(hook)) == (True, False)
+
+
+async def test_a_tool_that_passes_by_its_name_brings_no_command_with_it(session: Session) -> None:
+    path = str(Path(session.state.cwd) / "a.txt")
+    session.host.rules.settings = Rules("setting", tools={"Look": True})
+    asking = {"kind": "other", "title": "Look: around", "rawInput": {"command": f"touch {path}"}}
+    turn_id = await session.send(Message(steps(["permission", asking], ["terminal", "touch", path])), by="test")
+    state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+    assert state.active is not None, "nobody was asked"
+    assert [call.tool for call in calls(state.active)] == ["Look", "terminal"]
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+    await session.wait(turn_id)
+    assert not _exists(path)
 
 
 async def test_a_call_that_changes_while_a_person_thinks_is_not_what_was_allowed(session: Session) -> None:

@@ -254,12 +254,12 @@ async def test_a_token_that_a_client_lends_works_for_that_client_alone(
     with pytest.raises(Unauthenticated):
         await agent.authenticate("", "bad-token", None, "eve")
     await agent.authenticate("", "good-token", None, "ada")
+    assert kept(tmp_path, b"-token") == []
     assert [agent.sign_in_state("", client) for client in ("ada", "bob", "eve")] == ["given", "required", "required"]
     await agent.open(opening("ada", tmp_path))
     assert [len(each.sessions) for each in runtimes] == [0, 1]
     with pytest.raises(SignInRequired):
         await agent.open(opening("bob", tmp_path))
-    assert kept(tmp_path, b"-token") == []
     await agent.authenticate("", "good-token-2", None, "bob")  # there is room for one: the first has to give it again
     assert [agent.sign_in_state("", client) for client in ("ada", "bob")] == ["required", "given"]
     await agent.close()

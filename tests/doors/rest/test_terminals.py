@@ -12,6 +12,7 @@ import pytest
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
+from portico import limits
 from portico.doors.identity import new_token
 from portico.doors.rest import attachment
 from portico.doors.route import SCOPES
@@ -259,7 +260,9 @@ async def test_without_the_terminal_scope_there_is_no_terminal(shared: Standing,
     assert "exited" not in (await shared.http.get(one)).json()  # nobody closed it
 
 
-async def test_what_a_terminal_shows_is_in_no_event_of_who_has_not_its_scope(shared: Standing, opened: str) -> None:
+async def test_what_a_terminal_shows_is_in_no_event_of_who_has_not_its_scope(
+    shared: Standing, opened: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It was: `/v1/events` needs `read`, and followed every channel."""
     since = (await shared.http.get("/v1")).json()["log"]["seq"]
     async with viewing(shared, opened) as viewer:
@@ -272,7 +275,8 @@ async def test_what_a_terminal_shows_is_in_no_event_of_who_has_not_its_scope(sha
     async with shared.client(weak) as http:
         for path in (f"/v1/events?channel=terminal/{opened}", f"/v1/events?channel=host&channel=terminal/{opened}"):
             problem(await http.get(path), 403, "forbidden")
-        # What lies between is passed over, and no page is empty before the end.
+        # What lies between is passed over, and no page is empty before the end, however little is read at once.
+        monkeypatch.setattr(limits, "READ_EVENTS", 1)
         page = (await http.get(f"/v1/events?after={since}&limit=1")).json()["events"]
         assert [each["channel"].partition("/")[0] for each in page] in (["host"], ["session"])
         assert f"session/{session}" in [each["channel"] for each in await _all(http, since)]
