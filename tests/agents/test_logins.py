@@ -24,8 +24,8 @@ from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
 
 async def main(home, opened):
-    host = await Host.open(await SqliteLog.open(home / "log.db"), discover(AgentContext(home, {})))
     sys.addaudithook(lambda name, given: opened.append((name, str(given[0]))) if name in EVENTS and given else None)
+    host = await Host.open(await SqliteLog.open(home / "log.db"), discover(AgentContext(home, {})))
     for info in await host.describe():
         session = await host.start(by="test", agent=info.id, cwd=str(home))
         turn = await session.wait(await session.send(Message("hello"), by="test"))
