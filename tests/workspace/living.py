@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 
@@ -18,7 +19,11 @@ def alive(pid: int) -> bool:
 
 
 def environ_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace")
+    """The kernel shows none for the moment in which a program takes the place of the one that started it."""
+    deadline = time.monotonic() + 30
+    while not (found := Path(f"/proc/{pid}/environ").read_bytes()) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return found.decode("utf-8", "replace")
 
 
 async def asleep(pid: int) -> None:
