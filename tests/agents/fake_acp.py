@@ -43,6 +43,7 @@ class Fake:
         self.servers: list[Json] = []
         self.folders: list[str] = []
         self.untold: list[str] = []
+        self.left: list[Any] = []
         self.chosen: dict[str, Json] = {}
         self.here = threading.local()  # a thread serves one request, for one session
         store = os.environ.get("FAKE_STORE")
@@ -65,12 +66,14 @@ class Fake:
         update = {"sessionUpdate": what, **fields}
         self.say({"method": "session/update", "params": {"sessionId": session, "update": update}})
 
-    def ask(self, method: str, **params: Any) -> Json:
+    def ask(self, method: str, *meanwhile: Json, **params: Any) -> Json:
         with self.lock:
             self.count += 1
             ident = self.count
         box = self.answers[ident] = queue.Queue()
         self.say({"id": ident, "method": method, "params": {"sessionId": self.here.session, **params}})
+        for update in meanwhile:
+            self.update("tool_call_update", **update)
         return box.get()
 
     def run(self) -> None:
@@ -101,6 +104,8 @@ class Fake:
             die(9)  # a test must not wait for a thread that is gone
         else:
             self.say({"id": message["id"], "result": result})
+            if method == "session/prompt":
+                self.go_on()
 
     def result(self, method: str, params: Json) -> Json:
         match method:
@@ -205,13 +210,14 @@ class Fake:
                 self.update(rest[0], **rest[1])
             case "permission":
                 call = {"toolCallId": "call", "title": "Edit a.txt", "kind": "edit", **rest[0]}
-                answer = self.ask(
-                    "session/request_permission", toolCall=call, options=rest[1] if len(rest) > 1 else OPTIONS
-                )
+                options = rest[1] if len(rest) > 1 else OPTIONS
+                answer = self.ask("session/request_permission", *rest[2:], toolCall=call, options=options)
                 self.update("agent_message_chunk", content=text(json.dumps(answer["result"]["outcome"])))
             case "ask":
                 answer = self.ask(rest[0], **rest[1])
                 self.update("agent_message_chunk", content=text(json.dumps(answer.get("result", answer.get("error")))))
+            case "afterwards":
+                self.left = list(rest)
             case "terminal":
                 self.terminal(*rest)
             case "settings":
@@ -266,6 +272,16 @@ class Fake:
                 threading.Timer(0.05, lambda: self.update_of(session, "state_update", state="idle")).start()
                 return {"stopReason": None}
         return None
+
+    def go_on(self) -> None:
+        """Asks for something when somebody says that the turn is over, and keeps the answer in its store."""
+        left, self.left = self.left, []
+        if left and self.store is not None:
+            while not (self.store / "over").exists():
+                time.sleep(0.01)
+            draft = self.store / "answer"
+            draft.write_text(json.dumps(self.ask(left[0], **left[1])))
+            draft.rename(self.store / "afterwards")
 
     def terminal(self, command: str, *args: str) -> None:
         made = self.ask("terminal/create", command=command, args=list(args))

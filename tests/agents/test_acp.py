@@ -1,6 +1,7 @@
 """What an ACP agent says and asks, as a session shows it."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from portico.agents.acp import acp
 from portico.agents.acp.agent import AcpAgent
-from portico.agents.acp.program import programs
+from portico.agents.acp.program import PRESETS, programs
 from portico.agents.agent import AgentContext
 from portico.errors import BadRequest
 from portico.events import Message, ToolSpec
@@ -486,6 +487,27 @@ def test_settings_are_checked_and_presets_filled_in(monkeypatch: pytest.MonkeyPa
     goose = programs({"acp": {"goose": {"env": {"A": "b"}}}})["goose"]
     assert (goose.command[0], goose.env) == ("goose", {"GOOSE_MODE": "approve", "A": "b"})
     assert "opencode" not in programs({"acp": {"opencode": {"enabled": False}}})
+    # Those that would ask nobody of their own accord are told to.
+    assert (PRESETS["codex"].mode, PRESETS["goose"].env["GOOSE_MODE"]) == ("read-only", "approve")
+    assert json.loads(PRESETS["opencode"].env["OPENCODE_PERMISSION"]) == {"edit": "ask", "bash": "ask"}
+
+
+def test_no_preset_passes_a_login_on() -> None:
+    """Keys of a model's maker are passed on by name, to the programs that ask for just these; logins never."""
+    vendors = {
+        "claude": {"ANTHROPIC_API_KEY"},
+        "codex": {"OPENAI_API_KEY", "CODEX_API_KEY"},
+        "copilot": set(),
+        "gemini": {"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+        "goose": {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
+        "opencode": {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"},
+        "qwen": {"OPENAI_API_KEY", "DASHSCOPE_API_KEY"},
+    }
+    secret = re.compile("KEY|TOKEN|SECRET|AUTH|PASSWORD|CREDENTIAL")
+    assert vendors == {name: set(filter(secret.search, each.pass_env)) for name, each in PRESETS.items()}
+
+
+def test_wrong_settings_are_refused() -> None:
     wrong: dict[str, Any]
     for wrong in ({"acp": {"mine": {}}}, {"acp": {"mine": {"comand": ["x"]}}}, {"acp": 3}, {"acp": {"mine": 3}}):
         with pytest.raises(BadRequest):

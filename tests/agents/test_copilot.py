@@ -1,22 +1,31 @@
 """The Copilot agent without Copilot: settings, attachments, and what is said when it is not there."""
 
+import asyncio
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from copilot import ModelInfo
+from copilot.rpc import PermissionDecisionApproveOnce, PermissionDecisionReject, PermissionDecisionUserNotAvailable
+from copilot.session_events import SessionEvent
 
-from portico.agents.agent import AgentContext, Model
+from portico.agents.agent import AgentContext, Model, Opening
+from portico.agents.copilot import agent as copilot_agent
 from portico.agents.copilot import copilot
 from portico.agents.copilot.agent import CopilotAgent
 from portico.agents.copilot.conversation import attachments
 from portico.agents.copilot.option import read
 from portico.agents.copilot.runtime import Runtime
 from portico.agents.servers import mcp_servers
-from portico.errors import AgentUnavailable, BadRequest
+from portico.agents.supervisor import Process
+from portico.errors import AgentError, AgentUnavailable, BadRequest, SignInRequired, Unauthenticated
 from portico.events import Json, Message
+from portico.testing.fixtures import HostOpener
+from tests.agents.acp_agent import waiting_approval
+from tests.workspace.living import environ_of
 
 PROVIDER = {"base_url": "http://127.0.0.1:1/v1", "api_key_env": "MY_KEY", "headers": {"X": "y"}}
 
@@ -144,3 +153,150 @@ async def test_each_new_process_tells_its_models_and_who_is_signed_in(
             ]
             assert info.missing is None
     assert agent._facts.signed_in is False
+
+
+# -- whose login, and who is asked -----------------------------------------------------------------------------
+
+IDLE = SessionEvent.from_dict(
+    {"type": "session.idle", "id": str(UUID(int=1)), "timestamp": "2026-01-01T00:00:00Z", "data": {}}
+)
+
+
+class Asking:
+    """A session in which every message asks for one permission."""
+
+    session_id = "s"
+
+    def __init__(self, permit: Any, request: Any) -> None:
+        self.permit = permit
+        self.request = request
+        self.answers: list[Any] = []
+
+    def on(self, hear: Any) -> None:
+        self._hear = hear
+
+    async def send(self, text: str, attachments: Any = None) -> None:
+        self._asking = asyncio.create_task(self._ask())
+
+    async def _ask(self) -> None:
+        self.answers.append(await self.permit(self.request, {}))
+        self._hear(IDLE)
+
+    async def disconnect(self) -> None:
+        pass
+
+
+class Connected(Told):
+    """And a process, of which a supervisor takes care."""
+
+    resumes = True
+    request: Any = None
+
+    def __init__(self, process: Process) -> None:
+        super().__init__("COPILOT_GITHUB_TOKEN=good" in environ_of(process.child.pid))
+        self.process = process
+        self.running = 0
+        self.doomed = False
+        self.sessions: list[Asking] = []
+
+    @property
+    def usable(self) -> bool:
+        return not self.doomed
+
+    async def create_session(self, **wanted: Any) -> Asking:
+        self.sessions.append(Asking(wanted["on_permission_request"], self.request))
+        return self.sessions[-1]
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def runtimes(monkeypatch: pytest.MonkeyPatch) -> list[Connected]:
+    """Those that were started, in order."""
+    made: list[Connected] = []
+
+    async def connect(process: Process, token: str) -> Connected:
+        made.append(Connected(process))
+        return made[-1]
+
+    monkeypatch.setattr(Runtime, "connect", connect)
+    return made
+
+
+def program(folder: Path, script: str = "exec cat") -> str:
+    path = folder / "copilot"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def agent_of(home: Path, **settings: Any) -> CopilotAgent:
+    (agent,) = copilot(AgentContext(home, {"copilot": {"program": program(home), **settings}}))
+    assert isinstance(agent, CopilotAgent)
+    return agent
+
+
+def kept(folder: Path, secret: bytes) -> list[Path]:
+    """The files in which it stands."""
+    return [path for path in folder.rglob("*") if path.is_file() and secret in path.read_bytes()]
+
+
+def opening(client: str, cwd: Path) -> Opening:
+    return Opening("session-1", str(cwd), "", {}, [], lambda vendor: None, client=client)
+
+
+async def test_a_token_that_a_client_lends_works_for_that_client_alone(
+    tmp_path: Path, runtimes: list[Connected], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copilot_agent, "_LENT", 1)
+    agent = agent_of(tmp_path)
+    with pytest.raises(Unauthenticated):
+        await agent.authenticate("", "bad-token", None, "eve")
+    await agent.authenticate("", "good-token", None, "ada")
+    assert kept(tmp_path, b"-token") == []
+    assert [agent.sign_in_state("", client) for client in ("ada", "bob", "eve")] == ["given", "required", "required"]
+    await agent.open(opening("ada", tmp_path))
+    assert [len(each.sessions) for each in runtimes] == [0, 1]
+    with pytest.raises(SignInRequired):
+        await agent.open(opening("bob", tmp_path))
+    await agent.authenticate("", "good-token-2", None, "bob")  # there is room for one: the first has to give it again
+    assert [agent.sign_in_state("", client) for client in ("ada", "bob")] == ["required", "given"]
+    await agent.close()
+
+
+async def test_it_gets_nobodys_login_and_with_a_provider_it_looks_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GITHUB_TOKEN", "GH_TOKEN", "COPILOT_GITHUB_TOKEN", "OPENAI_API_KEY", "PORTICO_TOKEN", "MY_KEY"):
+        monkeypatch.setenv(name, "canary")
+    script = f"env > {tmp_path}/env; echo $@ > {tmp_path}/arguments; exit 4"
+    for settings, looks in (({}, True), ({"models": ["m"], "provider": PROVIDER}, False)):
+        agent = agent_of(tmp_path, **settings)
+        program(tmp_path, script)
+        with pytest.raises(AgentError):
+            await agent.open(opening("ada", tmp_path))
+        assert "canary" not in (tmp_path / "env").read_text()
+        assert ("--no-auto-login" not in (tmp_path / "arguments").read_text()) is looks
+        await agent.close()
+
+
+@pytest.mark.parametrize("allow", [True, False])
+async def test_a_tool_that_nobody_knows_asks_and_a_no_is_a_no(
+    open_host: HostOpener, tmp_path: Path, runtimes: list[Connected], monkeypatch: pytest.MonkeyPatch, allow: bool
+) -> None:
+    (tmp_path / "a.txt").touch()
+    request = SimpleNamespace(kind="memory", tool_call_id="c", path=str(tmp_path / "a.txt"))
+    monkeypatch.setattr(Connected, "request", request)
+    host = await open_host(agent_of(tmp_path, models=["m"], provider={"base_url": "http://127.0.0.1:1/v1"}))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    turn = await session.send(Message("go"), by="test")
+    state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+    assert state.active is not None, "nobody was asked"
+    await session.approvals.answer(await waiting_approval(session), allow=allow, by="ada")
+    await session.wait(turn)
+    [asked] = runtimes[0].sessions
+    await asked.send("and once more, when nothing runs any more")
+    await asked._asking
+    expected = PermissionDecisionApproveOnce if allow else PermissionDecisionReject
+    assert [type(each) for each in asked.answers] == [expected, PermissionDecisionUserNotAvailable]

@@ -19,6 +19,7 @@ from portico.host.state import TurnState
 from portico.testing.fixtures import HostOpener
 from portico.workspace.child import started
 from tests.agents.acp_agent import fake_agent, said, steps
+from tests.workspace.living import environ_of
 
 
 async def turn_of(session: Session, prompt: str) -> TurnState:
@@ -230,6 +231,25 @@ async def test_the_end_of_a_host_ends_the_agent_and_its_children(open_host: Host
     assert list(Roll(tmp_path).folder.glob("*.json")) == []
 
 
+async def test_an_agent_is_alone_in_its_session_and_group(open_host: HostOpener, tmp_path: Path) -> None:
+    """So that Ctrl-C at the host does not reach it, and a signal to its group reaches nobody else."""
+    host = await open_host(fake_agent(tmp_path))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    pid = int(said(await turn_of(session, steps(["pid"]))))
+    assert os.getsid(pid) == os.getpgid(pid) == pid
+
+
+async def test_what_an_agent_started_ends_with_it_also_when_nobody_asked_it_anything(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    host = await open_host(fake_agent(tmp_path))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    pid = int(said(await turn_of(session, steps(["pid"]))))
+    child = int(said(await turn_of(session, steps(["child"]))))
+    os.kill(pid, signal.SIGKILL)
+    await gone(child)
+
+
 KILLED = """
 import asyncio, sys
 from pathlib import Path
@@ -289,6 +309,24 @@ def test_an_agent_gets_no_secret_of_ours(monkeypatch: pytest.MonkeyPatch) -> Non
     env = agent_environment(["ANTHROPIC_API_KEY"], {"X": "y"})
     assert "canary" not in env.values()
     assert (env["ANTHROPIC_API_KEY"], env["X"]) == ("meant", "y")
+
+
+LOGINS = ("GITHUB_TOKEN", "GH_TOKEN", "COPILOT_GITHUB_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "SSH_AUTH_SOCK")
+KEYS = ("PORTICO_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
+
+
+async def test_an_agents_process_has_nobodys_login_and_no_key_of_another(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (*LOGINS, *KEYS):
+        monkeypatch.setenv(name, "canary")
+    monkeypatch.setenv("MY_KEY", "meant")
+    host = await open_host(fake_agent(tmp_path, settings={"pass_env": ["MY_KEY"]}))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    pid = int(said(await turn_of(session, steps(["pid"]))))
+    environ = environ_of(pid)
+    assert "MY_KEY=meant" in environ
+    assert "canary" not in environ
 
 
 async def gone(pid: int) -> None:

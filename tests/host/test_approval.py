@@ -1,6 +1,7 @@
 """Who may do what: the first valid answer wins, no answer is no, and everything is written down."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from portico.errors import AlreadyAnswered, BadRequest, NotFound, PorticoError, 
 from portico.events import Event, Option
 from portico.host.approval import Request, Ruling
 from portico.host.host import Host
+from portico.host.policy import Rules
 from portico.host.session import Session
 from portico.host.state import Approval, CallPart, TextPart, TurnState
 from portico.testing.clock import FakeClock
@@ -135,6 +137,17 @@ async def test_no_answer_in_time_is_no(open_host: HostOpener, clock: FakeClock) 
     assert [(a.allowed, a.by) for a in await answers(session)] == [(False, "timeout")]
 
 
+async def test_an_agent_that_waits_less_long_is_refused_earlier(open_host: HostOpener, clock: FakeClock) -> None:
+    async def play(message: Message, turn: Turn) -> None:
+        decision = await turn.tool("shell", "{}").approve("shell", command="make", timeout=5)
+        turn.text(f"{decision.allowed} {decision.by}")
+
+    session, approval = await ask(await open_host(PlayAgent(play), clock=clock))
+    assert approval.expires == int((clock.time() + 5) * 1000)
+    clock.advance(5)
+    assert await said(session) == "False timeout"
+
+
 async def test_an_answer_whose_caller_went_away_counts(open_host: HostOpener) -> None:
     """The answer was in the log, but the agent never heard of it and waited for ever."""
     for steps in range(4):
@@ -165,6 +178,21 @@ async def test_a_turn_takes_its_open_approvals_with_it(open_host: HostOpener, wa
     assert (answer.approval, answer.allowed, answer.by, answer.reason) == (approval.id, False, by, reason)
     with pytest.raises(AlreadyAnswered):
         await session.approvals.answer(approval.id, allow=True, by="late")
+
+
+async def test_an_agent_that_still_waits_when_its_turn_was_cancelled_hears_a_no(open_host: HostOpener) -> None:
+    heard: list[bool] = []
+
+    async def stubborn(message: Message, turn: Turn) -> None:
+        asking = asyncio.ensure_future(turn.tool("shell", "{}").approve("shell", command="make"))
+        asking.add_done_callback(lambda done: heard.append(done.result().allowed))
+        await asyncio.wait({asking})
+
+    session, _ = await ask(await open_host(PlayAgent(stubborn, obeys=True)))
+    turn = session.state.turns[-1].id
+    await session.cancel(by="ada")
+    assert (await session.wait(turn)).outcome == "cancelled"
+    assert heard == [False]
 
 
 async def test_the_agents_own_options(open_host: HostOpener) -> None:
@@ -273,6 +301,53 @@ async def test_deny_beats_allow(open_host: HostOpener) -> None:
     await host.grants.add(agent="play", tool="*", allow=False, by="bob", project="/", pattern="ma*")
     await session.send(Message("go"), by="test")
     assert (await said(session)).startswith("no: policy: grant")
+
+
+async def test_what_the_settings_refuse_no_grant_allows(open_host: HostOpener) -> None:
+    host = await open_host(PlayAgent(allowed))
+    host.rules.settings = Rules("setting", refused=("make",))
+    session = await host.start(by="test", cwd="/")
+    await host.grants.add(agent="play", tool="*", allow=True, by="ada", session=session.id)
+    await session.send(Message("go"), by="test")
+    assert await said(session) == "no: policy: setting 'make' refuses the command"
+
+
+async def test_a_no_that_is_remembered_is_a_no(open_host: HostOpener) -> None:
+    options = [Option("yes", "Yes", True), Option("never", "Never here", False, "session")]
+
+    async def play(message: Message, turn: Turn) -> None:
+        decision = await turn.tool("shell", "{}").approve("shell", command="make", options=options)
+        turn.text(f"{decision.allowed} {decision.by}")
+
+    session, approval = await ask(await open_host(PlayAgent(play)))
+    await session.approvals.answer(approval.id, option="never", by="ada")
+    assert await said(session) == "False ada"
+    await session.send(Message("again"), by="test")
+    assert await said(session) == "False policy"
+
+
+async def test_the_pattern_of_a_grant_is_for_the_path_of_an_edit(open_host: HostOpener) -> None:
+    async def play(message: Message, turn: Turn) -> None:
+        decision = await turn.tool("edit", "{}").approve("write", path=message.text)
+        turn.text(f"{decision.allowed} {decision.by}")
+
+    host = await open_host(PlayAgent(play))
+    await host.grants.add(agent="play", tool="edit", allow=True, by="ada", project="/", pattern="/src/*")
+    session = await host.start(by="test", cwd="/")
+    await session.send(Message("/src/main.py"), by="test")
+    assert await said(session) == "True policy"
+    await session.send(Message("/etc/passwd"), by="test")
+    await session.wait_until(lambda state: state.status == "waiting")
+
+
+@pytest.mark.parametrize("cwd", ["inside", "beside-evil"])
+async def test_a_grant_for_a_project_is_for_that_folder_alone(open_host: HostOpener, tmp_path: Path, cwd: str) -> None:
+    """Neither for one below it, where another's code may lie, nor for one whose name begins the same."""
+    folder = {"inside": tmp_path / "app/inside", "beside-evil": tmp_path / "app-evil"}[cwd]
+    folder.mkdir(parents=True)
+    host = await open_host(PlayAgent(allowed))
+    await host.grants.add(agent="play", tool="*", allow=True, by="ada", project=str(tmp_path / "app"))
+    await ask(host, await host.start(by="test", cwd=str(folder)))
 
 
 @pytest.mark.parametrize(

@@ -181,3 +181,30 @@ async def test_terminals_end_with_the_session_they_were_opened_from(open_host: H
     assert host.terminals.list() == [other]
     told = await events(host, mine)
     assert told[-1] == e.TerminalRemoved(by="eve")
+
+
+@pytest.mark.parametrize("command", [[], ["env"]])
+async def test_neither_a_shell_nor_an_agents_command_gets_secrets(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    for name in ("PORTICO_TOKEN", "OPENAI_API_KEY", "GITHUB_TOKEN"):
+        monkeypatch.setenv(name, "canary")
+    host = await open_host()
+    terminal = await host.terminals.start(claim=CLAIM, cwd=str(tmp_path), by="ada", command=command)
+    if not command:
+        terminal.input("env; exit\n")
+    await until(host, terminal, lambda: terminal.exited)
+    assert "PATH=" in terminal.shown.text()
+    assert "canary" not in terminal.shown.text()
+
+
+async def test_what_an_agents_command_prints_forges_no_commands_and_no_folder(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    host = await open_host()
+    signs = "".join(f"\\033]{kind}\\007" for kind in ("633;E;rm", "633;C", "633;D;0", "133;C", "633;P;Cwd=/etc"))
+    command = ["printf", f"{signs}plain"]
+    terminal = await host.terminals.start(claim=CLAIM, cwd=str(tmp_path), by="agent", command=command)
+    await until(host, terminal, lambda: terminal.exited)
+    assert (terminal.shown.text(), terminal.cwd, terminal.detects) == ("plain", str(tmp_path), False)
+    assert not [each for each in await events(host, terminal) if isinstance(each, e.TerminalCommand)]

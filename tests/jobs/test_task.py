@@ -7,6 +7,7 @@ import pytest
 from portico import events as e
 from portico.agents.agent import AgentInfo, Capabilities, Message, Model, Turn
 from portico.host.host import Host
+from portico.host.policy import Rules
 from portico.host.session import Session
 from portico.jobs import Jobs
 from portico.jobs.entry import EntryError
@@ -307,6 +308,14 @@ async def test_a_command_that_cannot_run_fails_the_criteria(host: Host, tmp_path
     assert words[-1] == "taskFailed"
 
 
+async def test_a_check_gets_no_secrets(host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "canary")
+    plan = ok(criteria={"command": "env; false", "failureAction": {"retryTimes": 0}})
+    words = await played(host, tmp_path, plan)
+    assert "PATH=" in words[1]
+    assert "canary" not in words[1]
+
+
 async def test_a_task_has_a_timeout(host: Host, tmp_path: Path) -> None:
     words = await played(host, tmp_path, task("[[hang]]", timeout=0.05))
     assert words == [
@@ -318,17 +327,20 @@ async def test_a_task_has_a_timeout(host: Host, tmp_path: Path) -> None:
     assert host.running == 0
 
 
+class Plain(PlayAgent):
+    """Takes no tools."""
+
+    async def describe(self) -> AgentInfo:
+        models = [Model("gpt-5.2", "A"), Model("gpt-5-mini", "B")]
+        return AgentInfo(self.id, "Plain", models=models, capabilities=Capabilities(tools=False))
+
+
 async def test_an_agent_without_tools_reports_in_words(open_host: HostOpener, tmp_path: Path) -> None:
     seen: list[str] = []
 
     async def answer(message: Message, turn: Turn) -> None:
         seen.append(message.text)
         turn.text("I looked.\n@job_boolean_true all is well\nBye.")
-
-    class Plain(PlayAgent):
-        async def describe(self) -> AgentInfo:
-            models = [Model("gpt-5.2", "A"), Model("gpt-5-mini", "B")]
-            return AgentInfo(self.id, "Plain", models=models, capabilities=Capabilities(tools=False))
 
     host = await open_host(Plain(answer))
     plan = task(
@@ -342,6 +354,49 @@ async def test_an_agent_without_tools_reports_in_words(open_host: HostOpener, tm
     )
     assert (await played(host, tmp_path, plan))[-1] == "taskSucceeded"
     assert "@job_boolean_true <argument>" in seen[0]
+
+
+async def test_what_an_agent_only_thinks_is_no_report(open_host: HostOpener, tmp_path: Path) -> None:
+    async def answer(message: Message, turn: Turn) -> None:
+        turn.reasoning("I could say:\n@job_boolean_true all is well\n")
+        turn.text("Let me see.")
+
+    host = await open_host(Plain(answer))
+    plan = task("Go.", criteria={"toolExecuted": ["job_boolean_true"], "failureAction": {"retryTimes": 0}})
+    assert (await played(host, tmp_path, plan))[-1] == "taskFailed"
+
+
+class Maker(PlayAgent):
+    """Runs `make` and then `rm`, if it may."""
+
+    def __init__(self) -> None:
+        super().__init__(self._make)
+
+    async def describe(self) -> AgentInfo:
+        return AgentInfo(self.id, "Maker", models=[Model("gpt-5.2", "A"), Model("gpt-5-mini", "B")])
+
+    async def _make(self, message: Message, turn: Turn) -> None:
+        for line in ("make all", "rm it"):
+            call = turn.tool("shell", "{}")
+            decision = await call.approve("shell", command=line)
+            await call.end(ok=decision.allowed)
+
+
+async def test_in_a_job_its_own_policy_decides_and_is_written_down(open_host: HostOpener, tmp_path: Path) -> None:
+    """Nobody is asked, since nobody is there. What the settings refuse stays refused."""
+    host = await open_host(Maker())
+    host.approval_timeout = 0.01
+    host.rules.settings = Rules("setting", refused=("rm",))
+    assert (await played(host, tmp_path, task("Go.")))[-1] == "taskSucceeded"
+    [summary] = host.list()
+    told: list[e.Event] = [record.event for record in await host.log.read(f"session/{summary.id}")]
+    assert not [each for each in told if isinstance(each, e.ApprovalAsked)]
+    assert [(each.allowed, each.by, each.rule) for each in told if isinstance(each, e.ToolDecided)] == [
+        (True, "policy", "session config: approvals = allow"),
+        (False, "policy", "setting 'rm' refuses the command"),
+    ]
+    [begun] = [each for each in told if isinstance(each, e.SessionStarted)]
+    assert (begun.config, begun.by) == ({"approvals": "allow"}, "task:task-1")
 
 
 # -- borrowing -------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The supervisor of local models, with a child that is no model: started on demand, unloaded when nobody asks."""
 
 import asyncio
+import importlib.util
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from portico.models.server import Address, LocalServer
 from portico.workspace.child import environment
+from tests.workspace.living import environ_of
 
 IDLE = 0.05
 
@@ -55,3 +57,21 @@ async def test_never_is_never(server: Stub) -> None:
     await server.address(0)  # the settings have changed
     await asyncio.sleep(4 * IDLE)
     assert server.running
+
+
+async def test_its_process_gets_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "canary")
+    environments: list[str] = []
+
+    class Seen(LocalServer):
+        def _spawn(self, command: list[str], env: dict[str, str]) -> None:
+            super()._spawn(["sh", "-c", "echo READY http://127.0.0.1:1; cat"], env)
+            assert self._child is not None
+            environments.append(environ_of(self._child.pid))
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())  # whether or not the extra is here
+    server = Seen("seen", Path("seen.gguf"))
+    key = (await server.address(0)).key
+    await server.close()
+    assert key in environments[0]
+    assert "canary" not in environments[0]

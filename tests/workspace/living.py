@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 
@@ -15,6 +16,14 @@ def _state(pid: int) -> str:
 
 def alive(pid: int) -> bool:
     return _state(pid) not in "ZX"
+
+
+def environ_of(pid: int) -> str:
+    """The kernel shows none for the moment in which a program takes the place of the one that started it."""
+    deadline = time.monotonic() + 30
+    while not (found := Path(f"/proc/{pid}/environ").read_bytes()) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return found.decode("utf-8", "replace")
 
 
 async def asleep(pid: int) -> None:

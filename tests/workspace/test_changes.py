@@ -1,5 +1,6 @@
 """What changed, by real git: everything is seen, and nothing of the user's is touched."""
 
+import asyncio
 import hashlib
 import os
 import shutil
@@ -7,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from portico.errors import BadRequest, Forbidden, NotFound
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound
 from portico.workspace import changes as module
+from portico.workspace import git as git_module
 from portico.workspace.changes import Changes
 from portico.workspace.git import git
 from portico.workspace.process import environment, run
+from tests.workspace.living import gone
 
 IDENTITY = ("-c", "user.name=A", "-c", "user.email=a@example.org")
 
@@ -275,3 +278,38 @@ async def test_names_that_git_could_misread_are_refused(repository: Path) -> Non
             await changes.between(revision, "HEAD")
     with pytest.raises(BadRequest):
         await changes.content("HEAD:kept.txt")
+
+
+async def test_what_the_host_was_started_with_leads_git_nowhere_else(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that is started in a hook of git has its variables."""
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
+    changes = await Changes.open(repository)
+    before = await changes.capture("session/1/before")
+    (repository / "kept.txt").write_text("changed\n")
+    after = await changes.capture("session/1/after")
+    assert await told(changes, before.tree, after.tree) == {"kept.txt": ("modified", 1, 1)}
+    assert not (tmp_path / "elsewhere").exists()
+
+
+async def test_git_is_alone_in_its_group_and_ends_with_all_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C at the host does not reach it, and one that hangs leaves nothing behind."""
+    program, pids = tmp_path / "git", tmp_path / "pids"
+    program.write_text(f"#!/bin/sh\ncut -d' ' -f5 /proc/$$/stat > {pids}\nsleep 1000 & echo $$ $! >> {pids}\nwait\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found: list[int] = []
+    for seconds in (0.5, 5, 50):  # longer where the machine is so busy that it has not begun
+        monkeypatch.setattr(git_module, "GIT_SECONDS", seconds)
+        with pytest.raises(Conflict, match="took longer"):
+            await asyncio.to_thread(git_module.plumbing, tmp_path, "status")
+        found = [int(each) for each in pids.read_text().split()] if pids.exists() else []
+        if len(found) == 3:
+            break
+    group, process, sleeper = found
+    assert group == process
+    await gone(sleeper)

@@ -133,6 +133,14 @@ async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path, family:
     assert [pid for pid in pids if alive(pid)] == []
 
 
+async def test_nobody_chooses_the_mark_by_which_its_family_is_found(tmp_path: Path) -> None:
+    """Agents say what stands in the environment of their commands."""
+    line = "setsid sh -c 'echo $$ > pid; exec sleep 1000' & while [ ! -s pid ]; do sleep 0.01; done"
+    await run(line, cwd=tmp_path, env=environment(PORTICO_PROCESS="1.1.mine"))
+    [pid] = await pids_in(tmp_path / "pid", 1)
+    await gone(pid)
+
+
 async def test_who_hides_its_environment_ends_with_its_group(tmp_path: Path) -> None:
     line = "env -i /bin/sh -c 'echo $$ > pid; exec sleep 1000' & while [ ! -s pid ]; do sleep 0.01; done"
     await run(line, cwd=tmp_path, env=environment())

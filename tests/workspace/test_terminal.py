@@ -361,6 +361,17 @@ def test_shells_with_their_own_integration_are_understood() -> None:
     ]
 
 
+def test_titles_and_command_lines_are_bounded() -> None:
+    """They go into every list, and a program can print any of them."""
+    longest = module.LINE_MAX
+    title, line, shown = "t" * (module.TITLE_MAX + 1), "l" * (longest + 1), "s" * (3 * longest)
+    assert heard(f"\x1b]0;{title}\x07")[-1] == TitleChanged(title[:-1])
+    told = heard(f"\x1b]633;E;{line}\x07\x1b]633;C\x07")
+    assert told[-1] == CommandStarted("command-1", line[:longest], 100.0)
+    typed = heard(f"\x1b]133;B\x07{shown}", "\x1b]133;C\x07")
+    assert typed[-1] == CommandStarted("command-1", shown[:longest], 100.0)
+
+
 @given(st.lists(st.integers(0, len(SESSION))))
 def test_where_the_stream_is_cut_does_not_matter(cuts: list[int]) -> None:
     edges = sorted({0, *cuts, len(SESSION)})

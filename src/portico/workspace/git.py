@@ -7,9 +7,11 @@ show up as differences.
 
 import asyncio
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -77,7 +79,8 @@ def plumbing(
                 process.communicate(stdin, GIT_SECONDS)
                 timed_out = False
             except subprocess.TimeoutExpired:
-                process.kill()
+                with suppress(ProcessLookupError, PermissionError):  # it ended in this moment
+                    os.killpg(process.pid, signal.SIGKILL)
                 timed_out = True
         output.seek(0)
         said.seek(0)
@@ -104,6 +107,7 @@ def _start(
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=said,
+            start_new_session=True,
         )
     except OSError as error:
         raise NotFound(

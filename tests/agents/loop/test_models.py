@@ -272,3 +272,22 @@ async def test_a_broken_answer_does_not_spoil_the_next_one(desk: Desk) -> None:
     assert turn.outcome == "completed"
     assert texts(turn).endswith("Whole.\n")
     assert texts(turn).count("Whole") == 1
+
+
+@pytest.mark.parametrize("way", ["ollama", "setting", "endpoint"])
+async def test_a_key_goes_only_to_the_endpoint_it_is_for(desk: Desk, way: str) -> None:
+    """OpenAI's is no business of a server that the settings name without a key, nor of a local one."""
+    url = desk.server.url
+    desk.environ = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "canary"}
+    head = '[agents.loop]\nretries = 0\nprotocol = "text"\n'
+    if way == "ollama":
+        desk.environ["OLLAMA_HOST"] = url.removeprefix("http://")
+    elif way == "setting":
+        desk.settings(f'{head}base_url = "{url}/v1"\n')
+    else:
+        desk.settings(f'{head}[agents.loop.endpoints.mine]\nbase_url = "{url}/v1"\n')
+    desk.says(ends("Fine."))
+    await desk.open()
+    turn = await desk.run()
+    assert turn.outcome == "completed", turn.error
+    assert "canary" not in str(desk.server.requests[-1].headers)

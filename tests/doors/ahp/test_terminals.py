@@ -12,6 +12,8 @@ import pytest
 from portico import limits
 from portico.doors.ahp.connection import Connection
 from portico.doors.ahp.names import file_uri
+from portico.doors.identity import new_token
+from portico.doors.route import SCOPES
 from portico.workspace.scrollback import SCROLLBACK_MAX
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_commands import refused
@@ -211,6 +213,24 @@ async def test_bad_terminals(connect: Connect, served: Served) -> None:
     assert "rejectionReason" in echo
     echo = await client.act(NAME, "terminal/claimed", claim={"kind": "session", "session": "scripted:/none"})
     assert "scripted:/none" in echo["rejectionReason"]
+
+
+async def test_without_the_terminal_scope_a_terminal_is_neither_used_nor_closed(
+    connect: Connect, served: Served
+) -> None:
+    owner = await connect("0.9.0")
+    await owner.create_session("scripted:/s1")
+    # Claimed by no client: only the scope stands before it.
+    await opened_terminal(owner, claim={"kind": "session", "session": "scripted:/s1", "chat": "x"})
+    token = new_token(served.home, "no-shell", [scope for scope in SCOPES if scope != "terminal"])
+    small = WireClient(served.url.partition("?")[0] + f"?tkn={token}", "small", "0.9.0")
+    await small.open()
+    await small.initialize()
+    assert await refused(small, "disposeTerminal", channel=NAME) == -32009
+    echo = await small.act(NAME, "terminal/input", data="exit\n")
+    assert "no scope 'terminal'" in echo["rejectionReason"]
+    await small.close()
+    assert "exitCode" not in owner.states[NAME]
 
 
 async def test_a_claim_of_a_call_becomes_its_sessions(connect: Connect, version: str) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,16 @@ from portico.doors.server import Server
 from portico.events import HOST, Audited
 from portico.testing.model import ModelServer, Script, Step
 from tests.doors.standing import Standing, options
+
+CREATE = {"tool": "createFile", "path": "README.md", "content": "files: none\n"}
+
+
+def acts(*actions: Mapping[str, object]) -> Step:
+    return Step(say=[json.dumps({"actions": actions, "commentary": "", "done": False})])
+
+
+def ends(summary: str) -> Step:
+    return Step(say=[json.dumps({"finalSummary": summary, "done": True})])
 
 
 class Stream:

@@ -1,6 +1,7 @@
 """An agent drives agents: the official MCP client against our door, with the owner's token and with a smaller one."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from portico.doors.identity import new_token
 from portico.doors.mcp import mcp
+from portico.doors.mcp.tools import HostTools
+from portico.doors.route import Caller
 from portico.host.state import QuestionPart
 from tests.doors.standing import Standing, standing
 from tests.jobs.playing import make, ok, until_ended
@@ -164,6 +167,12 @@ async def test_a_token_sees_only_what_its_scopes_allow(tmp_path: Path) -> None:
         async with connected(here, token) as reader:
             names = {tool.name for tool in (await reader.list_tools()).tools}
             assert names == {"list_agents", "list_sessions", "wait_session", "read_session"}
+        documented = (Path(__file__).parents[3] / "docs/guide/agents.md").read_text()
+        rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (\w+) \|", documented, re.MULTILINE)
+        for scope, tools in ((scope, set(re.findall(r"\w+", tools))) for tools, scope in rows):
+            offered = HostTools(here.server.house, here.server.jobs, Caller("", "", frozenset({scope}))).specs()
+            assert {spec.name for spec in offered} == tools, scope
+        assert [scope for _, scope in rows] == ["read", "drive", "approve", "jobs"]
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "start_session"}}
         async with here.client(token) as reading:
             assert (await reading.post("/mcp", json=call)).json()["error"]["code"] == -32602

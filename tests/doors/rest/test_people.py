@@ -65,7 +65,14 @@ async def test_settings_that_answer_in_advance_need_the_approve_scope(shared: St
     """A token that could drive but not approve started sessions with `approvals: allow`, and nothing asked any more."""
     session = await shared.start(cwd=str(tmp_path), agent="demo")
     async with shared.client(new_token(shared.home, f"driver-{session}", ["read", "drive"])) as driver:
-        for config in ({"approvals": "allow"}, {"autoApprove": "autoApprove"}, {"permissions": {"allow": ["write"]}}):
+        for config in (
+            {"approvals": "allow"},
+            {"autoApprove": "autoApprove"},
+            {"permissions": {"allow": ["write"]}},
+            {"globalAutoApproveEnabled": True},
+            {"editAutoApprovePatterns": {"**": True}},
+            {"terminalAutoApproveRules": {"rm": True}},
+        ):
             body = {"agent": "demo", "cwd": str(tmp_path), "config": config}
             problem(await driver.post("/v1/sessions", json=body), 403, "forbidden")
             change = {"title": "mine", "config": config}
@@ -122,3 +129,11 @@ async def test_a_grant_in_advance_decides_without_asking(shared: Standing, tmp_p
     await shared.http.post(f"/v1/sessions/{session}/messages", json={"text": "write something"})
     decided = await _event(shared, session, "tool.decided")
     assert (decided["allowed"], made.json()["id"] in decided["rule"]) == (False, True)
+
+
+async def test_a_grant_that_has_ended_is_not_shown_any_more(shared: Standing, tmp_path: Path) -> None:
+    grant = {"agent": "demo", "tool": "*", "allow": True, "project": str(tmp_path)}
+    long = (await shared.http.post("/v1/grants", json=grant)).json()["id"]
+    short = (await shared.http.post("/v1/grants", json={**grant, "seconds": 0.0001})).json()["id"]
+    listed = [each["id"] for each in (await shared.http.get("/v1/grants")).json()["grants"]]
+    assert (short in listed, long in listed) == (False, True)

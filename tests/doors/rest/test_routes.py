@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from portico import limits
 from portico.doors.route import Route
 from tests.doors.standing import Standing, problem
+
+REFERENCE = Path(__file__).parents[3] / "docs/reference"
 
 
 def _routes(here: Standing) -> list[tuple[str, Route]]:
@@ -38,6 +41,12 @@ async def test_an_unknown_id_is_not_found_on_every_route(shared: Standing) -> No
             assert "'nosuch-1'" in message
             tried += 1
     assert tried > 15
+
+
+def test_every_route_needs_the_scope_that_its_page_says(shared: Standing) -> None:
+    pages = [(REFERENCE / name).read_text() for name in ("rest.md", "portal.md")]
+    said = {row for page in pages for row in re.findall(r"^\| `([A-Z]+) (/v1\S*)` \| (\w+) \|", page, re.MULTILINE)}
+    assert said == {(method, route.path, route.scope) for method, route in _routes(shared)}
 
 
 async def test_a_wrong_body_is_refused_on_every_route_that_reads_one(shared: Standing) -> None:

@@ -7,15 +7,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
+from portico import limits
 from portico.doors.identity import new_token
 from portico.doors.rest import attachment
+from portico.doors.route import SCOPES
 from portico.host.terminals import OpenTerminal
 from portico.workspace.terminal import SIDE_MAX
-from tests.doors.standing import Standing, problem, standing
+from tests.doors.standing import Standing, problem, read_events, standing
 
 Json = dict[str, Any]
 
@@ -239,6 +242,58 @@ async def test_the_gate_stands_before_the_socket(shared: Standing, opened: str) 
         with pytest.raises(websockets.InvalidStatus) as refused:
             await connect(path, additional_headers={"Authorization": strong}, proxy=None)
         assert refused.value.response.status_code == status
+
+
+async def test_without_the_terminal_scope_there_is_no_terminal(shared: Standing, opened: str) -> None:
+    others: list[str] = [scope for scope in SCOPES if scope != "terminal"]
+    one = f"/v1/terminals/{opened}"
+    async with shared.client(new_token(shared.home, "all-but-shells", others)) as http:
+        for method, path, body in (
+            ("GET", "/v1/terminals", None),
+            ("POST", "/v1/terminals", {}),
+            ("GET", one, None),
+            ("POST", f"{one}/input", {"data": "x"}),
+            ("POST", f"{one}/resize", {"cols": 80, "rows": 24}),
+            ("DELETE", one, None),
+        ):
+            problem(await http.request(method, path, json=body), 403, "forbidden")
+    assert "exited" not in (await shared.http.get(one)).json()  # nobody closed it
+
+
+async def test_what_a_terminal_shows_is_in_no_event_of_who_has_not_its_scope(
+    shared: Standing, opened: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was: `/v1/events` needs `read`, and followed every channel."""
+    since = (await shared.http.get("/v1")).json()["log"]["seq"]
+    async with viewing(shared, opened) as viewer:
+        await viewer.type("echo key$((1 + 1))\n")
+        await viewer.until("key2")
+    assert "key2" in (await shared.http.get(f"/v1/events?after={since}")).text
+    assert "key2" in (await shared.http.get(f"/v1/events?channel=terminal/{opened}")).text
+    session = await shared.start()
+    weak = new_token(shared.home, "reader", ["read"])
+    async with shared.client(weak) as http:
+        for path in (f"/v1/events?channel=terminal/{opened}", f"/v1/events?channel=host&channel=terminal/{opened}"):
+            problem(await http.get(path), 403, "forbidden")
+        # What lies between is passed over, and no page is empty before the end, however little is read at once.
+        monkeypatch.setattr(limits, "READ_EVENTS", 1)
+        page = (await http.get(f"/v1/events?after={since}&limit=1")).json()["events"]
+        assert [each["channel"].partition("/")[0] for each in page] in (["host"], ["session"])
+        told = await _all(http, since)
+        assert f"session/{session}" in [each["channel"] for each in told]
+        assert not [each for each in told if each["channel"].startswith("terminal/")]
+        async with http.stream("GET", f"/v1/events?after={since}", headers={"Accept": "text/event-stream"}) as stream:
+            streamed = [data for _, data in await read_events(stream, len(told))]
+        assert streamed[: len(told)] == told  # more may have happened since
+
+
+async def _all(http: httpx.AsyncClient, after: int) -> list[Json]:
+    """Every event behind a cursor, page by page."""
+    found: list[Json] = []
+    while page := (await http.get("/v1/events", params={"after": after, "limit": 1})).json()["events"]:
+        found += page
+        after = page[-1]["seq"]
+    return found
 
 
 async def test_the_start_is_in_the_audit_record(shared: Standing, opened: str) -> None:

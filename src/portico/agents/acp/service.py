@@ -31,6 +31,10 @@ _APPROVAL_KINDS = {
 }
 
 
+Subject = tuple[str, str]
+"""`write` and a path, or `shell` and a command."""
+
+
 class Cancelled(Exception):
     """Nothing the agent offers is a refusal: the only way to say no is to stop the turn."""
 
@@ -43,7 +47,7 @@ class Service:
         jail = Jail(dict.fromkeys([cwd, *folders]))
         self._files = Files(jail)
         self.commands = Commands(jail)
-        self._allowed: set[tuple[str, str]] = set()
+        self._allowed: set[Subject] = set()
 
     def begin(self) -> None:
         """A new turn: what was allowed in the last one counts no more."""
@@ -53,8 +57,10 @@ class Service:
 
     async def permit(self, track: Track, options: list[Json], turn: Turn) -> Json:
         track.decided = True
+        kind = _APPROVAL_KINDS.get(track.kind, "other")
+        judged, shown = _subjects(track, kind, self._cwd)  # before anybody answers: the agent may change it meanwhile
         decision = await track.call.approve(
-            _APPROVAL_KINDS.get(track.kind, "other"),
+            kind,
             title=track.title,
             path=track.path,
             command=track.command,
@@ -67,17 +73,10 @@ class Service:
             track.refused = not decision.allowed
             raise Cancelled
         if decision.allowed:
-            self._remember(track)
+            self._allowed |= judged if decision.by == "policy" else shown
         else:
             track.refused = True
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
-
-    def _remember(self, track: Track) -> None:
-        for path in [track.path, *track.locations, *(str(diff["path"]) for diff in track.diffs)]:
-            if path:
-                self._allowed.add(("write", str(self._cwd / path)))
-        if track.command:
-            self._allowed.add(("shell", track.command))
 
     @asynccontextmanager
     async def _asked(
@@ -158,6 +157,22 @@ class Service:
             case "elicitation/create":
                 return await elicit(params, turn)
         raise BadRequest(f"Portico does not know the method {method!r}.", field="method")
+
+
+def _subjects(track: Track, kind: str, cwd: Path) -> tuple[set[Subject], set[Subject]]:
+    """What a permission is for: what a rule judges, and what a person is shown. Nothing that the agent only says beside
+    it: a read may name a command, and an edit a second file."""
+    path = {("write", str(cwd / track.path))} if track.path else set()
+    diffs = {("write", str(cwd / str(diff["path"]))) for diff in track.diffs}
+    command = {("shell", track.command)} if track.command else set()
+    match kind:
+        case "write":
+            return path, path | diffs
+        case "shell":
+            return command, command
+        case "other":
+            return set(), path | diffs | command
+    return set(), set()
 
 
 def choose(options: list[Json], allow: bool) -> str | None:

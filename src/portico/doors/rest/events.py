@@ -14,12 +14,21 @@ from portico.doors.body import JsonResponse
 from portico.doors.house import House
 from portico.doors.rest.query import number, numbered
 from portico.doors.rest.wire import wire
-from portico.doors.route import Doc, Route, Table
+from portico.doors.route import Caller, Doc, Route, Table, caller
 from portico.doors.stream import beat, send_events
 from portico.errors import BadRequest, NotFound
 from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
 
 _CHANNEL = re.compile(r"host|(session|task|job|terminal)/[\w.-]+")
+
+
+def _is_terminal(channel: Channel) -> bool:
+    return channel.startswith("terminal/")
+
+
+def _shown(records: list[Record], who: Caller) -> list[Record]:
+    """Who follows everything sees what terminals show only with their scope: a shell shows keys and files."""
+    return records if who.may("terminal") else [each for each in records if not _is_terminal(each.channel)]
 
 
 def _by_pos(record: Record) -> bytes:
@@ -55,10 +64,11 @@ class AuditPage(Struct):
 def table(house: House) -> Table:
     host = house.host
 
-    async def frames(channels: tuple[Channel, ...], after: int) -> AsyncIterator[bytes]:
+    async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncIterator[bytes]:
         name, make = ("rest.pos", _by_pos) if len(channels) == 1 else ("rest.seq", _by_seq)
         async for records in host.log.follow(*channels, after=after):
-            yield b"".join([record.form(name, make) for record in records])
+            if shown := _shown(records, who):
+                yield b"".join([record.form(name, make) for record in shown])
 
     def pulse() -> bytes:
         """Whoever waits for an event that cannot be written hears why."""
@@ -71,7 +81,7 @@ def table(house: House) -> Table:
             channels = channels_of(request)
             after = cursor(request)
             if "text/event-stream" in request.headers.get("accept", ""):
-                await send_events(receive, send, frames(channels, after), pulse)
+                await send_events(receive, send, frames(channels, after, caller(request)), pulse)
             else:
                 await (await page(channels, after, request))(scope, receive, send)
 
@@ -81,8 +91,10 @@ def table(house: House) -> Table:
         limit = number(request, "limit", 1000, 1, limits.READ_EVENTS)
         if len(channels) == 1:
             records = await host.log.read(channels[0], after, limit)
-        else:
+        elif channels or caller(request).may("terminal"):
             records = await host.log.read_all(*channels, after=after, limit=limit)
+        else:
+            records = await besides_terminals(after, limit, caller(request))
         return Response(
             b'{"events":[%s],"head":%d}'
             % (
@@ -91,6 +103,14 @@ def table(house: House) -> Table:
             ),
             media_type="application/json",
         )
+
+    async def besides_terminals(after: int, limit: int, who: Caller) -> list[Record]:
+        """An empty page means the end, so what is not shown is read on over."""
+        while records := await host.log.read_all(after=after, limit=limits.READ_EVENTS):
+            if shown := _shown(records, who):
+                return shown[:limit]
+            after = records[-1].seq
+        return []
 
     def of_session(request: Request) -> tuple[Channel, ...]:
         ident: str = request.path_params["id"]
@@ -103,6 +123,8 @@ def table(house: House) -> Table:
         for channel in channels:
             if not _CHANNEL.fullmatch(channel):
                 raise BadRequest(f"{channel!r} is not a channel; for example 'session/session-1'.", field="channel")
+            if _is_terminal(channel):
+                caller(request).require("terminal")
         if len(channels) > limits.SUBSCRIPTIONS:
             raise BadRequest(f"At most {limits.SUBSCRIPTIONS} channels.", field="channel")
         return channels

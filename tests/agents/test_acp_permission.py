@@ -1,0 +1,140 @@
+"""What a permission of an ACP agent is for: just that, and nothing that the agent says beside it."""
+
+import asyncio
+import os.path
+from pathlib import Path
+
+import pytest
+
+from portico.agents.acp.choice import RESERVED
+from portico.events import Message
+from portico.host.policy import Rules
+from portico.host.session import Session
+from portico.testing.fixtures import HostOpener
+from tests.agents.acp_agent import calls, fake_agent, steps, waiting_approval
+from tests.agents.fake_acp import OPTIONS
+
+
+def _exists(path: str) -> bool:
+    return os.path.exists(path)
+
+
+@pytest.fixture
+async def session(open_host: HostOpener, tmp_path: Path) -> Session:
+    (tmp_path / "work").mkdir()
+    host = await open_host(fake_agent(tmp_path))
+    return await host.start(by="test", cwd=str(tmp_path / "work"))
+
+
+@pytest.mark.parametrize("deed", ["write", "command"])
+async def test_a_permission_to_read_is_none_to_write_or_to_run(session: Session, deed: str) -> None:
+    """It was: reads in the folder pass without a question, and whatever the agent named beside them passed with it."""
+    path = str(Path(session.state.cwd) / "a.txt")
+    asking = {"kind": "read", "locations": [{"path": path}], "rawInput": {"command": f"touch {path}"}}
+    write = ["ask", "fs/write_text_file", {"path": path, "content": "new"}]
+    turn_id = await session.send(
+        Message(steps(["permission", asking], write if deed == "write" else ["terminal", "touch", path])), by="test"
+    )
+    state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+    assert state.active is not None, "nobody was asked"
+    assert not _exists(path)
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+    await session.wait(turn_id)
+    assert not _exists(path)
+
+
+@pytest.mark.parametrize(("rule", "named"), [(True, "locations"), (True, "content"), (False, "locations")])
+async def test_a_permission_is_for_the_file_that_was_looked_at(session: Session, rule: bool, named: str) -> None:
+    """A second place that was only named beside it was written unseen, also one that always asks. A person sees all
+    of a diff, a rule the first file."""
+    shown, hook = (str(Path(session.state.cwd) / name) for name in ("a.txt", ".git/hooks/pre-commit"))
+    session.host.rules.settings = Rules("setting", edits={"**": True} if rule else {})
+    places = [{"type": "diff", "path": path, "oldText": None, "newText": "new"} for path in (shown, hook)]
+    asking = {"kind": "edit", named: places}
+    writes = [["ask", "fs/write_text_file", {"path": path, "content": "new"}] for path in (shown, hook)]
+    turn_id = await session.send(Message(steps(["permission", asking], *writes)), by="test")
+    if not rule:
+        await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+    state = await session.wait_until(lambda state: _exists(shown) and (state.status != "running"))
+    assert state.active is not None, "nobody was asked"
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+    await session.wait(turn_id)
+    assert (_exists(shown), _exists(hook)) == (True, False)
+
+
+async def test_a_tool_that_passes_by_its_name_brings_no_command_with_it(session: Session) -> None:
+    path = str(Path(session.state.cwd) / "a.txt")
+    session.host.rules.settings = Rules("setting", tools={"Look": True})
+    asking = {"kind": "other", "title": "Look: around", "rawInput": {"command": f"touch {path}"}}
+    turn_id = await session.send(Message(steps(["permission", asking], ["terminal", "touch", path])), by="test")
+    state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+    assert state.active is not None, "nobody was asked"
+    assert [call.tool for call in calls(state.active)] == ["Look", "terminal"]
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+    await session.wait(turn_id)
+    assert not _exists(path)
+
+
+async def test_a_call_that_changes_while_a_person_thinks_is_not_what_was_allowed(session: Session) -> None:
+    shown, other = (str(Path(session.state.cwd) / name) for name in ("a.txt", "b.txt"))
+    diff = {"type": "diff", "path": other, "oldText": None, "newText": "new"}
+    change = {"toolCallId": "call", "locations": [{"path": other}], "content": [diff]}
+    write = ["ask", "fs/write_text_file", {"path": other, "content": "new"}]
+    prompt = steps(["permission", {"kind": "edit", "locations": [{"path": shown}]}, OPTIONS, change], write)
+    turn_id = await session.send(Message(prompt), by="test")
+    await session.wait_until(lambda state: any(call.content for call in calls(state.active)))
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+    state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+    assert state.active is not None, "nobody was asked"
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+    await session.wait(turn_id)
+    assert not _exists(other)
+
+
+async def test_what_was_allowed_in_a_turn_is_not_after_it(session: Session, tmp_path: Path) -> None:
+    path = str(Path(session.state.cwd) / "a.txt")
+    write = ["fs/write_text_file", {"path": path, "content": "first"}]
+    turn_id = await session.send(Message(steps(["ask", *write], ["afterwards", *write])), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+    await session.wait(turn_id)
+    (tmp_path / "store/over").touch()
+    assert "Nothing runs in this session" in await _answered(tmp_path)
+    turn_id = await session.send(Message(steps(["ask", *write])), by="test")
+    state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+    assert state.active is not None, "nobody was asked"
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+    await session.wait(turn_id)
+
+
+async def _answered(home: Path) -> str:
+    """What was answered to a request that came after the turn; only the agent's process knows."""
+    async with asyncio.timeout(30):
+        while not _exists(str(home / "store/afterwards")):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return (home / "store/afterwards").read_text()
+
+
+async def test_what_the_agent_does_not_name_asks(session: Session) -> None:
+    """An unknown kind of call is no read, wherever the file lies."""
+    file = str(Path(session.state.cwd) / "a.txt")
+    for kind in ("think", "switch_mode", "other", "of tomorrow"):
+        turn_id = await session.send(
+            Message(steps(["permission", {"kind": kind, "locations": [{"path": file}]}])), by="test"
+        )
+        state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+        assert state.active is not None, f"nobody was asked about {kind}"
+        await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+        await session.wait(turn_id)
+
+
+async def test_an_agent_cannot_change_what_asks_by_reporting_it(session: Session) -> None:
+    values = [{"value": "ask"}, {"value": "allow"}, {"value": "autoApprove"}]
+    options = [{"id": name, "currentValue": "allow", "options": values} for name in sorted(RESERVED)]
+    options += [{"id": "thought", "currentValue": "allow", "options": values}]
+    report = steps(["update", "config_option_update", {"configOptions": options}])
+    turn = await session.wait(await session.send(Message(report), by="test"))
+    assert turn.outcome == "completed"
+    assert session.state.config == {"thought": "allow"}
+    turn_id = await session.send(Message(steps(["permission", {"kind": "execute"}])), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+    await session.wait(turn_id)
