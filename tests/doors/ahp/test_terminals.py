@@ -217,3 +217,36 @@ async def test_a_terminal_of_a_session_ends_with_it(connect: Connect, served: Se
     await served.host.delete("scripted:/s1", by="somebody")
     await client.wait(lambda: client.states[client.root]["terminals"] == [])
     assert await refused(client, "disposeTerminal", channel=NAME) == -32008
+
+
+@pytest.mark.parametrize("version", ["1", "0.7.0", "1.0.0"])
+async def test_a_name_that_looks_like_ours(connect: Connect, version: str) -> None:
+    """`ahp-terminal:/ANYTHING` is what the protocol itself suggests; it could be created and never found again."""
+    client: WireClient = await connect(version)
+    name, field = "ahp-terminal:/mine", "terminal" if client.seed else "channel"
+    await client.request("createTerminal", **{field: name})
+    await client.subscribe(name)
+    await client.act(name, "terminal/titleChanged", title="mine")
+    assert [each["resource"] for each in client.states[client.root]["terminals"]] == [name]
+    assert await refused(client, "createTerminal", **{field: name}) == -32010
+    await client.request("disposeTerminal", **{field: name})
+    await client.wait(lambda: client.states[client.root]["terminals"] == [])
+
+
+async def test_our_own_names_are_taken(connect: Connect, served: Served) -> None:
+    client: WireClient = await connect()
+    ours = await served.host.terminals.start(claim={"kind": "session", "session": "x"}, cwd=str(served.work), by="host")
+    assert await refused(client, "createTerminal", channel=f"ahp-terminal:/{ours.id}") == -32010
+    await client.subscribe(f"ahp-terminal:/{ours.id}")
+
+
+async def test_a_session_claims_by_a_chat(connect: Connect) -> None:
+    """Since 0.9 the chat must be named; older clients do not know that."""
+    client: WireClient = await connect("0.7.0")
+    chat = await client.create_session("scripted:/s1")
+    await opened_terminal(client)
+    await client.act(NAME, "terminal/claimed", claim={"kind": "session", "session": "scripted:/s1"})
+    claim = {"kind": "session", "session": "scripted:/s1", "chat": chat}
+    assert client.states[NAME]["claim"] == claim
+    later: WireClient = await connect("0.9.0", "later", NAME, "ahp-root://")
+    assert (later.states[NAME]["claim"], later.states["ahp-root://"]["terminals"][0]["claim"]) == (claim, claim)
