@@ -65,4 +65,9 @@ def test_version(tmp_path: Path) -> None:
     from portico import __version__
 
     assert portico(tmp_path / "home", "version").stdout == f"portico {__version__}\n"
+    assert (
+        inside(tmp_path / "home", "--version").stdout
+        == inside(tmp_path / "home", "-V").stdout
+        == f"portico {__version__}\n"
+    )
     assert f'"portico": "{__version__}"' in inside(tmp_path / "home", "version", "--json").stdout

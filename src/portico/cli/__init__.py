@@ -7,6 +7,7 @@ Exit codes: 0 well, 1 a turn or job failed, 2 wrong use of the command line, 130
 
 import sys
 from importlib import import_module
+from typing import Annotated
 
 import typer
 
@@ -51,7 +52,19 @@ def build(only: str | None = None) -> typer.Typer:
     return app
 
 
-def _root() -> None:
+def _version(asked: bool) -> None:
+    if asked:
+        from portico.cli.version import version
+
+        version()
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
     """The host for coding agents: one log, many doors."""
 
 

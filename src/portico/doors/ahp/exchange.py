@@ -7,9 +7,9 @@ a snapshot and the subscription that goes with it nothing can slip through.
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -25,11 +25,10 @@ from portico.doors.ahp import (
     snapshots,
     terminal_shapes,
 )
-from portico.doors.ahp.envelope import Act
-from portico.doors.ahp.recent import Recent, Ring
+from portico.doors.ahp.place import Place
+from portico.doors.ahp.recent import Recent
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
-from portico.doors.ahp.teller import Teller
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
 from portico.doors.house import House
@@ -59,15 +58,6 @@ class Known(Struct):
 
     caller: str
     version: str
-
-
-class Place(NamedTuple):
-    """One target while a batch passes: who hears it now, and what is kept for those who come back, by dialect."""
-
-    target: Target
-    hearers: "Collection[Connection]"
-    rings: dict[bool, Ring]
-    tellers: dict[bool, Teller]
 
 
 class Exchange:
@@ -179,7 +169,7 @@ class Exchange:
                 logger.exception("the record %d was not passed on", record.seq)
             self.passed = record.seq
 
-    def _pass_on(self, record: Record, places: "dict[Channel, list[Place]]") -> None:
+    def _pass_on(self, record: Record, places: dict[Channel, list[Place]]) -> None:
         event = record.event
         if isinstance(event, _TURNS):
             self._count(record, event)
@@ -187,14 +177,12 @@ class Exchange:
             return
         concerned = places.get(record.channel)
         if concerned is None:
-            concerned = [self._place(target) for target in self._concerned(record)]
+            concerned = [Place(self, target, self._hearers.get(target, ())) for target in self._concerned(record)]
             if record.channel != HOST:  # there it depends on the event
                 places[record.channel] = concerned
         author, kinds = self._author(event)
         for place in concerned:
-            own = author if place.target.kind in kinds else None
-            if place.hearers or place.rings or own is not None:
-                self._send(place, record, own)
+            place.pass_on(record, author if place.target.kind in kinds else None)
         if isinstance(event, _REMOVALS):
             self.recent.drop(event.session if isinstance(event, e.SessionRemoved) else record.channel.partition("/")[2])
 
@@ -220,11 +208,6 @@ class Exchange:
                 return [Target("session", self.host.catalogue.root(gone).id)]
         return [ROOT] if isinstance(record.event, e.ClientKept) else []
 
-    def _place(self, target: Target) -> "Place":
-        rings = {seed: ring for seed in (False, True) if (ring := self.recent.ring(target, seed)) is not None}
-        tellers = {seed: Teller(self, target, seed) for seed in (False, True)}
-        return Place(target, self._hearers.get(target) or (), rings, tellers)
-
     def _author(self, event: e.Event) -> "tuple[Connection | None, tuple[str, ...]]":
         """The client whose words these are, and where: it hears them there also without a subscription."""
         by = getattr(event, "by", "") or (event.meta.get("by", "") if isinstance(event, e.ClientJoined) else "")
@@ -234,21 +217,6 @@ class Exchange:
             return None, ()
         kind = said.type.partition("/")[0]
         return author, ("seed",) if author.dialect.seed and kind == "session" else (kind,)
-
-    def _send(self, place: "Place", record: Record, author: "Connection | None") -> None:
-        forms: dict[bool, list[Act]] = {}
-        for seed, ring in place.rings.items():
-            forms[seed] = place.tellers[seed].acts(record)
-            self.recent.add(ring, forms[seed])
-        for connection in place.hearers:
-            seed = connection.dialect.seed
-            if seed not in forms:
-                forms[seed] = place.tellers[seed].acts(record)
-            connection.hear(record.seq, forms[seed])
-        if author is not None and author not in place.hearers:
-            seed = author.dialect.seed
-            acts = forms[seed] if seed in forms else place.tellers[seed].acts(record)
-            author.hear(record.seq, [act for act in acts if act.client == author.client_id])
 
     def state(self, ident: str) -> SessionState | None:
         session = self.host.find(ident)

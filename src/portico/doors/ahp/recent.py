@@ -6,6 +6,7 @@ When all of them together are too many, those that were left longest ago go firs
 """
 
 import asyncio
+from itertools import product
 from operator import itemgetter
 
 from portico import limits
@@ -132,8 +133,9 @@ class Recent:
 
     def drop(self, ident: str) -> None:
         """What is removed is not kept here either."""
-        for key in [key for key in self._rings if key[0].ident == ident]:
-            self._forget(key)
+        for key in product([Target(kind, ident) for kind in KINDS], (False, True)):
+            if key in self._rings:
+                self._forget(key)
 
     def clear(self) -> None:
         """Whoever is away comes back by the log."""
