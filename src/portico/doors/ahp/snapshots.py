@@ -145,7 +145,9 @@ def chat(
 ) -> Json:
     """`source`: the chat it was made from. `last`: only so many finished turns; `fetchTurns` brings the others."""
     shown = {**chat_head(state, source, dialect), **_conversation(state, dialect)}
-    if changesets and dialect.since("1.0.0"):
+    if not dialect.since("1.0.0"):
+        shown.pop("changes", None)
+    elif changesets:
         shown["changesets"] = list(changesets)
     if last is not None and len(shown["turns"]) > last:
         shown["turns"] = shown["turns"][len(shown["turns"]) - last :]
