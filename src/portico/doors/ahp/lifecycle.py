@@ -169,9 +169,10 @@ def _check_room(connection: "Connection", target: Target) -> None:
 
 
 def _last(params: Json) -> int | None:
+    """How many finished turns the client wants at first. One at least: it is where `fetchTurns` goes on from."""
     view = optional(params, "view", dict) or {}
     turns = view.get("turns")
-    return max(0, turns) if isinstance(turns, int) and not isinstance(turns, bool) else None
+    return max(1, turns) if isinstance(turns, int) and not isinstance(turns, bool) else None
 
 
 def _snapshot(connection: "Connection", target: Target, name: str, last: int | None = None) -> Json:

@@ -151,7 +151,7 @@ def chat(
         shown["changesets"] = list(changesets)
     if last is not None and len(shown["turns"]) > last:
         shown["turns"] = shown["turns"][len(shown["turns"]) - last :]
-        shown["turnsNextCursor"] = shown["turns"][0]["id"] if shown["turns"] else state.turns[-1].id
+        shown["turnsNextCursor"] = shown["turns"][0]["id"]
     if DRAFT in state.kept:
         shown["draft"] = state.kept[DRAFT]
     return shown
