@@ -56,6 +56,8 @@ class Origin(Struct, frozen=True, omit_defaults=True):
     turn: str | None = None
     call: str | None = None
     selection: Json = {}
+    uri: str = ""
+    """What a client knows that session by: it stays true when the session is gone."""
 
 
 class Option(Struct, frozen=True, omit_defaults=True):

@@ -2,9 +2,11 @@
 
 A side chat starts empty, but not ignorant: its session's config has `context`, and the agent reads it before the first
 message, also when it has to begin again from the history. Attachments that stand for words (another chat, annotations)
-carry them as `modelRepresentation`, settled when the message was accepted. Plugins of clients have rules and skills.
+carry them as `modelRepresentation`, settled when the message was accepted. Plugins of clients have rules and skills:
+they go with the first message, and those that came or changed later with the next one.
 """
 
+import hashlib
 from collections.abc import Sequence
 
 import msgspec
@@ -16,18 +18,21 @@ from portico.host.state import SessionState, TextPart, TurnState
 CONTEXT = "context"
 ABOUT = "This is about another conversation:\n\n"
 RULES = "Keep to this in the whole conversation:\n\n"
+LATER = "From now on keep to this:\n\n"
 ATTACHED = "\n\nAttached to the message:\n\n"
 MESSAGE = "\n\nThe message is:\n\n"
 _CHARS = 60_000
 """What a model reads before the real question; the end of a conversation matters more than its beginning."""
 _IN_WORDS = ("chat", "annotations")
+TOLD = "told"
+"""Kept with a session: the digest of the rules and skills that its agent knows."""
 
 
-def told(message: Message, state: SessionState, *, first: bool) -> Message:
-    """The message as the agent gets it; `first`: nothing was said here before."""
+def told(message: Message, state: SessionState, *, first: bool, later: bool = False) -> Message:
+    """The message as the agent gets it; `first`: nothing was said here before. `later`: the rules are news to it."""
     words = [each for each in message.attachments if _is_words(each)]
     text = expanded(message.text, state.kept)
-    before = _before(state) if first else ""
+    before = _before(state) if first else f"{LATER}{instructions(state.kept)}" if later else ""
     if not words and not before and text == message.text:
         return message
     if before:
@@ -43,6 +48,13 @@ def _before(state: SessionState) -> str:
     context, rules = state.config.get(CONTEXT), instructions(state.kept)
     about = f"{ABOUT}{context}" if isinstance(context, str) and context else ""
     return "\n\n".join(filter(None, (f"{RULES}{rules}" if rules else "", about)))
+
+
+def news(state: SessionState) -> Json | None:
+    """What to keep once the agent has been told the rules and skills of plugins; None when it knows them."""
+    rules = instructions(state.kept)
+    value: Json = {"rules": hashlib.sha256(rules.encode()).hexdigest()}
+    return value if rules and state.kept.get(TOLD) != value else None
 
 
 def _is_words(attachment: Json) -> bool:

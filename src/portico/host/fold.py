@@ -61,7 +61,8 @@ def _started(state: SessionState, event: e.SessionStarted, record: Record) -> No
     state.agent, state.model, state.cwd = event.agent, event.model, event.cwd
     state.title, state.named = event.title, bool(event.title)
     state.uri, state.parent, state.origin = event.uri, event.parent, event.origin
-    state.config, state.by, state.created = event.config, event.by, record.time
+    state.config, state.by = event.config, event.by
+    state.created = state.moved = record.time
     state.worktree, state.folders, state.model_config = event.worktree, list(event.folders), event.model_config
 
 
@@ -161,6 +162,7 @@ def _kept(state: SessionState, event: e.ClientKept, record: Record) -> None:
 def _turn_started(state: SessionState, event: e.TurnStarted, record: Record) -> None:
     state.turns.append(TurnState(event.turn, event.message, event.by, record.time, record.pos))
     state.queue = [pending for pending in state.queue if pending.id != event.pending]
+    state.moved = record.time
     state.read = False
     state.held = False
     state.rewound = False
@@ -184,6 +186,7 @@ def _turn_ended(state: SessionState, event: e.TurnEnded, record: Record) -> None
     turn = state.active
     if turn is not None and turn.id == event.turn:
         turn.outcome, turn.error, turn.ended = event.outcome, event.error, record.time
+        state.moved = max(turn.started, record.time)
 
 
 def _part_started(state: SessionState, event: e.PartStarted, record: Record) -> None:

@@ -57,13 +57,16 @@ class Runner:
 
     async def _play(self, turn: Turn, resumed: bool) -> None:
         state = self._session.state
-        message = context.told(turn.message, state, first=state.turns[0].id == turn.id)
+        news = context.news(state)
+        message = context.told(turn.message, state, first=state.turns[0].id == turn.id, later=news is not None)
         if resumed:
             message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
         while True:
             try:
                 conversation = await self._watch(self._open(turn), turn)
                 await self._watch(conversation.send(message, turn), turn)
+                if news is not None:
+                    await self._session.keep(context.TOLD, news, by="host")
                 return
             except (AgentError, NotFound) as error:
                 if not await self._fall_back(turn, error):

@@ -172,6 +172,8 @@ class SessionState(Struct, omit_defaults=True):
     by: str = ""
     created: int = 0
     modified: int = 0
+    moved: int = 0
+    """When it began, or a turn of it last began or ended. A new title or setting changes `modified` alone."""
     archived: bool = False
     read: bool = True
     closed: bool = False
@@ -194,10 +196,15 @@ class SessionState(Struct, omit_defaults=True):
         return self.turns[-1] if self.turns and self.turns[-1].outcome is None else None
 
     @property
+    def last_outcome(self) -> Outcome | None:
+        """How the last turn ended, unless that is forgotten."""
+        return self.turns[-1].outcome if self.turns and not self.rewound else None
+
+    @property
     def status(self) -> Status:
         turn = self.active
         if turn is None:
-            return "failed" if self.turns and self.turns[-1].outcome == "failed" and not self.rewound else "idle"
+            return "failed" if self.last_outcome == "failed" else "idle"
         return "waiting" if waiting(turn) else "running"
 
     def turn(self, ident: str) -> TurnState | None:
@@ -240,6 +247,10 @@ class Summary(Struct, omit_defaults=True):
     chosen: list[str] | None = None
     """As in the state: where it works besides `cwd`, and which of its family's folders it has."""
     model_config: Json = {}
+    moved: int = 0
+    """As in the state."""
+    interrupted: bool = False
+    """Idle, and the host ended in the middle of the last turn."""
 
 
 class FileChange(Struct, frozen=True):
@@ -288,6 +299,8 @@ def summarise(state: SessionState) -> Summary:
         folders=state.folders,
         chosen=state.chosen,
         model_config=state.model_config,
+        moved=state.moved,
+        interrupted=state.last_outcome == "interrupted",
     )
 
 

@@ -181,3 +181,89 @@ async def test_a_repository_without_a_commit(served: Served, connect: Connect) -
     assert files(client, await changeset(client, "branch")) == {"a.txt": {"added": 1, "removed": 0}}
     await client.request("invokeChangesetOperation", channel=name, operationId="discard")
     assert files(client, name) == {}
+
+
+@pytest.mark.parametrize("far", [False, True])
+async def test_who_comes_back_sees_what_changed_meanwhile(folder: Path, connect: Connect, far: bool) -> None:
+    """Nothing of a changeset is in the log: a replay left it as it was, and a snapshot left it out."""
+    client, other = await connect(), await connect("1.0.0", "other")
+    chat = await client.create_session(SESSION)
+    name = await changeset(client, "uncommitted")
+    await client.drop()
+    await other.subscribe(chat)
+    await edit(other, chat, "one", "b.txt")
+    if far:
+        client.last_seen = 2**50
+    client.states[name] = {}
+    known = list(client.states)
+    await client.open()
+    answer = await client.request(
+        "reconnect", clientId=client.client_id, lastSeenServerSeq=client.last_seen, subscriptions=known
+    )
+    assert answer["type"] == ("snapshot" if far else "replay")
+    if far:
+        assert {each["resource"] for each in answer["snapshots"]} == set(known)
+    assert list(files(client, name)) == ["b.txt"]
+    assert [each["id"] for each in client.states[name]["operations"]] == ["commit", "discard"]
+
+
+async def test_a_repository_that_is_gone_keeps_nobody_from_coming_back(
+    served: Served, folder: Path, connect: Connect
+) -> None:
+    client: WireClient = await connect()
+    chat = await client.create_session(SESSION)
+    name = await changeset(client, "uncommitted")
+    await client.drop()
+    (folder / ".git").rename(folder / "gone")
+    answer = await client.reconnect()
+    assert (answer["type"], answer["missing"]) == ("replay", [name])
+    await client.say(chat, "one", "hello")
+
+
+async def test_an_operation_is_seen_from_every_point_of_view(folder: Path, connect: Connect) -> None:
+    """Also by those who look at another session in the same folder."""
+    client, other = await connect(), await connect("0.7.0", "other")
+    chat = await client.create_session(SESSION)
+    await other.create_session("scripted:/s2")
+    theirs = other.states["scripted:/s2"]["changesets"][0]["uriTemplate"]
+    await edit(client, chat, "one", "b.txt")
+    await other.subscribe(theirs)
+    uncommitted, branch = await changeset(client, "uncommitted"), await changeset(client, "branch")
+    assert list(files(other, theirs)) == list(files(client, branch)) == ["b.txt"]
+    await client.request("invokeChangesetOperation", channel=uncommitted, operationId="discard")
+    await client.wait(lambda: not files(client, branch))
+    await other.wait(lambda: not files(other, theirs))
+
+
+async def test_the_changes_of_one_chat(folder: Path, connect: Connect) -> None:
+    """Since 1.0 a chat has its own; what it changed stands in its line, too."""
+    client: WireClient = await connect("1.0.0")
+    await client.create_session(SESSION)
+    second = "ahp-chat:/second"
+    await client.request("createChat", channel=SESSION, chat=second)
+    await client.subscribe(second)
+    kinds = {each["changeKind"]: each["uriTemplate"] for each in client.states[second]["changesets"]}
+    assert list(kinds) == ["session", "turn", "compare-turns"]
+    await client.subscribe(kinds["session"])
+    await edit(client, second, "one", "b.txt")
+    await client.wait(lambda: files(client, kinds["session"]))
+    counted = {"additions": 1, "deletions": 0, "files": 1}
+    await client.wait(lambda: client.states[SESSION]["chats"][1].get("changes") == counted)
+    late: WireClient = await connect("1.0.0", "late", SESSION, second)
+    assert (late.states[SESSION]["chats"], late.states[second]["changes"]) == (client.states[SESSION]["chats"], counted)
+    [shown] = (await client.request("listSessions", channel=client.root))["items"]
+    assert [each.get("changes") for each in shown["chats"]] == [None, counted]
+
+
+async def test_a_folder_that_becomes_a_repository(served: Served, connect: Connect) -> None:
+    """It was looked at once and never again."""
+    client: WireClient = await connect("1.0.0")
+    chat = await client.create_session(SESSION)
+    assert [name for name, state in client.states.items() if "changesets" in state] == []
+    git(served.work, "init")
+    git(served.work, "commit", "--allow-empty", "-m", "first")
+    await edit(client, chat, "one", "b.txt")
+    await client.wait(lambda: "changesets" in client.states[chat])
+    late: WireClient = await connect("1.0.0", "late", SESSION, chat)
+    for name in (SESSION, chat):
+        assert late.states[name]["changesets"] == client.states[name]["changesets"]

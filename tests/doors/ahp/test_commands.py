@@ -253,7 +253,9 @@ async def test_a_fork_of_version_1(connect: Connect) -> None:
     assert ([turn["id"] for turn in first["turns"]], first["hasMore"]) == (["one"], False)
 
 
-async def test_a_window_on_turns(connect: Connect) -> None:
+@pytest.mark.parametrize("wanted", [0, 1])
+async def test_a_window_on_turns(connect: Connect, wanted: int) -> None:
+    """Whoever wanted none at first never got the last one."""
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1")
     for turn in ("one", "two", "three"):
@@ -261,7 +263,7 @@ async def test_a_window_on_turns(connect: Connect) -> None:
         await client.idle(chat)
     whole = client.states[chat]
     other = await connect("0.9.0", "other")
-    await other.subscribe(chat, view={"turns": 1})
+    await other.subscribe(chat, view={"turns": wanted})
     assert [turn["id"] for turn in other.states[chat]["turns"]] == ["three"]
     await other.request("fetchTurns", channel=chat, cursor=other.states[chat]["turnsNextCursor"])
     assert without_times(other.states[chat]) == without_times(whole)

@@ -73,6 +73,19 @@ async def test_the_input_of_a_call_is_streamed(connect: Connect, version: str) -
     assert (call["status"], call["structuredContent"]) == ("completed", {"n": 1})
 
 
+@pytest.mark.parametrize("long", [False, True])
+def test_what_a_terminal_showed_stays_with_its_call(long: bool) -> None:
+    """The terminal is gone when its agent is done with it: whoever came later saw none of it there."""
+    output = "x" * (2_000 if long else 10)
+    ran: list[Any] = [{"type": "terminal", "terminal": "t-1", "title": "make", "code": 2}]
+    blob = "b1" if long else None
+    call = CallPart("c1", "terminal", ready=True, done=True, ok=True, content=ran, output=output, blob=blob)
+    [terminal] = [each for each in parts.content_of(call) if each["type"] == "terminal"]
+    whole = {"fullOutput": {"uri": "portico-blob:/b1", "contentType": "text/plain"}} if long else {}
+    assert terminal["result"] == {"exitCode": 2, "preview": output[:1_000], "truncated": long, **whole}
+    assert "result" not in ran[0]
+
+
 def test_what_agents_report_becomes_the_protocols_content() -> None:
     reported: list[Any] = [
         {"type": "diff", "path": "/p/a.py", "old": "a\nb\n", "new": "a\nc\nd\n"},

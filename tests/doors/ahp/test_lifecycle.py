@@ -8,7 +8,8 @@ from websockets.asyncio.client import connect as ws_connect
 from websockets.exceptions import InvalidStatus
 
 from portico import limits
-from portico.doors.ahp import lifecycle, uri, wire
+from portico.doors.ahp import changes, lifecycle, uri, wire
+from portico.doors.ahp.translate import Said
 from portico.doors.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of, waiting_call, without_times
@@ -372,3 +373,36 @@ async def test_what_one_may_not_hear_does_not_hold_up_the_rest(connect: Connect,
     assert (await client.reconnect())["missing"] == [watch]
     await client.say(chat, "t", "[[say:here]]")
     await client.idle(chat)
+
+
+async def test_numbers_rise_for_one_who_hears_nothing_but_facts(connect: Connect, served: Served) -> None:
+    """Facts about the whole host are numbered behind the last record that the client has heard. Who heard none of the
+    others got the same number again and again, once the 512 of that record were used up."""
+    watcher, talker = await connect("1.0.0", "watcher"), await connect("1.0.0", "talker")
+    await talker.create_session("scripted:/s1")
+    for count in range(600):
+        served.exchange.tell_root(Said("activeSessionsChanged", {"activeSessions": count}))
+        if count % 300 == 0:
+            await talker.act("scripted:/s1", "session/titleChanged", title=f"Title {count}")
+    await watcher.wait(lambda: watcher.states[uri.ROOT]["activeSessions"] == 599)
+    numbers = [each["serverSeq"] for each in watcher.envelopes]
+    assert numbers == sorted(set(numbers))
+
+
+async def test_a_changeset_begins_before_what_is_said_of_it(
+    connect: Connect, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log goes on while a changeset is computed. Its number was then ahead of all that was said of it later."""
+    client, talker = await connect("1.0.0"), await connect("1.0.0", "talker")
+    await talker.create_session("scripted:/s1")
+    [session] = served.host.list()
+
+    async def meanwhile(*_: Any) -> Json:
+        await talker.act("scripted:/s1", "session/titleChanged", title="Later")
+        return {"status": "ready", "files": []}
+
+    monkeypatch.setattr(changes, "state", meanwhile)
+    name = f"ahp-changeset:/{session.id}/session"
+    snapshot = (await client.subscribe(name))["snapshot"]
+    echo = await client.act(name, "changeset/filesReviewChanged", files=["none"], reviewed=True)
+    assert echo["serverSeq"] > snapshot["fromSeq"]

@@ -194,3 +194,31 @@ async def test_who_listens_no_more_is_not_active(connect: Connect) -> None:
     await other.wait(lambda: other.states[SESSION]["activeClients"])
     await client.notify("unsubscribe", channel=SESSION)
     await other.wait(lambda: not other.states[SESSION]["activeClients"])
+
+
+async def test_a_plugin_that_comes_later_is_told_with_the_next_message(connect: Connect, served: Served) -> None:
+    """Only the first message of a chat told the agent what plugins say."""
+    client: WireClient = await connect()
+    client.answer = serving(FILES)
+    await client.create_session(SESSION)
+    await client.say(CHAT, "t1", "hello")
+    await client.idle(CHAT)
+    await client.act(SESSION, "session/activeClientSet", activeClient=active(client, PLUGIN))
+    await read(client)
+    told = []
+    for turn in ("t2", "t3"):
+        await client.say(CHAT, turn, "context please")
+        told.append(text_of((await client.idle(CHAT))["turns"][-1]))
+    assert ["Write short lines." in each for each in told] == [True, False]
+    await served.restart()
+    client.url = served.url
+    await client.reconnect()
+    await client.act(SESSION, "session/activeClientSet", activeClient=active(client, {**PLUGIN, "nonce": "2"}))
+    await client.wait(lambda: [each for each in _read(client) if each["nonce"] == "2"])
+    await client.say(CHAT, "t4", "context please")  # the same words again
+    assert "Write short lines." not in text_of((await client.idle(CHAT))["turns"][-1])
+    client.answer = serving({**FILES, f"{TOP}/rules/style.md": "Write long lines."})
+    await client.act(SESSION, "session/activeClientSet", activeClient=active(client, {**PLUGIN, "nonce": "3"}))
+    await client.wait(lambda: [each for each in _read(client) if each["nonce"] == "3"])
+    await client.say(CHAT, "t5", "context please")
+    assert "Write long lines." in text_of((await client.idle(CHAT))["turns"][-1])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from portico import limits
+from portico.doors.ahp import uri
 from portico.doors.ahp.connection import Connection
 from portico.doors.ahp.names import file_uri
 from portico.doors.identity import new_token
@@ -215,7 +216,7 @@ async def test_bad_terminals(connect: Connect, served: Served) -> None:
     assert "scripted:/none" in echo["rejectionReason"]
 
 
-async def test_without_the_terminal_scope_a_terminal_is_neither_used_nor_closed(
+async def test_without_the_terminal_scope_a_terminal_is_neither_seen_nor_used_nor_closed(
     connect: Connect, served: Served
 ) -> None:
     owner = await connect("0.9.0")
@@ -226,10 +227,18 @@ async def test_without_the_terminal_scope_a_terminal_is_neither_used_nor_closed(
     small = WireClient(served.url.partition("?")[0] + f"?tkn={token}", "small", "0.9.0")
     await small.open()
     await small.initialize()
+    assert await refused(small, "subscribe", channel=NAME) == -32009
     assert await refused(small, "disposeTerminal", channel=NAME) == -32009
     echo = await small.act(NAME, "terminal/input", data="exit\n")
     assert "no scope 'terminal'" in echo["rejectionReason"]
+    await small.drop()
+    small.states[NAME] = {}
+    assert (await small.reconnect())["missing"] == [NAME]
     await small.close()
+    hasty = WireClient(small.url, "hasty", "0.9.0")
+    await hasty.open()
+    assert (await hasty.initialize(NAME))["snapshots"] == []
+    await hasty.close()
     assert "exitCode" not in owner.states[NAME]
 
 
@@ -240,7 +249,7 @@ async def test_a_claim_of_a_call_becomes_its_sessions(connect: Connect, version:
     await client.say(chat, "t", "client tool")
     call = await waiting_call(client, chat, "running")
     where = {"turnId": "t", "toolCallId": call["toolCallId"]}
-    claim = {"kind": "session", "session": "scripted:/s1", **({} if client.seed else {"chat": chat})}
+    claim = {"kind": "session", "session": "scripted:/s1", "chat": uri.default_chat("scripted:/s1")}
     await opened_terminal(client, claim={**claim, **where})
     result = {"success": True, "pastTenseMessage": "Picked"}
     await client.act(chat, client.verb("toolCallComplete"), **where, result=result)
@@ -269,3 +278,36 @@ async def test_a_terminal_that_was_taken_over_outlives_the_session(connect: Conn
     await client.act(NAME, "terminal/claimed", claim={"kind": "client", "clientId": "tester"})
     await served.host.delete("scripted:/s1", by="somebody")
     assert "rejectionReason" not in await client.act(NAME, "terminal/input", data="\n")
+
+
+@pytest.mark.parametrize("version", ["1", "0.7.0", "1.0.0"])
+async def test_a_name_that_looks_like_ours(connect: Connect, version: str) -> None:
+    """`ahp-terminal:/ANYTHING` is what the protocol itself suggests; it could be created and never found again."""
+    client: WireClient = await connect(version)
+    name, field = "ahp-terminal:/mine", "terminal" if client.seed else "channel"
+    await client.request("createTerminal", **{field: name})
+    await client.subscribe(name)
+    await client.act(name, "terminal/titleChanged", title="mine")
+    assert [each["resource"] for each in client.states[client.root]["terminals"]] == [name]
+    assert await refused(client, "createTerminal", **{field: name}) == -32010
+    await client.request("disposeTerminal", **{field: name})
+    await client.wait(lambda: client.states[client.root]["terminals"] == [])
+
+
+async def test_our_own_names_are_taken(connect: Connect, served: Served) -> None:
+    client: WireClient = await connect()
+    ours = await served.host.terminals.start(claim={"kind": "session", "session": "x"}, cwd=str(served.work), by="host")
+    assert await refused(client, "createTerminal", channel=f"ahp-terminal:/{ours.id}") == -32010
+    await client.subscribe(f"ahp-terminal:/{ours.id}")
+
+
+async def test_a_session_claims_by_a_chat(connect: Connect) -> None:
+    """Since 0.9 the chat must be named; older clients do not know that."""
+    client: WireClient = await connect("0.7.0")
+    chat = await client.create_session("scripted:/s1")
+    await opened_terminal(client)
+    await client.act(NAME, "terminal/claimed", claim={"kind": "session", "session": "scripted:/s1"})
+    claim = {"kind": "session", "session": "scripted:/s1", "chat": chat}
+    assert client.states[NAME]["claim"] == claim
+    later: WireClient = await connect("0.9.0", "later", NAME, "ahp-root://")
+    assert (later.states[NAME]["claim"], later.states["ahp-root://"]["terminals"][0]["claim"]) == (claim, claim)

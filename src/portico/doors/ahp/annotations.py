@@ -7,6 +7,19 @@ _ANCHOR = ("turnId", "origin", "resource", "range", "resolved")
 """What `updated` may write; `origin` took the place of `turnId` in 0.9."""
 
 
+def in_both_forms(action: Json, session: str) -> Json:
+    """What a client says, so that older and newer ones find where it belongs: `turnId`, and `origin` since 0.9."""
+    if action.get("annotation"):
+        return {**action, "annotation": _anchored(action["annotation"], session)}
+    return _anchored(action, session) if "turnId" in action or "origin" in action else action
+
+
+def _anchored(said: Json, session: str) -> Json:
+    turn = said.get("turnId") or (said.get("origin") or {}).get("turnId") or ""
+    origin = said.get("origin") or {"session": session, **({"turnId": turn} if turn else {})}
+    return {**said, "turnId": turn, "origin": origin}
+
+
 def set_annotation(state: Json, action: Json, _: Dialect) -> Json:
     annotation = action.get("annotation")
     return put(state, annotations=upsert(items(state, "annotations"), annotation)) if annotation else state

@@ -9,21 +9,24 @@ from typing import Any
 from portico import events as e
 from portico.doors.ahp import customized, names, snapshots, translate, working_directories
 from portico.doors.ahp.record import Json
+from portico.doors.ahp.status import activity_bits
 from portico.doors.ahp.translate import Said
 from portico.doors.ahp.versions import iso
 from portico.events import Record
-from portico.host.state import ClientState, SessionState
+from portico.host.state import CHANGES, ClientState, SessionState
 
 ChatLine = Callable[[str], Json | None]
-"""A child session's id to its line in the catalogue."""
+"""A child session's id to its line in the catalogue, as the newest version knows it."""
 
 
 def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Said]:
     event = record.event
     if isinstance(event, e.ChildStarted):
         summary = line(event.session)
-        return [Said("chatAdded", {"summary": summary})] if summary is not None else []
+        return _added(summary) if summary is not None else []
     if isinstance(event, e.ClientKept):
+        if event.key == CHANGES:
+            return [_updated(state, snapshots.counted(state))]
         return _kept(event, state) if state.parent is None else []
     if isinstance(event, e.FolderAdded | e.FolderRemoved):
         return [_updated(state, snapshots.chosen(state))] if event.chat else working_directories.actions(event)
@@ -36,8 +39,27 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Said]
         said = [*said, Said("isReadChanged", {"isRead": state.read})]
     if type(event) in _MOVING:
         said = [*said, *_needed(event, state)]
-        said.append(_updated(state, {"status": snapshots.activity(state), "modifiedAt": iso(state.modified)}))
+    if type(event) in _MOVING or isinstance(event, _FLAGS):
+        said = [*said, *_stands(state)]
     return said
+
+
+def _added(summary: Json) -> list[Said]:
+    return [Said("chatAdded", {"summary": summary}), *_plain(summary["resource"], summary["status"])]
+
+
+def _stands(state: SessionState) -> list[Said]:
+    bits = snapshots.status(state)
+    changes = {"status": bits, "modifiedAt": iso(snapshots.moved(state))}
+    return [_updated(state, changes), *_plain(names.chat_uri(state), bits)]
+
+
+def _plain(chat: str, bits: int) -> list[Said]:
+    """Before 1.0 only sessions have flags: those versions hear the same once more, without them."""
+    activity = activity_bits(bits)
+    if bits == activity:
+        return []
+    return [Said("chatUpdated", {"chat": chat, "changes": {"status": activity}}, before="1.0.0")]
 
 
 def _kept(event: e.ClientKept, state: SessionState) -> list[Said]:
@@ -108,6 +130,8 @@ _WHOLE: dict[type[e.Event], Callable[[Any], list[Said]]] = {
 
 _UNREAD = (e.TurnStarted, e.TurnResumed, e.QuestionAsked)
 """News that somebody has not read yet."""
+
+_FLAGS = (e.SessionRead, e.SessionArchived)
 
 _MOVING = frozenset(
     {

@@ -46,6 +46,7 @@ _KINDS = {
     "turn": ("Changes of a turn", "turn/{turnId}"),
     "compare-turns": ("Changes between two turns", "compare/{originalTurnId}/{modifiedTurnId}"),
 }
+_OF_CHAT = ("session", "turn", "compare-turns")
 _TRUNKS = ("main", "master", "trunk")
 
 
@@ -58,6 +59,14 @@ class View(NamedTuple):
     def review_key(self) -> str:
         """Reviewed files are remembered for each view of its own."""
         return REVIEWED if self.kind == "uncommitted" else f"{REVIEWED}{'/'.join((self.kind, *self.turns))}/"
+
+
+def of_chat(state: SessionState) -> list[Json]:
+    """What can be told of one chat by itself; a sub-agent works within a turn of another."""
+    if state.origin is not None and state.origin.kind == "agent":
+        return []
+    kinds = [each for each in catalogue(state.id) if each["changeKind"] in _OF_CHAT]
+    return [each | ({"label": "Changes of this chat"} if each["changeKind"] == "session" else {}) for each in kinds]
 
 
 def catalogue(ident: str) -> list[Json]:
@@ -77,7 +86,11 @@ def catalogue(ident: str) -> list[Json]:
 
 async def state(connection: "Connection", target: Target) -> Json:
     connection.require("files")
-    view = await _view(connection.exchange, target)
+    return await _state(connection.exchange, target)
+
+
+async def _state(exchange: "Exchange", target: Target) -> Json:
+    view = await _view(exchange, target)
     return {"status": "ready", "files": await _files(view), **_operations(view)}
 
 
@@ -145,20 +158,46 @@ async def _branched(changes: Changes, state: SessionState) -> str:
 
 async def refresh(exchange: "Exchange", target: Target) -> None:
     """Everybody who looks at the changeset gets it anew."""
-    view = await _view(exchange, target)
-    fields = {"files": await _files(view), **_operations(view)}
+    said = content(await _state(exchange, target))
     for each in list(exchange.hearers(target)):
-        each.say(target, Said("contentChanged", fields))
+        each.say(target, said)
 
 
-async def turn_ended(exchange: "Exchange", session: Session) -> None:
-    """What a finished turn changed, for those who look."""
-    root = exchange.host.catalogue.root(session).id
-    for target in [each for each in exchange.heard("changeset") if each.ident.partition("/")[0] == root]:
+def content(state: Json) -> Said:
+    """A whole changeset as an action."""
+    return Said("contentChanged", {key: value for key, value in state.items() if key != "status"})
+
+
+async def changed(exchange: "Exchange", session: Session) -> None:
+    """What a finished turn or an operation changed, for those who look."""
+    for target in [each for each in exchange.heard("changeset") if _is_concerned(exchange, each, session)]:
         try:
             await refresh(exchange, target)
         except NotFound:
             continue  # a turn that was taken back
+
+
+def _is_concerned(exchange: "Exchange", target: Target, session: Session) -> bool:
+    """All views of a session and its chats are, and what others see of the same folder."""
+    ident, _, view = target.ident.partition("/")
+    looked_at = exchange.host.find(ident)
+    if looked_at is None:
+        return False
+    root = exchange.host.catalogue.root
+    same_folder = view in ("uncommitted", "branch") and looked_at.summary.cwd == session.summary.cwd
+    return same_folder or root(looked_at) is root(session)
+
+
+def announce(exchange: "Exchange", session: Session) -> None:
+    """The folder has become a repository: what can be seen of it from now on."""
+    root = exchange.host.catalogue.root(session)
+    for ident in (root.id, *(each.id for each in exchange.host.catalogue.descendants(root.id))):
+        state = exchange.state(ident)
+        if state is not None:
+            for target in (Target("session", ident), Target("chat", ident)):
+                shown = exchange.changesets(state, of_chat=target.kind == "chat")
+                for connection in list(exchange.hearers(target)):
+                    connection.say(target, Said("changesetsChanged", {"changesets": shown}))
 
 
 # -- operations ------------------------------------------------------------------------------------------------
@@ -183,7 +222,7 @@ async def invoke(connection: "Connection", params: Json) -> Json:
         _say_status(exchange, target, {"operationId": name, "status": "error", "error": failed})
         raise
     await connection.host.audit(f"changes.{name}", connection.by, session=view.session.id)
-    await refresh(exchange, target)
+    await changed(exchange, view.session)
     return {"message": words}
 
 

@@ -328,7 +328,10 @@ class Connection:
             self._own = max(self._own, mark.place - numbers.SHARED + 1)
 
     def own_number(self) -> int:
-        """A number for what this client alone hears, behind all it has heard."""
+        """A number for what this client alone hears, behind all it has heard. There are only so many of one record, so
+        they go on with the log also where this client hears nothing of it."""
+        if self.exchange.passed > self._seq:
+            self._seq, self._own = self.exchange.passed, 0
         place = min(numbers.SHARED + self._own, numbers.SPAN - 1)
         self._own += 1
         return numbers.number(self._seq, place)

@@ -36,6 +36,7 @@ from portico.doors.house import House
 from portico.errors import PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo, client_of
+from portico.host.changes import in_work_tree
 from portico.host.policy import rules_of
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
@@ -82,6 +83,8 @@ class Exchange:
         self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
         self.recent = Recent()
+        self.passed = 0
+        """The last record that everybody who hears it has been told."""
         self._active: set[str] = set()
         self._opened: asyncio.Future[None] | None = None
         self.host.log.tap(self._hear)
@@ -171,6 +174,7 @@ class Exchange:
             except Exception:  # a bug in this door must never stop the log that everybody writes to
                 self.recent.clear()
                 logger.exception("the record %d was not passed on", record.seq)
+            self.passed = record.seq
 
     def _pass_on(self, record: Record, places: dict[Channel, list[Place]]) -> None:
         event = record.event
@@ -247,7 +251,9 @@ class Exchange:
 
     async def _changed(self, session: Session) -> None:
         try:
-            await changes.turn_ended(self, session)
+            if await self._look_for_git(session.summary.cwd):
+                changes.announce(self, session)
+            await changes.changed(self, session)
         except PorticoError as error:  # a broken repository or a full disk: nobody's turn fails for that
             logger.info("the changes of %s are not known: %s", session.id, error.message)
 
@@ -295,45 +301,49 @@ class Exchange:
                 extra = customized.of_session(self.agents.get(state.agent), state, as_seed=True)
                 return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect) | extra
             case "chat":
-                return snapshots.chat(state, dialect, self.source(state), last)
+                return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
             case "annotations":
                 return snapshots.annotations(state)
-        return self._session(state)
+        return self._session(state, dialect)
 
-    def _session(self, state: SessionState) -> Json:
+    def _session(self, state: SessionState, dialect: Dialect) -> Json:
         below = self.host.catalogue.descendants(state.id)
         states = [state, *(found for each in below if (found := self.state(each.id)) is not None)]
-        root = {**snapshots.chat_head(state, ""), "title": state.title}
+        root = snapshots.chat_head(state, "", dialect)
         shown = snapshots.session(
             state,
-            [root, *(line for each in below if (line := self.chat_line(each.id)) is not None)],
+            [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
             self._tools(),
             self.config_of(state),
             self.changesets(state),
+            dialect,
         )
         return shown | customized.of_session(self.agents.get(state.agent), state, as_seed=False)
 
-    def chat_line(self, ident: str) -> Json | None:
+    def chat_line(self, ident: str, dialect: Dialect) -> Json | None:
         session = self.host.find(ident)
         if session is None:
             return None
         if session.loaded:
-            return snapshots.chat_head(session.state, self.source(session.state))
-        return snapshots.chat_line(session.summary, self.source(session.summary))
+            return snapshots.chat_head(session.state, self.source(session.state), dialect)
+        return snapshots.chat_line(session.summary, self.source(session.summary), dialect)
 
     def source(self, of: Summary | SessionState) -> str:
-        above = self.host.find(of.origin.session) if of.origin is not None else None
-        return names.chat_uri(above.summary) if above is not None else ""
+        """The chat that this one was made from, under the name it had when it is gone."""
+        if of.origin is None:
+            return ""
+        above = self.host.find(of.origin.session)
+        return names.chat_uri(above.summary) if above is not None else of.origin.uri or names.CHAT + of.origin.session
 
     def config_of(self, state: SessionState) -> Json:
         schema = config.session_schema(self.agents.get(state.agent), is_git=self.git_folders.get(state.cwd, False))
         return {"schema": schema, "values": state.config}
 
-    def changesets(self, state: SessionState) -> list[Json]:
+    def changesets(self, state: SessionState, *, of_chat: bool = False) -> list[Json]:
         if not self.git_folders.get(state.cwd, False):
             return []
-        return changes.catalogue(state.id)
+        return changes.of_chat(state) if of_chat else changes.catalogue(state.id)
 
     def _tools(self) -> list[e.ToolSpec]:
         return [tool.spec for tool in self.host.tools.values()]
@@ -343,9 +353,15 @@ class Exchange:
         if target.kind not in ("seed", "chat", "session", "annotations"):
             return None
         session = await self.host.get(target.ident)
-        if session.state.cwd not in self.git_folders:
-            self.git_folders[session.state.cwd] = await config.is_git(Path(session.state.cwd))
+        await self._look_for_git(session.state.cwd)
         return session
+
+    async def _look_for_git(self, folder: str) -> bool:
+        """True when the folder has become a repository since somebody last looked."""
+        if self.git_folders.get(folder):
+            return False
+        self.git_folders[folder] = in_work_tree(Path(folder)) and await config.is_git(Path(folder))
+        return self.git_folders[folder]
 
 
 def _worked(session: Session, turn: str) -> bool:

@@ -12,6 +12,7 @@ from portico.doors.ahp import (
     clients,
     customized,
     message,
+    names,
     parts,
     plugins,
     snapshots,
@@ -306,13 +307,14 @@ async def _reordered(deed: Deed, session: Session) -> None:
 async def annotate(deed: Deed, session: Session) -> bool:
     """Annotations are kept one by one; the reducer says what becomes of the one that is meant."""
     before = snapshots.annotations(session.state)
-    after = annotations.HANDLERS[deed.type](before, deed.action, deed.connection.dialect)
+    action = annotations.in_both_forms(deed.action, names.session_uri(session.summary))
+    after = annotations.HANDLERS[deed.type](before, action, deed.connection.dialect)
     if after is before:
         raise Conflict("There is no such annotation.")
     ident = deed.action.get("annotationId") or (deed.action.get("annotation") or {}).get("id")
     at = index_of(after["annotations"], ident)
     value = after["annotations"][at] if at is not None else None
-    await session.keep(f"{snapshots.ANNOTATION}{ident}", value, by=deed.by, action=deed.action)
+    await session.keep(f"{snapshots.ANNOTATION}{ident}", value, by=deed.by, action=action)
     return True
 
 

@@ -1,5 +1,6 @@
 """Hello, hello again, and what to hear: `initialize`, `reconnect`, `subscribe`."""
 
+import logging
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -7,19 +8,22 @@ import msgspec
 
 from portico import __version__, limits
 from portico import events as e
-from portico.doors.ahp import clients, envelope, names, numbers, targets, versions, wire
+from portico.doors.ahp import changes, clients, envelope, names, numbers, targets, versions, wire
 from portico.doors.ahp.command import Command, optional, subject, text, texts
 from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.exchange import Known
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
 from portico.doors.ahp.teller import Teller
+from portico.doors.ahp.translate import Said
 from portico.doors.ahp.wire import WireError
-from portico.errors import BadRequest, Conflict, Forbidden, NotFound, RateLimited
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Record
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
+
+logger = logging.getLogger("portico.ahp")
 
 _REPLAY_RECORDS = 5_000
 """More missed records than this come as a snapshot: it is smaller."""
@@ -49,6 +53,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
         except _UNAVAILABLE:
             continue  # what cannot be found is left out
     seed = connection.dialect.seed
+    connection.catch_up()
     result: Json = {
         "protocolVersion": 1 if seed else version,
         "serverSeq": numbers.through(connection.host.log.seq),
@@ -136,6 +141,8 @@ async def _subscribe(connection: "Connection", name: str, params: Json) -> Json 
 
 
 async def _prepare(connection: "Connection", target: Target) -> None:
+    if target.kind == "terminal":
+        connection.require("terminal")  # a shell shows keys and files
     session = await connection.exchange.prepare(target)
     if session is not None:
         await clients.sort_out(connection, session)
@@ -145,7 +152,7 @@ _SPECIAL = ("watch", "logs", "changeset")
 
 
 async def _special(connection: "Connection", target: Target, name: str) -> Json | None:
-    from portico.doors.ahp import changes, logs, watches
+    from portico.doors.ahp import logs, watches
 
     if target.kind == "logs":
         logs.follow(connection, target)
@@ -158,6 +165,7 @@ async def _special(connection: "Connection", target: Target, name: str) -> Json 
     except Exception:  # whatever it was is told by the caller; a subscription without a beginning must not stay
         connection.unsubscribe(target)
         raise
+    connection.catch_up()  # the log went on meanwhile, and what is said of it from now on comes behind this state
     return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
 
 
@@ -167,9 +175,10 @@ def _check_room(connection: "Connection", target: Target) -> None:
 
 
 def _last(params: Json) -> int | None:
+    """How many finished turns the client wants at first. One at least: it is where `fetchTurns` goes on from."""
     view = optional(params, "view", dict) or {}
     turns = view.get("turns")
-    return max(0, turns) if isinstance(turns, int) and not isinstance(turns, bool) else None
+    return max(1, turns) if isinstance(turns, int) and not isinstance(turns, bool) else None
 
 
 def _snapshot(connection: "Connection", target: Target, name: str, last: int | None = None) -> Json:
@@ -204,17 +213,20 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
 
 async def _come_back(connection: "Connection", wanted: list[str], last_seen: int) -> Json:
     found: dict[Target, str] = {}
+    special: dict[Target, Json] = {}
     missing: list[str] = []
     for name in wanted:
         try:
             target = targets.resolve(connection.host, name, connection.dialect.seed)
             if target.kind in _SPECIAL:
                 connection.subscribe(target, name)
-                await _special(connection, target, name)
+                snapshot = await _special(connection, target, name)
+                special |= {target: snapshot} if snapshot is not None else {}
             else:
                 await _prepare(connection, target)
                 found[target] = name
-        except _UNAVAILABLE:
+        except PorticoError as error:  # also a repository that is broken now: the others come back all the same
+            logger.info("%s cannot come back to %r: %s", connection.client_id, name, error.message)
             missing.append(name)
     mark = numbers.mark(last_seen)
     acts = _at_hand(connection, found, mark)
@@ -222,13 +234,16 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
         acts = await _from_the_log(connection, found, mark)
     if acts is None:
         snapshots = [_snapshot(connection, target, name) for target, name in found.items()]
-        return {"type": "snapshot", "snapshots": snapshots}
+        return {"type": "snapshot", "snapshots": [*snapshots, *special.values()]}
     for target, name in found.items():
         connection.subscribe(target, name)
     connection.catch_up(mark)
     missed = sorted(connection.wanted(acts, last_seen), key=attrgetter("number"))
     if ROOT in found:
-        missed += _root_now(connection)
+        missed += _now(connection, ROOT, connection.exchange.root_now())
+    for target, snapshot in special.items():  # nothing of these is in the log
+        if target.kind == "changeset":
+            missed += _now(connection, target, [changes.content(snapshot["state"])])
     envelopes = wire.Raw(envelope.together(missed))
     return {"type": "replay", "actions": envelopes, "missing": missing}
 
@@ -250,7 +265,7 @@ async def _from_the_log(connection: "Connection", found: dict[Target, str], mark
         return None
     told = {target: _replay(connection, target, records) for target in found}
     acts = [act for each in told.values() for act in each]
-    if all(act.before is None for act in acts):  # older versions must hear a resumed turn as it was then
+    if all(act.before != "0.9.0" for act in acts):  # older versions must hear a resumed turn as it was then
         for target, each in told.items():
             connection.exchange.recent.refill(target, connection.dialect.seed, mark.seq - 1, each)
     return acts
@@ -311,10 +326,11 @@ def _replay(connection: "Connection", target: Target, records: list[Record]) -> 
     return acts
 
 
-def _root_now(connection: "Connection") -> list[Act]:
+def _now(connection: "Connection", target: Target, said: list[Said]) -> list[Act]:
+    """How things are by now, for a client that could not hear what became of them."""
     seed = connection.dialect.seed
-    to = envelope.Address("root", targets.uri_of(connection.host, ROOT, seed), seed)
-    return [to.act(said, connection.own_number()) for said in connection.exchange.root_now()]
+    to = envelope.Address(target.kind, targets.uri_of(connection.host, target, seed), seed)
+    return [to.act(each, connection.own_number()) for each in said]
 
 
 async def ping(connection: "Connection", params: Json) -> None:

@@ -13,6 +13,7 @@ from portico.errors import BadRequest, NotFound
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
+from portico.host.terminals import OpenTerminal
 
 CHAT = "ahp-chat:/"
 CHANGESET = "ahp-changeset:/"
@@ -61,6 +62,18 @@ def find_chat(host: Host, name: str) -> Session | None:
         return found
     found = host.find(name.removeprefix(CHAT)) if name.startswith(CHAT) else None
     return found if found is not None and found.summary.parent is not None else None
+
+
+def terminal_uri(of: OpenTerminal) -> str:
+    return of.uri or TERMINAL + of.id
+
+
+def find_terminal(host: Host, name: str) -> OpenTerminal | None:
+    """By the client's own name, which may well look like ours, or by ours for one that no client named."""
+    found = host.terminals.find(name)
+    if found is None and name.startswith(TERMINAL):
+        found = host.terminals.find(name.removeprefix(TERMINAL))
+    return found if found is not None and terminal_uri(found) == name else None
 
 
 def chosen(name: object, field: str) -> str:

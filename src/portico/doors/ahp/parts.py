@@ -39,6 +39,8 @@ _CONTENT: dict[object, tuple[str, ...]] = {
 """The protocol's kinds of content, and what each must have; anything else an agent reports is not for clients."""
 STRUCTURED = "structured"
 """The item of a call's content that AHP has a field of its own for."""
+_PREVIEW = 1000
+"""Characters of a terminal's output that stay with its call: about a screen."""
 _WHOLE = 4096
 """Characters of live output that are sent as they come. AHP knows no delta here: each change carries the whole."""
 
@@ -308,14 +310,21 @@ def _structured(part: CallPart) -> Json:
 
 
 def content_of(part: CallPart) -> list[Json]:
-    items = [made for each in part.content if (made := _content(each)) is not None]
     ran = part.done or any(each.result for each in part.approvals)
     text = part.output if ran else part.output[: visible(len(part.output))]
+    left = _preview(text, part.blob) if part.done and text else {}
+    items = [made for each in part.content if (made := _content(each, left)) is not None]
     if text and not any(each["type"] == "text" for each in items):
         items.insert(0, {"type": "text", "text": text})
     if part.blob is not None:
         items.append({"type": "resource", "uri": names.BLOB + part.blob, "contentType": "text/plain"})
     return items
+
+
+def _preview(text: str, blob: str | None) -> Json:
+    """What a terminal showed, for those who come when it is gone: the end of it, and since 1.0 where all of it is."""
+    shown: Json = {"preview": text[-_PREVIEW:], "truncated": blob is not None or len(text) > _PREVIEW}
+    return shown | ({"fullOutput": {"uri": names.BLOB + blob, "contentType": "text/plain"}} if blob else {})
 
 
 def visible(size: int) -> int:
@@ -328,12 +337,13 @@ def visible(size: int) -> int:
     return size - size % step
 
 
-def _content(item: Json) -> Json | None:
+def _content(item: Json, left: Json) -> Json | None:
+    """`left`: what stays of the terminal in which the call ran."""
     kind = item.get("type")
     if kind == "subagent" and "session" in item:
         return _subagent(item)
     if kind == "terminal" and "terminal" in item:
-        return _terminal(item)
+        return _terminal(item, left)
     if kind == "diff":
         return _file_edit(item)
     return item if kind in _CONTENT and all(key in item for key in _CONTENT[kind]) else None
@@ -350,7 +360,7 @@ def _file_edit(item: Json) -> Json | None:
     return {"type": "fileEdit", "after": {"uri": name, "content": {"uri": name}}, "diff": counts}
 
 
-def _terminal(item: Json) -> Json:
+def _terminal(item: Json, left: Json) -> Json:
     """One in which an agent runs a command. It goes when the agent is done with it; the call's text stays."""
     shown: Json = {
         "type": "terminal",
@@ -358,7 +368,8 @@ def _terminal(item: Json) -> Json:
         "title": item.get("title") or "Terminal",
         "isPty": True,
     }
-    return shown | ({"result": {"exitCode": item["code"]}} if isinstance(item.get("code"), int) else {})
+    code: Json = {"exitCode": item["code"]} if isinstance(item.get("code"), int) else {}
+    return shown | ({"result": {**code, **left}} if code or left else {})
 
 
 def _subagent(item: Json) -> Json:

@@ -86,16 +86,11 @@ def input_needed_removed(state: Json, action: Json, dialect: Dialect) -> Json:
 def _with_needed(state: Json, needed: list[Json], dialect: Dialect) -> Json:
     """The status follows the list. When nothing waits for a person any more the turn goes on, so only that bit goes."""
     before = state.get("status") or 0
-    if any(_blocks(request, dialect) for request in needed):
+    if any(status.blocks(request, dialect) for request in needed):
         after = status.with_activity(before, status.INPUT_NEEDED)
     else:
         after = status.with_flag(before, status.WAITING, False)
     return put(state, inputNeeded=needed or None, status=after)
-
-
-def _blocks(request: Json, dialect: Dialect) -> bool:
-    """A tool that a client runs on its own raised the status up to 0.7; no person has to act on it."""
-    return request.get("kind") != "toolClientExecution" or not dialect.since("0.8.0")
 
 
 HANDLERS: dict[str, Handler] = {

@@ -1,7 +1,7 @@
 """Sessions and chats: made, listed, read and ended."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from portico.doors.ahp import (
     attachments,
@@ -64,7 +64,7 @@ async def create_session(connection: "Connection", params: Json) -> None:
 
 def _check_free(connection: "Connection", name: str) -> None:
     """What a name means must not change for those who use it: a terminal of that name would come first."""
-    if connection.host.terminals.find(name.removeprefix(names.TERMINAL)) is not None:
+    if names.find_terminal(connection.host, name) is not None:
         raise WireError(wire.SESSION_EXISTS, f"There is a terminal {name!r}.")
 
 
@@ -170,7 +170,7 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
         return {"items": [snapshots.summary(each, connection.dialect) for each in found]}
     family = children(connection.host.list())
     below = {each.id: descendants(each.id, family) for each in found}
-    found.sort(key=lambda each: snapshots.together(each, below[each.id]).modified, reverse=True)
+    found.sort(key=lambda each: snapshots.together(each, below[each.id]).moved, reverse=True)
     limit = optional(params, "limit", int)
     start = _cursor(found, optional(params, "cursor", str))
     end = start + min(limit, 1000) if limit is not None and limit > 0 else len(found)
@@ -209,7 +209,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         first = await attachments.fetched(connection, shapes.check("Message", first, "initialMessage"))
     opening = message.from_wire(first) if first is not None else None
     source = optional(params, "source", dict)
-    source = shapes.check("ChatSource", source, "source") if source else {}
+    source = _source(source) if source else {}
     folders = working_directories.subset(params, owner.summary)
     try:
         chat = await _open_chat(connection, owner, name, source, folders)
@@ -222,6 +222,13 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         await chat.send(opening, by=connection.by)
 
 
+def _source(said: Json) -> Json:
+    checked: Json = shapes.check("ChatSource", said, "source")
+    if checked.get("kind") not in ("fork", "sideChat"):
+        raise BadRequest("A chat's source is a 'fork' or a 'sideChat'.", field="source.kind")
+    return checked
+
+
 async def _open_chat(connection: "Connection", owner: Session, name: str, source: Json, folders: list[str]) -> Session:
     host, origin, above = connection.host, None, owner
     turns: list[TurnState] = []
@@ -231,7 +238,9 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         if host.catalogue.root(above).id != owner.id:
             raise BadRequest("The source chat belongs to another session.", field="source.chat")
         side = source["kind"] == "sideChat"
-        origin = Origin("side" if side else "fork", above.id, turns[-1].id, selection=source.get("selection") or {})
+        kind: Literal["side", "fork"] = "side" if side else "fork"
+        selection = source.get("selection") or {}
+        origin = Origin(kind, above.id, turns[-1].id, selection=selection, uri=names.chat_uri(above.summary))
         if side:
             config[CONTEXT] = _context(turns, origin.selection)
             turns = []
@@ -242,7 +251,7 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         cwd=owner.state.cwd,
         title=f"Fork of {above.state.title}" if turns else "New chat",
         uri=name,
-        parent=above.id,
+        parent=owner.id,  # not `above`: when that is disposed, what was made from it stays
         origin=origin,
         config=config,
         history=turns,

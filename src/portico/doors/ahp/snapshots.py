@@ -14,12 +14,22 @@ from portico.doors.ahp.status import (
     IS_ARCHIVED,
     IS_READ,
     activity_bits,
+    blocks,
     with_activity,
 )
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import ToolSpec
 from portico.host.agent import AgentInfo
-from portico.host.state import CHANGES, CallPart, ClientState, QuestionPart, SessionState, Summary, TurnState
+from portico.host.state import (
+    CHANGES,
+    CallPart,
+    ClientState,
+    QuestionPart,
+    SessionState,
+    Status,
+    Summary,
+    TurnState,
+)
 
 ANNOTATION = "annotation/"
 DRAFT = "draft"
@@ -42,16 +52,25 @@ def activity(state: SessionState) -> int:
     turn = state.active
     if turn is not None:
         return INPUT_NEEDED if waits(turn) else IN_PROGRESS
-    failed = bool(state.turns) and state.turns[-1].outcome in ("failed", "interrupted") and not state.rewound
-    return ERROR if failed else IDLE
+    return ERROR if state.last_outcome in ("failed", "interrupted") else IDLE
 
 
 def status(state: SessionState) -> int:
     return activity(state) | (IS_READ if state.read else 0) | (IS_ARCHIVED if state.archived else 0)
 
 
+def standing(of: Summary) -> Status:
+    """A turn that the end of the host cut off has failed, as its chat shows it."""
+    return "failed" if of.interrupted else of.status
+
+
+def moved(of: Summary | SessionState) -> int:
+    """`modifiedAt` of the channel dialect: since 0.9 only turns that begin or end change it, in lists as in chats."""
+    return of.moved or of.modified  # an older Portico did not write it down
+
+
 def summary_status(of: Summary) -> int:
-    bits = {"idle": IDLE, "running": IN_PROGRESS, "waiting": INPUT_NEEDED, "failed": ERROR}[of.status]
+    bits = {"idle": IDLE, "running": IN_PROGRESS, "waiting": INPUT_NEEDED, "failed": ERROR}[standing(of)]
     return bits | (IS_READ if of.read else 0) | (IS_ARCHIVED if of.archived else 0)
 
 
@@ -59,8 +78,9 @@ def together(of: Summary, below: Iterable[Summary]) -> Summary:
     """A session with all its chats, as its one line of the catalogue shows them: who waits and what failed in any of
     them is the session's, and it is as new as the newest."""
     chats = [of, *below]
-    status = next((each for each in ("waiting", "failed") if any(chat.status == each for chat in chats)), of.status)
-    return structs.replace(of, status=status, modified=max(chat.modified for chat in chats))
+    found = [standing(chat) for chat in chats]
+    status: Status = "waiting" if "waiting" in found else "failed" if "failed" in found else of.status
+    return structs.replace(of, status=status, interrupted=False, moved=max(moved(chat) for chat in chats))
 
 
 def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = ()) -> Json:
@@ -73,7 +93,7 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = ()) -> Jso
         "title": of.title,
         "status": summary_status(of),
         "createdAt": of.created if dialect.seed else iso(of.created),
-        "modifiedAt": of.modified if dialect.seed else iso(of.modified),
+        "modifiedAt": of.modified if dialect.seed else iso(moved(of)),
         "workingDirectory": names.file_uri(of.cwd),
     }
     if dialect.seed:
@@ -82,12 +102,18 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = ()) -> Jso
         shown["changes"] = of.changes
     if dialect.since("1.0.0"):
         shown["defaultChat"] = names.chat_uri(of)
-        shown["chats"] = [{"resource": names.chat_uri(each), "status": summary_status(each)} for each in chats]
+        shown["chats"] = [_listed(each) for each in chats]
     return shown | {"workingDirectories": directories(of)}
 
 
 def model(ident: str, config: Json) -> Json:
     return {"id": ident, **({"config": config} if config else {})}
+
+
+def _listed(of: Summary) -> Json:
+    """A chat in its session's line of the catalogue. All of them take messages, also those of sub-agents."""
+    shown: Json = {"resource": names.chat_uri(of), "status": summary_status(of), "interactivity": "full"}
+    return shown | ({"changes": of.changes} if of.changes else {})
 
 
 def directories(of: Summary | SessionState) -> list[str]:
@@ -118,14 +144,18 @@ def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, d
     return shown | ({"inputRequests": questions} if questions else {})
 
 
-def chat(state: SessionState, dialect: Dialect, source: str = "", last: int | None = None) -> Json:
+def chat(
+    state: SessionState, dialect: Dialect, source: str = "", last: int | None = None, changesets: Sequence[Json] = ()
+) -> Json:
     """`source`: the chat it was made from. `last`: only so many finished turns; `fetchTurns` brings the others."""
-    shown = {**chat_head(state, source), **_conversation(state, dialect)}
-    if dialect.since("1.0.0"):
-        shown["status"] = status(state)
+    shown = {**chat_head(state, source, dialect), **_conversation(state, dialect)}
+    if not dialect.since("1.0.0"):
+        shown.pop("changes", None)
+    elif changesets:
+        shown["changesets"] = list(changesets)
     if last is not None and len(shown["turns"]) > last:
         shown["turns"] = shown["turns"][len(shown["turns"]) - last :]
-        shown["turnsNextCursor"] = shown["turns"][0]["id"] if shown["turns"] else state.turns[-1].id
+        shown["turnsNextCursor"] = shown["turns"][0]["id"]
     if DRAFT in state.kept:
         shown["draft"] = state.kept[DRAFT]
     return shown
@@ -146,16 +176,22 @@ def _conversation(state: SessionState, dialect: Dialect) -> Json:
     return shown
 
 
-def chat_head(state: SessionState, source: str) -> Json:
-    """What a chat's summary and its state have in common."""
+def chat_head(state: SessionState, source: str, dialect: Dialect) -> Json:
+    """What a chat's summary and its state have in common. Since 1.0 a chat has flags of its own."""
     shown: Json = {
         "resource": names.chat_uri(state),
         "title": state.title,
-        "status": activity(state),
-        "modifiedAt": iso(state.modified),
+        "status": status(state) if dialect.since("1.0.0") else activity(state),
+        "modifiedAt": iso(moved(state)),
         **chosen(state),
+        **counted(state),
     }
     return shown | ({"origin": origin(state, source)} if state.parent is not None else {})
+
+
+def counted(state: SessionState) -> Json:
+    found = state.kept.get(CHANGES, {})
+    return {"changes": {key: value for key, value in found.items() if key != "edits"}} if found else {}
 
 
 def chosen(of: Summary | SessionState) -> Json:
@@ -163,14 +199,16 @@ def chosen(of: Summary | SessionState) -> Json:
     return {} if of.chosen is None else {"workingDirectories": [names.file_uri(each) for each in of.chosen]}
 
 
-def chat_line(of: Summary, source: str) -> Json:
+def chat_line(of: Summary, source: str, dialect: Dialect) -> Json:
     """A chat in its session's catalogue, when only its summary is known."""
+    bits = summary_status(of)
     shown: Json = {
         "resource": names.chat_uri(of),
         "title": of.title,
-        "status": summary_status(of) & ~(IS_READ | IS_ARCHIVED),
-        "modifiedAt": iso(of.modified),
+        "status": bits if dialect.since("1.0.0") else activity_bits(bits),
+        "modifiedAt": iso(moved(of)),
         **chosen(of),
+        **({"changes": of.changes} if of.changes else {}),
     }
     return shown | ({"origin": origin(of, source)} if of.parent is not None else {})
 
@@ -192,12 +230,15 @@ def session(
     tools: Iterable[ToolSpec],
     config: Json,
     changesets: list[Json],
+    dialect: Dialect,
 ) -> Json:
     """A session of the channel dialect: the catalogue around its chats."""
     bits = status(state)
     for promoted in (ERROR, INPUT_NEEDED):
         if any(activity_bits(each["status"]) == promoted for each in chats):
             bits = with_activity(bits, promoted)
+    if any(blocks(each, dialect) for each in needed):
+        bits = with_activity(bits, INPUT_NEEDED)
     annotations = [value for key, value in state.kept.items() if key.startswith(ANNOTATION)]
     shown: Json = {
         "provider": state.agent,

@@ -53,6 +53,11 @@ def touched(state: Json, dialect: Dialect) -> Json:
     return state if dialect.since("0.9.0") else with_head(state, dialect, modifiedAt=dialect.now())
 
 
+def blocks(request: Json, dialect: Dialect) -> bool:
+    """A tool that a client runs on its own raised the status up to 0.7; no person has to act on it."""
+    return request.get("kind") != "toolClientExecution" or not dialect.since("0.8.0")
+
+
 def flagged(state: Json, dialect: Dialect, flag: int, on: bool) -> Json:
     return with_head(state, dialect, status=with_flag(status_of(state, dialect), flag, on))
 

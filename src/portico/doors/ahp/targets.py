@@ -23,7 +23,7 @@ def resolve(host: Host, name: str, seed: bool) -> Target:
     """NotFound for what is not there."""
     if uri.is_root(name):
         return ROOT
-    terminal = host.terminals.find(name.removeprefix(names.TERMINAL))
+    terminal = names.find_terminal(host, name)
     if terminal is not None:
         return Target("terminal", terminal.id)
     if seed:
@@ -60,8 +60,7 @@ def uri_of(host: Host, target: Target, seed: bool) -> str:
         case "root":
             return uri.SEED_ROOT if seed else uri.ROOT
         case "terminal":
-            terminal = host.terminals.get(target.ident)
-            return terminal.uri or names.TERMINAL + terminal.id
+            return names.terminal_uri(host.terminals.get(target.ident))
         case "changeset":
             return names.CHANGESET + target.ident
         case "watch" | "logs":

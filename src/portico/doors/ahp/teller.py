@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from portico import events as e
 from portico.doors.ahp import catalogue, customized, names, targets, terminal_shapes, translate
 from portico.doors.ahp.envelope import Act, Address
+from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
 from portico.doors.ahp.translate import Said
+from portico.doors.ahp.versions import SUPPORTED
 from portico.events import HOST, Channel, Record
 from portico.host.state import SessionState
 
@@ -61,7 +63,10 @@ class Teller:
         if record.channel == HOST:
             return self._removed(record.event)
         state = self._state(record.channel)
-        return catalogue.catalogue(record, state, self._exchange.chat_line) if state is not None else []
+        return catalogue.catalogue(record, state, self._line) if state is not None else []
+
+    def _line(self, ident: str) -> Json | None:
+        return self._exchange.chat_line(ident, self._exchange.dialect(SUPPORTED[0]))
 
     def _removed(self, event: e.Event) -> list[Said]:
         gone = self._exchange.host.find(event.session) if isinstance(event, e.SessionRemoved) else None

@@ -21,6 +21,8 @@ async def create(connection: "Connection", params: Json) -> None:
     name = names.chosen(subject(connection, params, "terminal"), field)
     if names.find_session(connection.host, name) is not None or names.find_chat(connection.host, name) is not None:
         raise AlreadyExists(f"There is a session or chat {name!r}; call the terminal something else.", field=field)
+    if names.find_terminal(connection.host, name) is not None:
+        raise AlreadyExists(f"There is a terminal {name!r} already.", field=field)
     claim = _claim(connection, params.get("claim"))
     owner = _owner(connection, claim)
     cwd = params.get("cwd")
@@ -54,7 +56,13 @@ def _claim(connection: "Connection", said: Any) -> Json:
     claim: Json = shapes.check("Claim", said, "claim")
     if claim["kind"] == "client" and claim["clientId"] != connection.client_id:
         raise BadRequest("A terminal cannot be claimed for another client.", field="claim.clientId")
-    return claim
+    return _with_chat(connection, claim)
+
+
+def _with_chat(connection: "Connection", claim: Json) -> Json:
+    """Since 0.9 a session claims by one of its chats; who does not name one means the default chat."""
+    session = names.find_session(connection.host, claim["session"]) if claim["kind"] == "session" else None
+    return {"chat": names.chat_uri(session.summary), **claim} if session is not None else claim
 
 
 def _owner(connection: "Connection", claim: Json) -> str | None:
@@ -69,7 +77,9 @@ def _owner(connection: "Connection", claim: Json) -> str | None:
 
 async def dispose(connection: "Connection", params: Json) -> None:
     name = subject(connection, params, "terminal")
-    terminal = connection.host.terminals.get(name.removeprefix(names.TERMINAL))
+    terminal = names.find_terminal(connection.host, name)
+    if terminal is None:
+        raise NotFound("terminal", name)
     holds(connection, terminal)
     await connection.host.terminals.dispose(terminal.id, by=connection.by)
 
@@ -100,7 +110,7 @@ async def act(connection: "Connection", terminal: OpenTerminal, action: Json, by
         case "terminal/resized":
             await terminal.resize(action["cols"], action["rows"], by=by)
         case "terminal/claimed":
-            claim = shapes.check("Claim", action["claim"], "claim")
+            claim = _with_chat(connection, shapes.check("Claim", action["claim"], "claim"))
             await terminal.claim_for(claim, by=by, session=_owner(connection, claim))
         case "terminal/titleChanged":
             if not action["title"].strip():

@@ -39,7 +39,7 @@ def state(host: Host, of: OpenTerminal) -> Json:
 
 
 def info(host: Host, of: OpenTerminal) -> Json:
-    shown: Json = {"resource": of.uri or names.TERMINAL + of.id, "title": of.title, "claim": claim(host, of)}
+    shown: Json = {"resource": names.terminal_uri(of), "title": of.title, "claim": claim(host, of)}
     return shown | _life(of)
 
 

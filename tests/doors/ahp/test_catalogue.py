@@ -1,0 +1,115 @@
+"""A session's chats and the list of sessions: what is folded, what is fetched and what a list says agree."""
+
+import pytest
+
+from portico.doors.ahp import uri
+from tests.doors.ahp.conftest import Connect, Served
+from tests.doors.ahp.wire_client import Json, Refused, WireClient
+
+SESSION = "scripted:/s1"
+CHAT = uri.default_chat(SESSION)
+SECOND, THIRD = "ahp-chat:/second", "ahp-chat:/third"
+
+
+def line(client: WireClient, chat: str = CHAT) -> Json:
+    return next(each for each in client.states[SESSION]["chats"] if each["resource"] == chat)
+
+
+async def listed(client: WireClient) -> Json:
+    [found] = (await client.request("listSessions", channel=client.root))["items"]
+    return dict(found)
+
+
+@pytest.mark.parametrize("version", ["0.9.0", "1.0.0"])
+async def test_a_chat_is_as_old_everywhere(connect: Connect, version: str) -> None:
+    """Titles, settings and what happens within a turn made a chat newer in snapshots and lists than it is for those
+    who fold: since 0.9 only turns that begin or end change `modifiedAt`."""
+    client: WireClient = await connect(version)
+    await client.create_session(SESSION)
+    await client.say(CHAT, "t1", "hello")
+    await client.idle(CHAT)
+    ended = client.states[CHAT]["modifiedAt"]
+    await client.act(SESSION, "session/titleChanged", title="Named")
+    await client.act(SESSION, "session/configChanged", config={"flavour": "sweet"})
+    await client.say(CHAT, "t2", "write it")
+    await client.wait(lambda: client.states[SESSION].get("inputNeeded"))
+    began = client.states[CHAT]["activeTurn"]["startedAt"]
+    late: WireClient = await connect(version, "late", SESSION, CHAT)
+    assert began > ended
+    for each in (client, late):
+        assert (each.states[CHAT]["modifiedAt"], line(each)["modifiedAt"]) == (began, began)
+    assert (await listed(client))["modifiedAt"] == began
+
+
+async def test_flags_of_a_chat(connect: Connect) -> None:
+    """Since 1.0 a chat is read and archived by itself; its line in the session says so. Older versions hear nothing."""
+    client, old = await connect("1.0.0"), await connect("0.9.0", "old")
+    await client.create_session(SESSION)
+    await client.request("createChat", channel=SESSION, chat=SECOND)
+    await old.subscribe(SESSION)
+    await client.subscribe(SECOND)
+    assert (line(client, SECOND)["status"], line(old, SECOND)["status"]) == (33, 1)
+    await client.act(SECOND, "chat/isArchivedChanged", isArchived=True)
+    await client.act(SECOND, "chat/isReadChanged", isRead=False)
+    await old.request("ping")
+    late: WireClient = await connect("1.0.0", "late", SESSION, SECOND)
+    for each in (client, late):
+        assert (line(each, SECOND)["status"], each.states[SECOND]["status"]) == (65, 65)
+        assert each.states[SESSION]["status"] == 33
+    assert line(old, SECOND)["status"] == 1
+    chats = {each["resource"]: each for each in (await listed(client))["chats"]}
+    assert chats[SECOND] == {"resource": SECOND, "status": 65, "interactivity": "full"}
+
+
+async def test_a_fork_outlives_what_it_was_made_from(connect: Connect) -> None:
+    """Disposing of a chat took the chats with it that had been forked from it."""
+    client: WireClient = await connect()
+    await client.create_session(SESSION)
+    await client.request("createChat", channel=SESSION, chat=SECOND)
+    await client.subscribe(SECOND)
+    await client.say(SECOND, "t1", "hello")
+    await client.idle(SECOND)
+    source = {"kind": "fork", "chat": SECOND, "turnId": "t1"}
+    await client.request("createChat", channel=SESSION, chat=THIRD, source=source)
+    await client.request("disposeChat", channel=SECOND)
+    late: WireClient = await connect("0.9.0", "late", SESSION, THIRD)
+    for each in (client, late):
+        assert [chat["resource"] for chat in each.states[SESSION]["chats"]] == [CHAT, THIRD]
+        assert line(each, THIRD)["origin"] == source
+    await late.say(THIRD, "t2", "hello")
+    assert [turn["id"] for turn in (await late.idle(THIRD))["turns"]] == ["t1", "t2"]
+
+
+async def test_a_source_of_an_unknown_kind(connect: Connect) -> None:
+    """It was taken for a fork."""
+    client: WireClient = await connect()
+    await client.create_session(SESSION)
+    with pytest.raises(Refused, match="'fork' or a 'sideChat'"):
+        await client.request(
+            "createChat", channel=SESSION, chat=SECOND, source={"kind": "moon", "chat": CHAT, "turnId": "t1"}
+        )
+
+
+async def test_a_turn_that_was_cut_off_has_failed_in_lists_too(served: Served, connect: Connect) -> None:
+    """Its chat said so, the list of sessions called it idle."""
+    client: WireClient = await connect("1.0.0")
+    await client.create_session(SESSION)
+    await client.say(CHAT, "t1", "[[hang]]")
+    await served.restart()
+    late: WireClient = await connect("1.0.0", "late", SESSION, CHAT)
+    shown = await listed(late)
+    assert (late.states[CHAT]["status"], late.states[SESSION]["status"]) == (2, 2)
+    assert (shown["status"], shown["chats"][0]["status"]) == (2, 2)
+
+
+@pytest.mark.parametrize(("version", "status"), [("0.7.0", 24), ("0.8.0", 8)])
+async def test_a_tool_that_a_client_runs(connect: Connect, version: str, status: int) -> None:
+    """Up to 0.7 it is something that a session waits for."""
+    client: WireClient = await connect(version)
+    tools = {"clientId": client.client_id, "tools": [{"name": "pick", "inputSchema": {"type": "object"}}]}
+    await client.request("createSession", channel=SESSION, activeClient=tools)
+    await client.subscribe(SESSION)
+    await client.say(CHAT, "t1", "client tool")
+    await client.wait(lambda: client.states[SESSION].get("inputNeeded"))
+    late: WireClient = await connect(version, "late", SESSION)
+    assert late.states[SESSION]["status"] == status
