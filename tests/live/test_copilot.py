@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from portico.agents.copilot.agent import CopilotAgent
-from portico.events import Message
+from portico.events import Message, ToolOutput
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import QuestionPart, SessionState, TurnState
@@ -159,9 +159,9 @@ async def test_attachments_live_output_and_usage(tmp_path: Path) -> None:
         attachment = {"type": "file", "uri": (work / "note.txt").as_uri(), "label": "note.txt"}
         turn = await session.send(Message(steps, [attachment]), by="test")
         async with asyncio.timeout(SECONDS):
-            await session.wait_until(
-                lambda state: any("first" in call.output for call in calls(state.active)) if state.active else False
-            )
+            async for records in host.log.follow(session.channel):
+                if any(isinstance(each.event, ToolOutput) and "first" in each.event.text for each in records):
+                    break
             (work / "go").touch()
             ended = await session.wait(turn)
         # On a slow machine Copilot leaves a command that takes long in the background, and speaks once more at its end.
