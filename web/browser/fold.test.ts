@@ -21,13 +21,13 @@ function bare(value: unknown): unknown {
 }
 
 /** What the pages do not show, and so do not fold. */
-const UNSHOWN = new Set(["ids", "by", "created", "modified", "named", "vendor", "config", "kept", "clients", "uri", "origin"]);
+const UNSHOWN = new Set(["ids", "by", "created", "modified", "moved", "model_config", "named", "vendor", "config", "kept", "clients", "uri", "origin"]);
 const HIDDEN_IN_TURN = new Set(["pos", "resumes", "stops"]);
 
 function shownPart(part: Part): object {
   if (part.part !== "call") return { ...part, meta: undefined };
-  const approvals = part.approvals?.map((approval) => ({ ...approval, file: undefined }));
-  return { ...part, approvals, meta: undefined, kind: part.kind === "other" ? undefined : part.kind };
+  const approvals = part.approvals?.map((approval) => ({ ...approval, file: undefined, meta: undefined, proposed: undefined }));
+  return { ...part, approvals, meta: undefined, result: undefined, kind: part.kind === "other" ? undefined : part.kind };
 }
 
 function shown(state: SessionState): unknown {
