@@ -66,8 +66,8 @@ describe("a running job", () => {
     await page.waitForFunction(() => document.querySelectorAll(".task-status-indicator").length === 3);
     await page.waitForFunction(() => [...document.querySelectorAll(".task-status-indicator")].filter((each) => each.textContent === "✅").length === 2);
     expect(await marks(page)).toEqual({ "0": "✅", "1": "▶️", "2": "✅" });
-    const kinds = asked.map((each) => /\/(live|status)|job$/.exec(each)![0]);
-    expect(kinds.slice(0, 3)).toEqual(["job", "/status", "/live"]);
+    const kinds = () => asked.map((each) => /\/(live|status)|job$/.exec(each)![0]);
+    await expect.poll(() => kinds().slice(0, 3), { timeout: 30_000 }).toEqual(["job", "/status", "/live"]); // the status may show it all
     expect(await page.isEnabled("#stop-job-button")).toBe(true);
     expect(await page.textContent("#stop-job-button")).toBe("Stop Job");
     expect([await page.textContent("#job-name"), await page.isVisible(".chart-hint")]).toEqual(["endless", true]);
