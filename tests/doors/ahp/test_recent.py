@@ -76,6 +76,19 @@ async def test_what_was_left_longest_ago_goes_first(monkeypatch: pytest.MonkeyPa
     assert [recent.ring(chat, False) is not None for chat in chats] == [True, False, False, True]
 
 
+def test_what_was_let_go_in_the_middle_of_a_batch_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of the batch still goes to it. That was counted for ever, so that soon nothing was kept at all."""
+    monkeypatch.setattr(limits, "RECENT_TOTAL_BYTES", 1_000)
+    recent, other = Recent(), Target("chat", "session-2")
+    recent.keep(CHAT, False, 9)
+    ring = filled(recent, CHAT)
+    recent.add(ring, [act(seq) for seq in range(10, 21)])
+    recent.add(ring, [act(seq) for seq in range(21, 30)])
+    recent.keep(other, False, 30)
+    recent.add(filled(recent, other), [act(seq) for seq in range(31, 34)])
+    assert [recent.ring(each, False) is not None for each in (CHAT, other)] == [False, True]
+
+
 async def test_what_nobody_comes_back_to_goes_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("portico.doors.ahp.recent.LINGER_SECONDS", 0.05)
     recent, other = Recent(), Target("chat", "session-2")

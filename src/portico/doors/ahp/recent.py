@@ -26,12 +26,14 @@ Key = tuple[Target, bool]
 class Ring:
     """One target in one dialect: all its actions behind the record `since`."""
 
-    __slots__ = ("acts", "left", "since", "size")
+    __slots__ = ("acts", "kept", "left", "since", "size")
 
     def __init__(self, since: int) -> None:
         self.since = since
         self.acts: list[Act] = []
         self.size = 0
+        self.kept = True
+        """False once it was let go: a batch that is just passing may still have it in its hands."""
         self.left: float | None = None
         """Since when nobody hears the target, in the loop's time."""
 
@@ -105,13 +107,16 @@ class Recent:
         return sorted(left, key=itemgetter(1))
 
     def _forget(self, key: Key) -> None:
-        self._size -= self._rings.pop(key).size
+        ring = self._rings.pop(key)
+        ring.kept = False
+        self._size -= ring.size
 
     def ring(self, target: Target, seed: bool) -> Ring | None:
         return self._rings.get((target, seed))
 
     def add(self, ring: Ring, acts: list[Act]) -> None:
-        self._size += ring.add(acts)
+        if ring.kept:
+            self._size += ring.add(acts)
         if self._size > limits.RECENT_TOTAL_BYTES:
             self._make_room()
 
@@ -127,7 +132,8 @@ class Recent:
         """All behind `since`, fresh from the log: after a restart everybody comes back, and one read does for all."""
         before = self._rings.get((target, seed))
         if target.kind in KINDS and (before is None or since < before.since):
-            self._size -= before.size if before is not None else 0
+            if before is not None:
+                self._forget((target, seed))
             self._rings[target, seed] = ring = Ring(since)
             self.add(ring, acts)
 
@@ -139,5 +145,5 @@ class Recent:
 
     def clear(self) -> None:
         """Whoever is away comes back by the log."""
-        self._rings.clear()
-        self._size = 0
+        for key in list(self._rings):
+            self._forget(key)
