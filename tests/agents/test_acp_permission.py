@@ -1,6 +1,7 @@
 """What a permission of an ACP agent is for: just that, and nothing that the agent says beside it."""
 
 import asyncio
+import json
 import os.path
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from portico.events import Message
 from portico.host.policy import Rules
 from portico.host.session import Session
 from portico.testing.fixtures import HostOpener
-from tests.agents.acp_agent import calls, fake_agent, steps, waiting_approval
+from tests.agents.acp_agent import calls, fake_agent, said, steps, waiting_approval
 from tests.agents.fake_acp import OPTIONS
+from tests.agents.test_acp import start
 
 
 def _exists(path: str) -> bool:
@@ -138,3 +140,43 @@ async def test_an_agent_cannot_change_what_asks_by_reporting_it(session: Session
     turn_id = await session.send(Message(steps(["permission", {"kind": "execute"}])), by="test")
     await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
     await session.wait(turn_id)
+
+
+@pytest.mark.parametrize(("allow", "option"), [(True, "xx"), (False, "zz")])
+async def test_a_permission_is_answered_by_kind(
+    open_host: HostOpener, tmp_path: Path, allow: bool, option: str
+) -> None:
+    session = await start(open_host, tmp_path)
+    diff = {"type": "diff", "path": "a.txt", "oldText": None, "newText": "new\n"}
+    await session.send(Message(steps(["permission", {"content": [diff], "rawInput": {"path": "a.txt"}}])), by="test")
+    ident = await waiting_approval(session)
+    assert session.state.active is not None
+    (call,) = calls(session.state.active)
+    assert call.approval is not None
+    assert (call.approval.kind, call.approval.path) == ("write", "a.txt")
+    assert "+new" in (call.approval.diff or "")
+    await session.approvals.answer(ident, by="test", allow=allow)
+    turn = await session.wait(session.state.active.id)
+    assert json.loads(said(turn)) == {"outcome": "selected", "optionId": option}
+    assert calls(turn)[0].outcome == ("completed" if allow else "cancelled")
+
+
+async def test_without_a_refusing_option_a_no_stops_the_turn(open_host: HostOpener, tmp_path: Path) -> None:
+    """Answering by position would have allowed the call that a person refused."""
+    session = await start(open_host, tmp_path)
+    only = [{"optionId": "a", "name": "No", "kind": "allow_once"}]
+    turn_id = await session.send(Message(steps(["permission", {}, only], ["text", "I did it"])), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
+    turn = await session.wait(turn_id)
+    assert "I did it" not in said(turn)
+    assert '{"outcome": "cancelled"}' in said(turn)
+
+
+async def test_a_cancel_answers_the_open_permission(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    turn_id = await session.send(Message(steps(["permission", {}], ["sleep", 30])), by="test")
+    await waiting_approval(session)
+    await session.cancel(by="test")
+    turn = await session.wait(turn_id)
+    assert turn.outcome == "cancelled"
+    assert "cancelled" in said(turn)
