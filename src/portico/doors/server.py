@@ -140,9 +140,7 @@ class Server:
             cookie=f"portico-{self.port}",
             audit=self._audit,
         )
-        self.app = App(
-            self.host, self.home, self.loaded, self._stop.set, self._workspaces(), options.test, self.gate, search
-        )
+        self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.gate, search)
         self._apply_settings()
         self._build()
         await restore(self.app)  # before anything runs again that it may concern
@@ -269,7 +267,7 @@ class Server:
         self.host.rules.settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
-        self.app.workspaces[:] = self._workspaces()
+        self.host.workspaces[:] = self._workspaces()
 
     def _hosts(self) -> frozenset[str]:
         settings = self.loaded.settings

@@ -14,9 +14,11 @@ from portico import events as e
 from portico import faults, limits
 from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import Event, number_of
+from portico.host.decide.decision import check_open
 from portico.host.folders import check_folder
 from portico.host.host import Host
 from portico.jobs.choice import choose, offered
+from portico.jobs.commands import install
 from portico.jobs.engine import Engine, LocalEngine
 from portico.jobs.entry import Entry
 from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
@@ -69,6 +71,7 @@ class Jobs:
         self._next_job = 1 + max(map(number_of, host.log.channels("job/")), default=0)
         self._next_task = 1 + max(map(number_of, host.log.channels("task/")), default=0)
         host.tools.update(job_tools())
+        install(self)
 
     @classmethod
     async def open(cls, host: Host, source: EntrySource | None = None, engine: Engine | None = None) -> "Jobs":
@@ -272,7 +275,7 @@ class Jobs:
         """Runs a task inside that session and returns its id. The session stays when the task is over."""
         entry = self.entry
         borrowed = await self.host.get(session)
-        borrowed.check_open()
+        check_open(borrowed.state)
         task = entry.tasks.get(name)
         if task is None:
             raise NotFound("task", name, f"There are: {', '.join(map(repr, entry.tasks)) or 'none'}.")

@@ -15,7 +15,8 @@ from portico.errors import Conflict, LogUnavailable, PorticoError
 from portico.events import Channel
 from portico.host.config import APPROVAL_KEYS, OWN_KEYS
 from portico.host.config import check as check_values
-from portico.host.session import Session, checked_title
+from portico.host.decide.session import checked_title
+from portico.host.session import Session
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
