@@ -61,6 +61,7 @@ class Jobs:
         self._engine = engine
         self._source = source
         self._installed: Entry | None = None
+        self._printed_names: dict[str, str] = {}
         self._opened_at = host.now()
         self._runs: dict[str, JobRun] = {}
         self._mains: dict[str, asyncio.Task[None]] = {}
@@ -106,17 +107,24 @@ class Jobs:
         return "the installed entry" if self._installed is not None or self._source is None else self._source.name
 
     @property
+    def printed_names(self) -> dict[str, str]:
+        """What an entry of the 000 format calls its jobs in lists, by their names."""
+        if self._installed is not None or self._source is None:
+            return self._printed_names
+        return self._source.printed_names
+
+    @property
     def _busy(self) -> bool:
         """By the log: a job whose end clients can see does not count, whatever its run still tidies up."""
         return any(not self.job(job).done for job in self._runs)
 
-    async def install(self, entry: Entry) -> None:
+    async def install(self, entry: Entry, printed_names: dict[str, str] | None = None) -> None:
         """Puts another validated entry in its place, if nobody works and every model it names is there."""
         open_ones = (each for each in self.host.list() if not each.closed and each.created >= self._opened_at)
         if self._busy or any(open_ones):
             raise Conflict("Cannot call installJobsEntry while sessions are running.")
         await self._check_models(models_used(entry))
-        self._installed = entry
+        self._installed, self._printed_names = entry, printed_names or {}
 
     async def _check_models(self, uses: list[ModelUse]) -> None:
         for use in uses:

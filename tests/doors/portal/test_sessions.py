@@ -70,6 +70,17 @@ async def test_a_windows_path_is_absolute_only_in_tests(open_portal: Opener) -> 
     assert await door("copilot/session/start/gpt-5.2", "C:\\Code") == {"error": "WorkingDirectoryNotAbsolutePath"}
 
 
+async def test_a_windows_path_names_a_folder_of_the_current_one_in_tests(
+    door: Portal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The door let it pass, and the host refused it: a 400 instead of a session."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "C:\\Code\\x").mkdir()
+    assert "sessionId" in await door("copilot/session/start/gpt-5.2", "C:\\Code\\x")
+    assert door.host.list()[0].cwd == str(tmp_path / "C:\\Code\\x")
+    assert await door("copilot/session/start/gpt-5.2", "C:\\Code\\y") == {"error": "WorkingDirectoryNotExists"}
+
+
 async def test_a_model_by_its_agent(door: Portal, tmp_path: Path) -> None:
     await door("copilot/session/start/demo%2Fdemo", f"  {tmp_path}\r\n")
     assert door.host.list()[0].agent == "demo"

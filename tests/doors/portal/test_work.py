@@ -2,6 +2,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from portico.jobs import to_json
@@ -10,6 +11,7 @@ from portico.testing.clock import FakeClock
 from tests.doors.portal.conftest import Opener, Portal
 from tests.jobs.playing import Data, crashing, make, ok, task
 from tests.jobs.samples import par, ref, seq
+from tests.jobs.test_legacy import old_entry
 
 TASKS: dict[str, Data] = {
     "ok": ok(),
@@ -61,7 +63,9 @@ async def test_where_an_entry_may_lie(door: Portal, tmp_path: Path) -> None:
         f"{tmp_path}/test/link.json",
         "/x\0",
     ):
-        assert (await door("copilot/test/installJobsEntry", body))["result"] == "InvalidatePath"
+        answer = await door("copilot/test/installJobsEntry", body)
+        assert answer["result"] == "InvalidatePath"
+        assert answer["error"].startswith(repr(body)), "the answer says why"
     assert (await install(door, tmp_path, b"{ not json"))["result"] == "InvalidatePath"
 
 
@@ -110,6 +114,40 @@ async def test_the_level_is_an_option(open_portal: Opener, tmp_path: Path) -> No
     assert isinstance((await door("copilot/job?level=latest"))["jobs"], dict)
     wrong = await door.client.get("/api/copilot/job?level=002")
     assert (wrong.status_code, wrong.json()["error"]) == (400, "'level' is '000' or 'latest', not '002'.")
+
+
+# -- entries and calls of stage 000 ----------------------------------------------------------------------------
+
+
+async def test_the_printed_names_of_an_old_entry_are_there_at_level_000(open_portal: Opener, tmp_path: Path) -> None:
+    door = await open_portal(level="000")
+    old = old_entry(models={"driving": "gpt-5-mini", "coding": "gpt-5.2", "reviewers": []}, colour="red")
+    assert await install(door, tmp_path, msgspec.json.encode(old)) == {"result": "OK"}
+    (job,) = (await door("copilot/job"))["jobs"]
+    assert (job["name"], job["printedName"]) == ("main", "Main")
+    assert await install(door, tmp_path, make(TASKS)) == {"result": "OK"}
+    (job,) = (await door("copilot/job"))["jobs"]
+    assert (job["name"], job["printedName"]) == ("main", "main"), "an entry of today names its jobs once"
+
+
+async def test_unknown_keys_are_refused_at_the_latest_level_only(open_portal: Opener, tmp_path: Path) -> None:
+    entry = {**msgspec.json.decode(to_json(make(TASKS))), "colour": "red"}
+    for level, result in (("latest", "InvalidateEntry"), ("000", "OK")):
+        door = await open_portal(level=level)
+        assert (await install(door, tmp_path, msgspec.json.encode(entry)))["result"] == result
+
+
+async def test_a_finished_borrowed_task_is_gone_at_level_000(open_portal: Opener, tmp_path: Path) -> None:
+    for level, error in (("latest", "TaskCannotClose"), ("000", "TaskNotFound")):
+        door = await open_portal(level=level)
+        assert (await install(door, tmp_path, make(TASKS)))["result"] == "OK"
+        session = await door.session(tmp_path)
+        task = (await door(f"copilot/task/start/ok/session/{session}"))["taskId"]
+        await door.until("task", task, "taskSucceeded")
+        assert await door(f"copilot/task/{task}/stop") == {"error": error}
+        hanging = (await door(f"copilot/task/start/hang/session/{session}"))["taskId"]
+        assert await door(f"copilot/task/{hanging}/stop") == {"error": "TaskCannotClose"}
+        await door(f"copilot/session/{session}/stop")
 
 
 # -- jobs ------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from portico.doors.portal.answer import Room, folder_trouble, route, text_of
+from portico.doors.portal.answer import FolderError, Room, route, text_of, working_directory
 from portico.doors.portal.shapes import Closed, Done, Models, ModelShown, SessionStarted
 from portico.doors.route import Route, caller
 from portico.errors import NotFound, SessionClosed
@@ -51,11 +51,12 @@ class Sessions:
             agent, model = await choose(self._host, request.path_params["model"])
         except NotFound:
             return {"error": "ModelIdNotFound"}
-        folder = (await text_of(request)).strip()
-        trouble = folder_trouble(folder, self._room.house.test) if folder else None
-        if trouble is not None:
-            return {"error": trouble}
-        session = await self._host.start(by=caller(request).by, agent=agent, model=model, cwd=folder or None)
+        given = (await text_of(request)).strip()
+        folder = working_directory(given, self._room.house.test) if given else None
+        if isinstance(folder, FolderError):
+            return {"error": folder.value}
+        cwd = str(folder) if folder is not None else None
+        session = await self._host.start(by=caller(request).by, agent=agent, model=model, cwd=cwd)
         return SessionStarted(session.id)
 
     async def stop(self, request: Request) -> Any:
