@@ -107,7 +107,7 @@ class Stage:
         return report
 
     async def drive(self, prompt: str, *, availability: bool = False) -> Report:
-        """Driving work. In multi mode the caller ends its session, when the decision is made."""
+        """Driving work. In multi mode the caller ends its session with `judged`, before it records the decision."""
         if self._borrowed is not None:
             return await self._send(await self._lent(self._borrowed), prompt, availability)
         first = self._driving_model
@@ -125,7 +125,8 @@ class Stage:
         availability: bool = False,
         falling: bool = False,
     ) -> Report:
-        """`falling`: the models stand in for each other, also where one cannot be had at all."""
+        """`falling`: the models stand in for each other, also where one cannot be had at all. The session in which the
+        last attempt crashed stays current: the caller records why the task fails, then ends it."""
         crash: TaskCrash | None = None
         text = prompt
         for number, model in enumerate(models):
@@ -138,7 +139,8 @@ class Stage:
                 crash = error
                 text = prompt if prompt.startswith(CRASH_PREFIX) else CRASH_PREFIX + prompt
                 self.decide(f"[SESSION CRASHED] {error.detail}")
-                await self.end(False)
+                if number < len(models) - 1:
+                    await self.end(False)
             except NotOpened as error:
                 if not falling:
                     raise
@@ -237,6 +239,11 @@ class Stage:
             await stage.session.load()
             await stage.session.close(by=self._by)
             self.record(e.TaskSessionEnded(session=stage.session.id, succeeded=succeeded))
+
+    async def judged(self, held: bool) -> None:
+        """In multi mode the session that judged is closed before its decision is recorded."""
+        if self.mode == "multi":
+            await self.end(held)
 
     async def leave(self) -> None:
         """Stops without a result: also the turn in a borrowed session, which itself stays open."""

@@ -191,13 +191,12 @@ class TaskRun:
             return True
         report = await self._drive(availability.condition, availability=True)
         passed = report.verdict is True and not report.prerequisite_failed
+        await self._stage.judged(passed)
         if passed:
             self._decide("[AVAILABILITY] Availability check passed")
         else:
             condition = _json(availability.condition)
             self._decide(f"[AVAILABILITY] Availability check failed: condition not satisfied. Condition: {condition}")
-        if self._stage.mode == "multi":
-            await self._stage.end(passed)
         return passed
 
     async def _check(self, criteria: Criteria, report: Report) -> bool:
@@ -217,12 +216,11 @@ class TaskRun:
 
     async def _condition(self, condition: Prompt) -> bool:
         held = (await self._drive(condition)).verdict is True
+        await self._stage.judged(held)
         if held:
             self._decide("[CRITERIA] Criteria condition passed")
         else:
             self._decide(f"[CRITERIA] Criteria condition failed. Condition: {_json(condition)}")
-        if self._stage.mode == "multi":
-            await self._stage.end(held)
         return held
 
     async def _retries(self, criteria: Criteria) -> bool:
@@ -244,6 +242,7 @@ class TaskRun:
             if self.borrowing:
                 raise
             # However often the agent crashed in it, a retry costs one of the budget and never more.
+            await self._stage.end(False)
             self._decide(f"[SESSION CRASHED] Session crash during retry #{number}: {crash.detail}")
             return False
 

@@ -81,6 +81,13 @@ async def test_a_windows_path_names_a_folder_of_the_current_one_in_tests(
     assert await door("copilot/session/start/gpt-5.2", "C:\\Code\\y") == {"error": "WorkingDirectoryNotExists"}
 
 
+async def test_a_tool_that_is_not_there_is_a_failure(door: Portal, tmp_path: Path) -> None:
+    session = await door.session(tmp_path)
+    await door(f"copilot/session/{session}/query", "[[tool:ls|/]]")
+    ends = [each for each in await door.until("session", session, "onIdle") if "EndTool" in each["callback"]]
+    assert [each["error"] for each in ends] == [{"message": "no such tool", "code": "failure"}]
+
+
 async def test_a_model_by_its_agent(door: Portal, tmp_path: Path) -> None:
     await door("copilot/session/start/demo%2Fdemo", f"  {tmp_path}\r\n")
     assert door.host.list()[0].agent == "demo"

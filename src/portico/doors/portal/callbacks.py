@@ -136,7 +136,8 @@ def _tool_ended(event: e.ToolEnded) -> Element:
         detail = {"detailedContent": event.detail} if event.detail else {}
         return element | {"result": {"content": event.output, **detail}}
     error = event.error or e.ErrorInfo(event.outcome, f"The call was {event.outcome}.")
-    return element | {"error": {"message": error.message, "code": error.code}}
+    code = "failure" if error.code == "not_found" else error.code  # the clients' word for a tool that is not there
+    return element | {"error": {"message": error.message, "code": code}}
 
 
 # -- tasks and jobs --------------------------------------------------------------------------------------------
