@@ -22,6 +22,7 @@ from portico.jobs.entry import Entry
 from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
 from portico.jobs.run import JobRun
 from portico.jobs.source import EntrySource
+from portico.jobs.stage import withdraw
 from portico.jobs.state import JobState, JobSummary, Run, plan_of
 from portico.jobs.task import OPEN, TaskPlan, TaskRun
 from portico.jobs.tools import job_tools
@@ -277,7 +278,8 @@ class Jobs:
         return f"task-{self._next_task - 1}"
 
     async def start_task(self, name: str, *, session: str, input: str = "", by: str) -> str:
-        """Runs a task inside that session and returns its id. The session stays when the task is over."""
+        """Runs a task inside that session and returns its id when its first prompt was sent or queued there. The
+        session stays when the task is over."""
         entry = self.entry
         borrowed = await self.host.get(session)
         borrowed.check_open()
@@ -299,12 +301,14 @@ class Jobs:
         await run.begin()
         self._lent[plan.id] = run
         self._mains[plan.id] = self.host.own(self._borrow(run), f"task {plan.id}")
+        await run.placed()  # what is sent to the session from now on comes after it
         return plan.id
 
     async def _borrow(self, run: TaskRun) -> None:
         try:
             await run.run()
         finally:
+            run.ended.set()
             self._lent.pop(run.plan.id, None)
             self._mains.pop(run.plan.id, None)
 
@@ -344,9 +348,12 @@ class Jobs:
 
     async def _close_task(self, task: str) -> None:
         opened: dict[str, None] = {}
+        borrowed: str | None = None
         records = await self._story(task)
         for event in (record.event for record in records):
-            if isinstance(event, e.TaskSessionStarted):
+            if isinstance(event, e.TaskStarted):
+                borrowed = event.session
+            elif isinstance(event, e.TaskSessionStarted):
                 opened[event.session] = None
             elif isinstance(event, e.TaskSessionEnded):
                 opened.pop(event.session, None)
@@ -357,6 +364,8 @@ class Jobs:
             if self.host.has(ident):
                 await (await self.host.get(ident)).close(by=f"task:{task}", reason="interrupted")
             ends.append(e.TaskSessionEnded(session=ident, succeeded=False))
+        if borrowed is not None and self.host.has(borrowed):
+            await withdraw(await self.host.get(borrowed), task)
         channel = f"task/{task}"
         self.host.log.note(channel, OPEN, None)
         await self.host.log.append(channel, *ends, e.TaskEnded(task=task, outcome="interrupted"))

@@ -6,6 +6,7 @@ of its `fallback`, where it has one; driving work (conditions) follows the entry
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from itertools import cycle, islice
 from typing import Literal
@@ -14,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
-from portico.errors import LogUnavailable, PorticoError, TurnInProgress
+from portico.errors import LogUnavailable, NotFound, PorticoError
 from portico.events import Message
 from portico.host.host import Host
 from portico.host.session import Session
@@ -89,6 +90,8 @@ class Stage:
         self._cwd = cwd
         self._borrowed = borrowed
         self._current: _Open | None = None
+        self.placed = asyncio.Event()
+        """The first prompt has been sent or queued."""
 
     # -- prompts -----------------------------------------------------------------------------------------------
 
@@ -176,20 +179,27 @@ class Stage:
         return report
 
     async def _start(self, session: Session, prompt: str) -> str:
-        message = Message(prompt, origin="system")
+        """The turn of this prompt. A borrowed session may be busy: the prompt waits in its queue, before whatever is
+        sent later."""
+        await session.load()
+        earlier = {turn.id for turn in session.state.turns}
+        try:
+            sent = await session.send(Message(prompt, origin="system"), by=self._by)
+        except LogUnavailable:
+            raise
+        except PorticoError as error:
+            raise TaskCrash(detailed(type(error).__name__, error.message)) from error
+        self.placed.set()
         while True:
-            await session.load()
-            try:
-                return await session.send(message, by=self._by, queue=False)
-            except LogUnavailable:
-                raise
-            except TurnInProgress:
-                # A borrowed session may be busy with its owner's questions; they go first.
-                await session.wait_until(lambda state: state.active is None and (state.held or not state.queue))
-                if session.state.held:
-                    await session.queue.release(by=self._by)
-            except PorticoError as error:
-                raise TaskCrash(detailed(type(error).__name__, error.message)) from error
+            state = await session.wait_until(lambda state: state.pending(sent) is None or state.held)
+            if state.pending(sent) is None:
+                break
+            await session.queue.release(by=self._by)
+        turns = (turn.id for turn in session.state.turns if turn.by == self._by and turn.id not in earlier)
+        turn = next(turns, None)
+        if turn is None:
+            raise TurnCancelled(detailed("TaskStopped", f"The prompt in the queue of {session.id} was removed."))
+        return turn
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -250,6 +260,7 @@ class Stage:
         await self.end(False)
         session = self._borrowed
         if session is not None and session.loaded:
+            await withdraw(session, self._task)
             active = session.state.active
             if active is not None and active.by == self._by and session.running is not None:
                 await session.cancel(by=self._by, turn=active.id)
@@ -261,6 +272,15 @@ class Stage:
 
     def decide(self, reason: str) -> None:
         self.record(e.TaskDecided(reason=reason))
+
+
+async def withdraw(session: Session, task: str) -> None:
+    """Takes the prompts of a task that is over out of the queue of the session it had borrowed."""
+    by = f"task:{task}"
+    await session.load()
+    for pending in [each for each in session.state.queue if each.by == by]:
+        with contextlib.suppress(NotFound):  # it has just become a turn
+            await session.queue.remove(pending.id, by=by)
 
 
 def rounds(retries: list[DrivingRetry]) -> Iterator[str]:

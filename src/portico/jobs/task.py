@@ -85,6 +85,15 @@ class TaskRun:
         """The host stops: no end is written, the next start goes on from the journal."""
         return self.suspended or self._host.stopping
 
+    async def placed(self) -> None:
+        """Returns when the first prompt has its place in the session, or can have none any more."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._stage.placed, self.ended)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+
     def announce(self) -> None:
         """Writes the beginning. Not awaited: whatever is appended next by the caller is durable only after it."""
         self._host.log.note(self._channel, OPEN, b"1")

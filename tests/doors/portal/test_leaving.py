@@ -18,8 +18,8 @@ async def test_a_call_that_was_given_up_is_not_in_the_way_of_the_next(
         with pytest.raises(httpx.ReadTimeout):
             await here.http.get(path, timeout=httpx.Timeout(30, read=0.3))
         monkeypatch.setattr("portico.doors.portal.live.WAIT_SECONDS", 0.1)
-        # The server looked for callers who had left four times a second, which is some eighty calls. One is allowed: the
-        # end of the old connection and the next call may arrive in the same moment.
+        # The server looked for callers who had left four times a second, which is some eighty calls. One is allowed:
+        # the end of the old connection and the next call may arrive in the same moment.
         answers = [(await here.http.get(path)).json() for _ in range(2)]
         assert answers[1] == {"error": "HttpRequestTimeout"}
 

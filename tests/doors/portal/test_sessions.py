@@ -97,7 +97,8 @@ async def test_elements_with_their_place_in_the_log(door: Portal, tmp_path: Path
     stored = (await door(f"copilot/session/{session}/history?seq=1"))["responses"]
     assert live == stored
     places = [element["seq"] for element in live]
-    assert places == sorted(places) and places[0] > 0
+    assert places == sorted(places)
+    assert places[0] > 0
     plain = (await door(f"copilot/session/{session}/history"))["responses"]
     assert [{**element, "seq": 0} for element in plain] == [{**element, "seq": 0} for element in stored]
 

@@ -150,6 +150,49 @@ async def test_a_finished_borrowed_task_is_gone_at_level_000(open_portal: Opener
         await door(f"copilot/session/{session}/stop")
 
 
+# -- tasks in a busy session -----------------------------------------------------------------------------------
+
+
+async def test_a_task_keeps_its_place_before_a_later_query(busy: Portal, tmp_path: Path) -> None:
+    """It waited for an idle session, so everything that was sent after it went first."""
+    session = await busy.session(tmp_path)
+    await busy(f"copilot/session/{session}/query", "[[hang]]")
+    task = (await busy(f"copilot/task/start/ok/session/{session}"))["taskId"]
+    await busy(f"copilot/session/{session}/query", "[[say:late]]")
+    found = await busy.host.get(session)
+    assert [each.by for each in found.state.queue] == [f"task:{task}", "token:owner"]
+    await found.cancel(by="test")
+    await found.queue.release(by="test")
+    await busy.until("task", task, "taskSucceeded")
+    await found.wait_until(lambda state: len(state.turns) == 3 and state.active is None)
+    assert [turn.by for turn in found.state.turns] == ["token:owner", f"task:{task}", "token:owner"]
+
+
+async def test_a_task_that_waits_ends_with_its_session_or_its_prompt(busy: Portal, tmp_path: Path) -> None:
+    session = await busy.session(tmp_path)
+    await busy(f"copilot/session/{session}/query", "[[hang]]")
+    task = (await busy(f"copilot/task/start/ok/session/{session}"))["taskId"]
+    found = await busy.host.get(session)
+    await found.queue.remove(found.state.queue[0].id, by="a person")
+    elements = await busy.until("task", task, "taskFailed")
+    assert "was removed" in str(elements)
+    waiting = (await busy(f"copilot/task/start/ok/session/{session}"))["taskId"]
+    await busy.jobs.stop_task(waiting)
+    assert found.state.queue == []
+
+
+async def test_a_restart_withdraws_the_prompt_of_a_task_that_waited(open_portal: Opener, tmp_path: Path) -> None:
+    door = await open_portal()
+    assert (await install(door, tmp_path, make(TASKS)))["result"] == "OK"
+    session = await door.session(tmp_path)
+    await door(f"copilot/session/{session}/query", "[[hang]]")
+    task = (await door(f"copilot/task/start/ok/session/{session}"))["taskId"]
+    door = await open_portal()
+    await door.jobs.recover()
+    assert (await door.host.get(session)).state.queue == []
+    assert (await door.jobs.task(task)).ended is not None
+
+
 # -- jobs ------------------------------------------------------------------------------------------------------
 
 
