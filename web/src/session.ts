@@ -30,7 +30,7 @@ export class SessionView {
     private readonly gone: () => void,
   ) {
     byId("session-ui").style.display = "flex";
-    split({ bar: byId("resize-bar"), part: byId("request-part"), axis: "height", least: 100 });
+    split({ bar: byId("resize-bar"), part: byId("request-part"), other: byId("session-part"), axis: "height", least: 100 });
     this.send.addEventListener("click", () => void this.submit());
     this.textarea.addEventListener("keydown", (event) => {
       if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter") return;
