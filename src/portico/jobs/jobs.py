@@ -22,9 +22,9 @@ from portico.jobs.entry import Entry
 from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
 from portico.jobs.run import JobRun
 from portico.jobs.source import EntrySource
-from portico.jobs.stage import withdraw
 from portico.jobs.state import JobState, JobSummary, Run, plan_of
 from portico.jobs.task import OPEN, TaskPlan, TaskRun
+from portico.jobs.task_sessions import withdraw
 from portico.jobs.tools import job_tools
 from portico.jobs.work import in_condition
 
@@ -338,7 +338,7 @@ class Jobs:
 
     async def recover(self) -> int:
         """Gives every task that was in flight its end, and takes up the jobs; returns how many go on."""
-        for channel in await self.host.log.notes(OPEN):
+        for channel in await self.host.log.list_kv(OPEN):
             await self._close_task(channel.removeprefix("task/"))
         unfinished = [summary.id for summary in self._engine.summaries.values() if not summary.done]
         for job in unfinished:
@@ -367,7 +367,7 @@ class Jobs:
         if borrowed is not None and self.host.has(borrowed):
             await withdraw(await self.host.get(borrowed), task)
         channel = f"task/{task}"
-        self.host.log.note(channel, OPEN, None)
+        self.host.log.put_kv(channel, OPEN, None)
         await self.host.log.append(channel, *ends, e.TaskEnded(task=task, outcome="interrupted"))
 
     async def _take_up(self, job: str, by: str = "host") -> None:

@@ -15,7 +15,7 @@ from portico.host.session import Session
 from portico.jobs.check import check_command
 from portico.jobs.entry import Criteria, DrivingRetry, Prompt, Task
 from portico.jobs.prompt import expand_prompt_dynamic
-from portico.jobs.stage import CRASH_PREFIX, Mode, SessionCrash, Stage, TaskCrash
+from portico.jobs.task_sessions import CRASH_PREFIX, Mode, SessionCrash, TaskCrash, TaskSessions
 from portico.jobs.tools import Report
 
 OPEN = "open"
@@ -63,7 +63,7 @@ class TaskRun:
         self._stopped = False
         self.ended = asyncio.Event()
         self.suspended = False
-        self._stage = Stage(
+        self._sessions_of_task = TaskSessions(
             host,
             plan.id,
             plan.name,
@@ -87,7 +87,7 @@ class TaskRun:
 
     async def placed(self) -> None:
         """Returns when the first prompt has its place in the session, or can have none any more."""
-        waits = [asyncio.ensure_future(event.wait()) for event in (self._stage.placed, self.ended)]
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._sessions_of_task.placed, self.ended)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -96,12 +96,12 @@ class TaskRun:
 
     def announce(self) -> None:
         """Writes the beginning. Not awaited: whatever is appended next by the caller is durable only after it."""
-        self._host.log.note(self._channel, OPEN, b"1")
+        self._host.log.put_kv(self._channel, OPEN, b"1")
         self._host.log.post(self._channel, self._beginning())
 
     async def begin(self) -> None:
         """Writes the beginning and returns when it is durable."""
-        self._host.log.note(self._channel, OPEN, b"1")
+        self._host.log.put_kv(self._channel, OPEN, b"1")
         await self._host.log.append(self._channel, self._beginning())
 
     def _beginning(self) -> e.TaskStarted:
@@ -165,13 +165,13 @@ class TaskRun:
         except TaskCrash as crash:
             self._decide(f"[TASK FAILED] Task error: {crash.detail}")
             return TaskResult("failed", crash.detail, crashed=True)
-        await self._stage.end(passed)
+        await self._sessions_of_task.end(passed)
         return TaskResult("succeeded" if passed else "failed")
 
     async def _finish(self, result: TaskResult) -> None:
-        await self._stage.leave()
+        await self._sessions_of_task.leave()
         faults.reach("task-before-end")
-        self._host.log.note(self._channel, OPEN, None)
+        self._host.log.put_kv(self._channel, OPEN, None)
         await self._host.log.append(
             self._channel, e.TaskEnded(task=self.plan.id, outcome=result.outcome, error=result.error)
         )
@@ -200,7 +200,7 @@ class TaskRun:
             return True
         report = await self._drive(availability.condition, availability=True)
         passed = report.verdict is True and not report.prerequisite_failed
-        await self._stage.judged(passed)
+        await self._sessions_of_task.judged(passed)
         if passed:
             self._decide("[AVAILABILITY] Availability check passed")
         else:
@@ -225,7 +225,7 @@ class TaskRun:
 
     async def _condition(self, condition: Prompt) -> bool:
         held = (await self._drive(condition)).verdict is True
-        await self._stage.judged(held)
+        await self._sessions_of_task.judged(held)
         if held:
             self._decide("[CRITERIA] Criteria condition passed")
         else:
@@ -251,7 +251,7 @@ class TaskRun:
             if self.borrowing:
                 raise
             # However often the agent crashed in it, a retry costs one of the budget and never more.
-            await self._stage.end(False)
+            await self._sessions_of_task.end(False)
             self._decide(f"[SESSION CRASHED] Session crash during retry #{number}: {crash.detail}")
             return False
 
@@ -267,10 +267,10 @@ class TaskRun:
     # -- prompts -----------------------------------------------------------------------------------------------
 
     async def _work(self, prompt: str) -> Report:
-        return await self._sent(self._stage.work(prompt))
+        return await self._sent(self._sessions_of_task.work(prompt))
 
     async def _drive(self, prompt: Prompt, *, availability: bool = False) -> Report:
-        return await self._sent(self._stage.drive(self._expand(prompt), availability=availability))
+        return await self._sent(self._sessions_of_task.drive(self._expand(prompt), availability=availability))
 
     async def _sent(self, sending: Coroutine[Any, Any, Report]) -> Report:
         try:
@@ -297,7 +297,7 @@ class TaskRun:
         return expand_prompt_dynamic(prompt, self._values)
 
     def _decide(self, reason: str) -> None:
-        self._stage.decide(reason)
+        self._sessions_of_task.decide(reason)
 
 
 def mode_of(task: Task, borrowing: bool) -> Mode:

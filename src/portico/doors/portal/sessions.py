@@ -18,7 +18,7 @@ NOT_FOUND = {"error": "SessionNotFound"}
 class Sessions:
     def __init__(self, room: Room) -> None:
         self._room = room
-        self._host = room.house.host
+        self._host = room.app.host
 
     def table(self) -> list[Route]:
         errors = ["SessionNotFound"]
@@ -52,7 +52,7 @@ class Sessions:
         except NotFound:
             return {"error": "ModelIdNotFound"}
         given = (await text_of(request)).strip()
-        folder = working_directory(given, self._room.house.test) if given else None
+        folder = working_directory(given, self._room.app.test) if given else None
         if isinstance(folder, FolderError):
             return {"error": folder.value}
         cwd = str(folder) if folder is not None else None

@@ -32,7 +32,7 @@ from portico.events import Json
 from portico.jobs import EntryError, Job, JobListing, JobSummary, WorkSummary, job_listing
 from portico.jobs.legacy import import_entry
 from portico.jobs.load import EntrySyntaxError, parse
-from portico.jobs.stage import detailed
+from portico.jobs.task_sessions import detailed
 
 _STATUSES: dict[str, Status] = {
     "running": "Running",
@@ -104,7 +104,7 @@ class Work:
             ),
             route(f"{jobs}/{{job}}/stop", self.stop, "jobs", "Cancel a job.", answer=Closed, errors=["JobNotFound"]),
         ]
-        if self._room.house.test:
+        if self._room.app.test:
             routes.append(
                 route(
                     "copilot/test/installJobsEntry",
@@ -172,7 +172,7 @@ class Work:
         first, _, rest = (await text_of(request)).partition("\n")
         if name not in self._jobs.entry.jobs:
             return {"error": "JobNotFound"}
-        folder = working_directory(first.strip(), self._room.house.test)
+        folder = working_directory(first.strip(), self._room.app.test)
         if isinstance(folder, FolderError):
             return {"error": folder.value}
         try:
