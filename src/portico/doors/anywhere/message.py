@@ -17,6 +17,7 @@ from portico.doors.body import JsonResponse, decode_as
 from portico.doors.route import caller
 from portico.errors import BadRequest, Conflict
 from portico.events import Json, Message
+from portico.host.draft import DRAFT, set_draft
 from portico.host.session import Session, check_message
 from portico.host.state import PendingState, TurnState
 
@@ -32,7 +33,7 @@ class MessageBody(Struct, rename={"session_id": "sessionId", "max_steps": "maxSt
     text: str | None = None
     message: str | None = None
     session_id: str | None = None
-    mode: Literal["agent", "chat"] | None = None
+    mode: Literal["agent", "chat", "draft"] | None = None
     max_steps: int | None = None
     model: str | None = None
     agent: str | None = None
@@ -44,6 +45,8 @@ class Sent(Struct, omit_defaults=True, rename={"session_id": "sessionId"}):
     accepted: bool | None = None
     queued: bool = False
     position: int | None = None
+    draft: bool = False
+    """It was not sent: it stands in every input, and a person sends it."""
 
 
 class Messages:
@@ -112,6 +115,8 @@ class Messages:
         if body.max_steps is not None and body.max_steps < 1:
             raise BadRequest("'maxSteps' is 1 or more.", field="maxSteps")
         project = self._projects.get(body.session_id)
+        if body.mode == "draft" or self._house.settings.http.inject_into_chat:
+            return await self._draft(project, text, body.agent, by)
         agent, message = self._read(text, body, key)
         check_message(message)
         if message.meta.get("command") == "clear":
@@ -119,6 +124,12 @@ class Messages:
         session = await self._projects.conversation(project, agent, by)
         ident = await session.send(message, by=by)
         return _sent(session, ident, project)
+
+    async def _draft(self, project: Project, text: str, agent: str | None, by: str) -> Sent:
+        check_message(Message(text))
+        session = await self._projects.conversation(project, agent, by)
+        await set_draft(session, text, by=by)
+        return Sent(f"{session.id}.{DRAFT}", project.id, draft=True)
 
     def _read(self, text: str, body: MessageBody, key: Json | None) -> tuple[str | None, Message]:
         """Whom it is for, and the message."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from portico import events as e
+from portico.host import draft
 from portico.host.history_events import retold
 
 Element = dict[str, Any]
@@ -71,6 +72,8 @@ def prompted_session_elements(event: e.Event, open: Open) -> list[Element]:
     match event:
         case e.TurnStarted() if not event.by.startswith("task:"):
             return [_callback("onUserPrompt", prompt=event.message.text), *elements]
+        case e.ClientKept(key=draft.DRAFT) if event.value is None or draft.offered_text(event.value):
+            return [_callback("onDraft", text=draft.offered_text(event.value))]
         case e.ApprovalAsked():
             return [_callback("onPersonAsked", askId=event.approval)]
         case e.QuestionAsked():

@@ -4,7 +4,7 @@ The Python client, the command line and the pages use it. It translates and deci
 """
 
 from portico.doors.app import App
-from portico.doors.rest import changes, events, people, queue, search, sessions, terminals
+from portico.doors.rest import changes, draft, events, people, queue, search, sessions, terminals
 from portico.doors.route import Table
 
 
@@ -12,6 +12,7 @@ def rest(app: App) -> Table:
     return [
         *sessions.table(app),
         *queue.table(app),
+        *draft.table(app),
         *people.table(app),
         *events.table(app),
         *changes.table(app),
