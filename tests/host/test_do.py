@@ -88,7 +88,7 @@ async def test_a_command_with_an_id_is_done_once(open_host: HostOpener, tmp_path
     first, again = await asyncio.gather(host.do(send, ADA.asking("k")), host.do(send, ADA.asking("k")))
     assert first == again == c.TurnBegun("t1")
     await session.wait("t1")
-    assert msgspec.json.decode(await host.do(send, ADA.asking("k"))) == {"turn": "t1"}
+    assert await host.do(send, ADA.asking("k")) == c.TurnBegun("t1")
     assert len(session.state.turns) == 1
 
 
@@ -101,10 +101,19 @@ async def test_a_command_with_an_id_is_done_once_over_a_restart(open_host: HostO
     await host.do(c.ArchiveSession(session=begun.id, archived=True), ADA.asking("a"))
     host = await open_host(PlayAgent(idle))
     assert (await host.do(start, ADA.asking("s"))).id == begun.id
-    assert msgspec.json.decode(await host.do(send, ADA.asking("m"))) == {"turn": "t1"}
+    assert await host.do(send, ADA.asking("m")) == c.TurnBegun("t1")
     assert (await host.do(c.ArchiveSession(session=begun.id, archived=True), ADA.asking("a"))).archived
     assert len(host.list()) == 1
     assert len((await host.get(begun.id)).state.turns) == 1
+
+
+async def test_what_has_no_shape_of_its_own_is_answered_as_it_is_now(host: Host, tmp_path: Path) -> None:
+    host.workspaces = [tmp_path]
+    opened = await host.do(c.OpenTerminal(title="mine"), ADA.asking("t"))
+    assert await host.do(c.OpenTerminal(title="mine"), ADA.asking("t")) is opened
+    grant = c.AddGrant(agent="demo", tool="shell", allow=True, project=str(tmp_path))
+    assert await host.do(grant, ADA.asking("g")) == await host.do(grant, ADA.asking("g"))
+    assert (len(host.terminals.list()), len(host.grants)) == (1, 1)
 
 
 async def test_an_id_belongs_to_its_caller_and_its_command(host: Host, tmp_path: Path) -> None:
@@ -135,9 +144,8 @@ async def test_a_caller_that_leaves_does_not_undo_its_command(open_host: HostOpe
     await asyncio.sleep(0)
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)
-    answer = await host.do(send, ADA.asking("k"))
-    turn = answer.turn if isinstance(answer, c.TurnBegun) else msgspec.json.decode(answer)["turn"]
-    assert (await session.wait(turn)).outcome == "completed"
+    begun: c.TurnBegun = await host.do(send, ADA.asking("k"))
+    assert (await session.wait(begun.turn)).outcome == "completed"
     assert len(session.state.turns) == 1
 
 

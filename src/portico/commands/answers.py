@@ -32,6 +32,11 @@ class Offered(Struct):
     steered: bool
 
 
+class DraftText(Struct):
+    text: str
+    """What stands in every input now; empty: nothing."""
+
+
 class Decided(Struct):
     approval: str
     allowed: bool

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from portico.commands.answers import Deleted
+from portico.commands.answers import Deleted, DraftText
 from portico.commands.command import Command, Http
 from portico.events import Json, Origin
 
@@ -195,6 +195,18 @@ class ChooseFolder(Command, frozen=True, tag="folder.choose"):
     chosen: bool = True
 
 
+class SetDraft(Command, frozen=True, tag="draft.set"):
+    """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
+
+    scope = "drive"
+    about = "session"
+    gives = DraftText
+    http = Http("PUT", f"{_ONE}/draft")
+
+    session: str
+    text: str
+
+
 SessionCommand = (
     StartSession
     | ForkSession
@@ -210,4 +222,5 @@ SessionCommand = (
     | AddFolder
     | RemoveFolder
     | ChooseFolder
+    | SetDraft
 )

@@ -17,11 +17,13 @@ import msgspec
 from portico import commands as c
 from portico import limits
 from portico.errors import Conflict, NotFound, PorticoError, RateLimited
-from portico.events import HOST
+from portico.events import HOST, Grant
 from portico.host.decide import DECISIONS, decide
 from portico.host.decide.decision import Context, Decision
 from portico.host.follow_up import follow_up
 from portico.host.rate import Bucket
+from portico.host.state import Summary
+from portico.host.terminals import OpenTerminal
 from portico.host.world import ask
 
 if TYPE_CHECKING:
@@ -40,9 +42,11 @@ class Receipt(msgspec.Struct):
     """What is remembered of a command that carried an id."""
 
     digest: str
+    kind: str = ""
+    """The name of the answer's type."""
     answer: msgspec.Raw = msgspec.Raw(b"null")
-    session: str = ""
-    """Whose summary is the answer, where it has no other."""
+    shown: str = ""
+    """The session or terminal that is the answer, where it has no shape of its own: as it is when asked again."""
 
 
 _receipt: ContextVar[Callable[[str], None] | None] = ContextVar("receipt", default=None)
@@ -212,7 +216,7 @@ class Dispatcher:
             known = await self._receipt(name)
             if known is not None:
                 _check_same(known.digest, digest)
-                return (await self._host.get(known.session)).summary if known.session else known.answer
+                return await self._answer_again(command, known)
             # Two that came in the same moment have both looked: the second one joins the first.
             running = self._running.get(name) or self._begin(command, caller, name, digest)
         _check_same(running[0], digest)
@@ -224,9 +228,20 @@ class Dispatcher:
         self._running[name] = (digest, task)
         return digest, task
 
-    def _remember(self, name: str, command: c.Command, answer: Any, session: str = "") -> None:
+    async def _answer_again(self, command: c.Command, receipt: Receipt) -> Any:
+        if not receipt.shown:
+            return msgspec.json.decode(receipt.answer, type=_ANSWERS.get(receipt.kind, bool))
+        if command.shows == "terminal":
+            return self._host.terminals.get(receipt.shown)
+        return (await self._host.get(receipt.shown)).summary
+
+    def _remember(self, name: str, command: c.Command, answer: Any, shown: str = "") -> None:
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
-        receipt = Receipt(digest, msgspec.Raw(msgspec.json.encode(answer)), session)
+        receipt = Receipt(digest, shown=shown)
+        if isinstance(answer, Summary | OpenTerminal):
+            receipt.shown = answer.id
+        elif not shown:
+            receipt.kind, receipt.answer = type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer))
         self._host.log.put_kv(HOST, _key(self._host.now() // _DAY_MS, name), msgspec.json.encode(receipt))
 
     async def _receipt(self, name: str) -> Receipt | None:
@@ -244,6 +259,7 @@ class Dispatcher:
 
 
 RECEIPTS = "done/"
+_ANSWERS: dict[str, Any] = {each.__name__: each for each in (*vars(c).values(), Grant) if isinstance(each, type)}
 
 
 def _key(day: int, name: str) -> str:

@@ -10,15 +10,16 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico.commands import Caller, Queued, SendMessage
+from portico.commands import Caller, Queued, SendMessage, SetDraft
 from portico.doors.anywhere.identity import Idents, was_queued
-from portico.doors.anywhere.project import BUILT_IN, Projects
+from portico.doors.anywhere.project import BUILT_IN, Project, Projects
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, decode_as
 from portico.doors.route import caller
 from portico.errors import BadRequest, Conflict
 from portico.events import Json, Message
 from portico.host.decide.turn import check_message
+from portico.host.draft import DRAFT
 from portico.host.state import PendingState, TurnState
 
 STEPS_MAX = 1000
@@ -33,7 +34,7 @@ class MessageBody(Struct, rename={"session_id": "sessionId", "max_steps": "maxSt
     text: str | None = None
     message: str | None = None
     session_id: str | None = None
-    mode: Literal["agent", "chat"] | None = None
+    mode: Literal["agent", "chat", "draft"] | None = None
     max_steps: int | None = None
     model: str | None = None
     agent: str | None = None
@@ -45,6 +46,8 @@ class Sent(Struct, omit_defaults=True, rename={"session_id": "sessionId"}):
     accepted: bool | None = None
     queued: bool = False
     position: int | None = None
+    draft: bool = False
+    """It was not sent: it stands in every input, and a person sends it."""
 
 
 class Messages:
@@ -113,6 +116,8 @@ class Messages:
         if body.max_steps is not None and body.max_steps < 1:
             raise BadRequest("'maxSteps' is 1 or more.", field="maxSteps")
         project = self._projects.get(body.session_id)
+        if body.mode == "draft" or self._app.settings.http.inject_into_chat:
+            return await self._draft(project, text, body.agent, who)
         agent, message = self._read(text, body, key)
         check_message(message)
         if message.meta.get("command") == "clear":
@@ -123,6 +128,12 @@ class Messages:
         if isinstance(answer, Queued):
             return Sent(f"{session.id}.{answer.pending}", project.id, queued=True, position=answer.position)
         return Sent(f"{session.id}.{answer.turn}", project.id)
+
+    async def _draft(self, project: Project, text: str, agent: str | None, who: Caller) -> Sent:
+        check_message(Message(text))
+        session = await self._projects.conversation(project, agent, who)
+        await self._host.do(SetDraft(session=session.id, text=text), who)
+        return Sent(f"{session.id}.{DRAFT}", project.id, draft=True)
 
     def _read(self, text: str, body: MessageBody, key: Json | None) -> tuple[str | None, Message]:
         """Whom it is for, and the message."""

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.requests import Request
 
 from portico.commands import CloseSession, SendMessage, StartSession
-from portico.doors.portal.answer import Room, folder_trouble, route, text_of
+from portico.doors.portal.answer import FolderError, Room, route, text_of, working_directory
 from portico.doors.portal.shapes import Closed, Done, Models, ModelShown, SessionStarted
 from portico.doors.route import Route, caller
 from portico.errors import NotFound, SessionClosed
@@ -52,11 +52,12 @@ class Sessions:
             agent, model = await choose(self._host, request.path_params["model"])
         except NotFound:
             return {"error": "ModelIdNotFound"}
-        folder = (await text_of(request)).strip()
-        trouble = folder_trouble(folder, self._room.app.test) if folder else None
-        if trouble is not None:
-            return {"error": trouble}
-        command = StartSession(agent=agent, model=model, cwd=folder or None)
+        given = (await text_of(request)).strip()
+        folder = working_directory(given, self._room.app.test) if given else None
+        if isinstance(folder, FolderError):
+            return {"error": folder.value}
+        cwd = str(folder) if folder is not None else None
+        command = StartSession(agent=agent, model=model, cwd=cwd)
         started: Summary = await self._host.do(command, caller(request))
         return SessionStarted(started.id)
 

@@ -29,6 +29,7 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.JoinSession: session.join,
     c.LeaveSession: session.leave,
     c.ShareData: session.share,
+    c.SetDraft: session.set_draft,
     c.SendMessage: turn.send,
     c.ResumeTurn: turn.resume,
     c.QueueMessage: turn.queue,

@@ -4,9 +4,12 @@ from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.errors import BadRequest, Conflict, NotFound, RateLimited
+from portico.events import Json, Message
 from portico.host.config import APPROVAL_KEYS, OWN_KEYS, decides_calls
 from portico.host.config import check as check_config
-from portico.host.decide.decision import Context, Decision
+from portico.host.decide.decision import Context, Decision, check_open
+from portico.host.decide.turn import check_message
+from portico.host.draft import DRAFT, OFFERED
 from portico.host.state import SessionState
 
 
@@ -105,6 +108,20 @@ def leave(state: SessionState, command: c.LeaveSession, context: Context) -> Dec
 
 def share(state: SessionState, command: c.ShareData, context: Context) -> Decision:
     return Decision([e.ClientKept(key=command.key, value=command.value, by=context.by, action=command.action)])
+
+
+def set_draft(state: SessionState, command: c.SetDraft, context: Context) -> Decision:
+    """Such a draft is marked, so that pages fill their input with it and not with what somebody types in an editor."""
+    check_open(state)
+    answer = c.DraftText(command.text)
+    if command.text:
+        check_message(Message(command.text), blank=True)
+        value: Json | None = {"text": command.text, "origin": {"kind": "user"}, "_meta": {OFFERED: True}}
+    elif DRAFT not in state.client_data:
+        return Decision(answer=answer)
+    else:
+        value = None
+    return Decision([e.ClientKept(key=DRAFT, value=value, by=context.by)], answer)
 
 
 def checked_title(title: str) -> str:
