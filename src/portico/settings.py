@@ -89,6 +89,8 @@ class Settings(Struct, forbid_unknown_fields=True):
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
+    default_agent: str = ""
+    """The agent of sessions that name none; when empty, the first real one that is ready."""
     models: list[str] = []
     """Models of the built-in agent, in the order they are tried."""
     agents: dict[str, Any] = {}

@@ -14,7 +14,7 @@ from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Doc, Param, Route, Table, caller
 from portico.errors import BadRequest
 from portico.events import Json, Message
-from portico.host.agent import AgentInfo
+from portico.host.agent import AgentInfo, Check
 from portico.host.config import decides_calls
 from portico.host.isolation import Isolation
 from portico.host.session import Session
@@ -71,6 +71,8 @@ class About(Struct):
 
 class Agents(Struct):
     agents: list[AgentInfo]
+    default: str | None
+    """The one that answers where nobody names one."""
 
 
 class Sessions(Struct):
@@ -119,7 +121,12 @@ def table(house: House) -> Table:
         )
 
     async def agents(request: Request) -> Response:
-        return JsonResponse(Agents(await host.describe()))
+        found = await host.describe()
+        return JsonResponse(Agents(found, host.readiness.likely(found)))
+
+    async def check(request: Request) -> Response:
+        await read_as(request, EmptyBody)
+        return JsonResponse(await host.readiness.check(request.path_params["id"]))
 
     async def listing(request: Request) -> Response:
         archived = flag(request, "archived")
@@ -243,6 +250,14 @@ def table(house: House) -> Table:
     return [
         Route("/v1", about, "read", summary="The host: version, counts, health of the log.", doc={"answer": About}),
         Route("/v1/agents", agents, "read", summary="Agents and models, with what is missing.", doc={"answer": Agents}),
+        Route(
+            "/v1/agents/{id}/check",
+            check,
+            "drive",
+            ("POST",),
+            "Start an agent and speak its first handshake.",
+            doc={"body": EmptyBody, "answer": Check, "errors": ["not_found"]},
+        ),
         Route(
             "/v1/sessions",
             listing,
