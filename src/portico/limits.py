@@ -50,8 +50,6 @@ TITLE_CHARS = 200
 """A title: what a list can show."""
 TOOL_OUTPUT_CHARS = 64 * KIB
 """Tool output kept inside the event; the whole output goes into a blob."""
-APPROVAL_SECONDS = 120.0
-"""No answer in this time means no."""
 GRANT_SECONDS = 12 * 3600.0
 """A working day; a remembered yes must end."""
 GRANTS = 1_000

@@ -62,7 +62,7 @@ class Host:
         self.rules = WorkspacePolicy()
         self.policies: list[Policy] = [self.rules.refuse, session_policy, self.rules.allow]
         self.grants = Grants(self)
-        self.approval_timeout = limits.APPROVAL_SECONDS
+        self.approval_timeout: float | None = None
         self.turn_idle_timeout = limits.TURN_IDLE_SECONDS
         self.retention_hours = limits.RETENTION_HOURS
         self.capture_changes = True
