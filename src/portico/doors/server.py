@@ -259,6 +259,7 @@ class Server:
     def _apply_settings(self) -> None:
         settings = self.loaded.settings
         logging.getLogger("portico").setLevel(settings.log.level.upper())
+        self.host.default_agent = settings.default_agent
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
         self.host.capture_changes = settings.agent.capture_changes

@@ -74,7 +74,7 @@ class Call:
         passing: str = "",
         meta: Json | None = None,
     ) -> Decision:
-        """May this exact call run? A policy, a grant or a person decides; no answer in time is no."""
+        """May this exact call run? A policy, a grant or a person decides; no answer in a time that is set is no."""
         if not self._ready:
             self.ready()
         request = Request(

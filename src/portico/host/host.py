@@ -15,7 +15,6 @@ from portico import __version__, limits
 from portico import commands as c
 from portico import events as e
 from portico.errors import (
-    AgentUnavailable,
     BadRequest,
     LogUnavailable,
     NotFound,
@@ -34,6 +33,7 @@ from portico.host.grants import Grants
 from portico.host.handlers import CLIENT_SETTINGS, install
 from portico.host.isolation import isolate, release
 from portico.host.policy import WorkspacePolicy, rules_of
+from portico.host.readiness import Readiness
 from portico.host.session import Session
 from portico.host.state import Summary, TurnState
 from portico.host.terminals import Terminals
@@ -59,11 +59,13 @@ class Host:
         self.clock = clock
         self.logger = logging.getLogger("portico.host")
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
+        self.default_agent = ""
+        self.readiness = Readiness(self)
         self.tools: dict[str, Tool] = {}
         self.rules = WorkspacePolicy()
         self.policies: list[Policy] = [self.rules.refuse, session_policy, self.rules.allow]
         self.grants = Grants(self)
-        self.approval_timeout = limits.APPROVAL_SECONDS
+        self.approval_timeout: float | None = None
         self.turn_idle_timeout = limits.TURN_IDLE_SECONDS
         self.retention_hours = limits.RETENTION_HOURS
         self.capture_changes = True
@@ -212,16 +214,7 @@ class Host:
         return agent
 
     async def describe(self) -> list[AgentInfo]:
-        return [await agent.describe() for agent in self.agents.values()]
-
-    async def first_ready(self) -> AgentInfo:
-        """The agent of those who name none: the first with nothing missing."""
-        infos = await self.describe()
-        ready = next((info for info in infos if info.missing is None), None)
-        if ready is None:
-            missing = "; ".join(f"{info.id}: {info.missing}" for info in infos) or "there is none"
-            raise AgentUnavailable(f"No agent is ready ({missing}).")
-        return ready
+        return [self.readiness.show(await agent.describe()) for agent in self.agents.values()]
 
     async def check_model(self, agent: str, model: str) -> None:
         info = await self.agent(agent).describe()
@@ -248,7 +241,7 @@ class Host:
         folders: Iterable[str] = (),
         model_config: Json | None = None,
     ) -> Session:
-        """A new session. Without an agent the first one that is ready; without a model its first; without a folder
+        """A new session. Without an agent the default one; without a model its first; without a folder
         the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
         `folders` are those beside it. An agent that is not there is no mistake where the settings name a fallback
         for it."""
@@ -256,7 +249,7 @@ class Host:
         if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
         else:
-            info = await self.agent(agent).describe() if agent else await self.first_ready()
+            info = await self.agent(agent).describe() if agent else await self.readiness.default()
             agent = info.id
             if model is None:
                 model = info.models[0].id if info.models else ""

@@ -29,7 +29,7 @@ CONFIG: Json = {
             "enum": ["auto", "agent", "chat"],
             "default": "auto",
             "title": "Mode",
-            "description": "agent: works with tools until it is done. chat: one answer. auto: chat for toy models.",
+            "description": "agent: works with tools until it is done. chat: one answer. auto: agent. Toys chat.",
         }
     },
 }

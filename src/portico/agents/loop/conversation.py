@@ -14,6 +14,7 @@ from portico.models.catalogue import is_toy
 
 STEPS_MAX = 1000
 """As the setting's own ceiling."""
+TOY_CHATS = "is a toy: it chats and gets no tools. `portico agents list` shows who can do this."
 
 
 class LoopConversation:
@@ -33,9 +34,13 @@ class LoopConversation:
         if not current.agent.enabled:
             raise AgentUnavailable("The built-in agent is off. Set enabled = true in [agent] of the settings.")
         goal, wants_agent = self._goal(message.text, turn, current)
-        asker = ModelCaller(
-            self._agent.directory, current, await self._models(turn, current), self._agent.lacking, turn.notice
-        )
+        models = await self._models(turn, current)
+        if wants_agent:
+            able = [model for model in models if not is_toy(model)]
+            if not able:
+                turn.notice(f"{models[0]} {TOY_CHATS}")
+            models, wants_agent = able or models, bool(able)
+        asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice)
         run = Run(turn, asker, current, [*self._before(turn), UserText("user", goal)])
         if not wants_agent:
             await run.chat()
@@ -66,7 +71,7 @@ class LoopConversation:
             return text.replace(said, goal, 1), True
         mode = turn.message.meta.get("mode") or turn.session.state.config.get("mode", "auto")
         if mode not in ("agent", "chat"):
-            mode = "chat" if is_toy(turn.model) and not self._opening.tools else "agent"
+            mode = "chat" if is_toy(turn.model) else "agent"
         return text, mode == "agent"
 
     async def _models(self, turn: Turn, current: Current) -> list[str]:

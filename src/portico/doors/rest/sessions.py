@@ -9,13 +9,13 @@ from starlette.responses import Response
 from portico import __version__
 from portico import commands as c
 from portico.doors.app import App
-from portico.doors.body import JsonResponse, read_as
+from portico.doors.body import EmptyBody, JsonResponse, read_as
 from portico.doors.rest.export import FORMATS, export
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Doc, Param, Route, Table, caller
 from portico.errors import BadRequest
 from portico.events import Json
-from portico.host.agent import AgentInfo
+from portico.host.agent import AgentInfo, Check
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
 
@@ -47,6 +47,8 @@ class About(Struct):
 
 class Agents(Struct):
     agents: list[AgentInfo]
+    default: str | None
+    """The one that answers where nobody names one."""
 
 
 class Sessions(Struct):
@@ -74,7 +76,12 @@ def table(app: App) -> Table:
         )
 
     async def agents(request: Request) -> Response:
-        return JsonResponse(Agents(await host.describe()))
+        found = await host.describe()
+        return JsonResponse(Agents(found, host.readiness.likely(found)))
+
+    async def check(request: Request) -> Response:
+        await read_as(request, EmptyBody)
+        return JsonResponse(await host.readiness.check(request.path_params["id"]))
 
     async def listing(request: Request) -> Response:
         archived = flag(request, "archived")
@@ -122,6 +129,14 @@ def table(app: App) -> Table:
     return [
         Route("/v1", about, "read", summary="The host: version, counts, health of the log.", doc={"answer": About}),
         Route("/v1/agents", agents, "read", summary="Agents and models, with what is missing.", doc={"answer": Agents}),
+        Route(
+            "/v1/agents/{id}/check",
+            check,
+            "drive",
+            ("POST",),
+            "Start an agent and speak its first handshake.",
+            doc={"body": EmptyBody, "answer": Check, "errors": ["not_found"]},
+        ),
         Route(
             "/v1/sessions",
             listing,
