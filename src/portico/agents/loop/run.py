@@ -12,6 +12,8 @@ from portico.agents.loop.answer import ModelError, Reply, Report
 from portico.agents.loop.asking import Asker, Way
 from portico.agents.loop.endpoint import Ask
 from portico.agents.loop.protocol import (
+    FINISH,
+    NOT_FINAL,
     QUOTE,
     Action,
     Invalid,
@@ -120,7 +122,7 @@ class Run:
 
     async def pursue(self, toolbox: Toolbox, max_steps: int, more_tools: Sequence[ToolSpec]) -> None:
         """Steps until the model is done, the budget is spent or it talks nonsense twice in a row."""
-        own = {tool.name for tool in TOOLS}
+        own = {tool.name for tool in TOOLS} | {FINISH}
         tools = [*TOOLS, *(tool for tool in more_tools if tool.name not in own)]
         wrong = 0
         for number in range(1, max_steps + 1):
@@ -212,9 +214,15 @@ class Run:
     async def _act(self, step: Step, toolbox: Toolbox, own: set[str]) -> None:
         results: list[tuple[str, str]] = []
         for action in step.actions:
-            perform = self._perform(action, toolbox) if self._is_own(action, own) else self._delegate(action)
-            results.append((action.tool, await perform))
+            results.append((action.tool, await self._do(action, toolbox, own)))
         self._entries.append(Exchange(step, results))
+
+    async def _do(self, action: Action, toolbox: Toolbox, own: set[str]) -> str:
+        if action.tool == FINISH:
+            return NOT_FINAL
+        if self._is_own(action, own):
+            return await perform(self._turn, action, toolbox, self._current)
+        return await self._delegate(action)
 
     def _is_own(self, action: Action, own: set[str]) -> bool:
         return action.tool in own or all(spec.name != action.tool for spec in self._turn.session.tools.specs())
@@ -224,9 +232,6 @@ class Run:
         call = self._turn.session_tool(action.tool, msgspec.json.encode(action.arguments).decode(), id=action.id)
         result = await self._turn.perform(call)
         return result.output if result.ok else f"error: {result.error.message if result.error else 'it failed'}"
-
-    async def _perform(self, action: Action, toolbox: Toolbox) -> str:
-        return await perform(self._turn, action, toolbox, self._current)
 
 
 async def perform(turn: Turn, action: Action, toolbox: Toolbox, current: Current) -> str:
