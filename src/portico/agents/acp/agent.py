@@ -12,7 +12,7 @@ from msgspec import Struct
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.program import Program, folder
 from portico.agents.agent import AgentInfo, Capabilities, Model, Opening
-from portico.agents.servers import McpServer, customizations
+from portico.agents.servers import McpServer, customizations, session_server
 from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
@@ -48,6 +48,7 @@ class AcpAgent:
         self.name = name
         self.program = program
         self.tools = tools
+        self.session_server = session_server(servers)
         self._servers = servers
         self._folder = folder(home, name)
         self._facts = self._read_facts()

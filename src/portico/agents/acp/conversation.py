@@ -12,7 +12,7 @@ import msgspec
 
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.link import Link
-from portico.agents.acp.owntool import SERVER, OwnTools
+from portico.agents.acp.owntool import OwnTools
 from portico.agents.acp.prompt import blocks
 from portico.agents.acp.replay import Replay, ping
 from portico.agents.acp.service import Cancelled, Service
@@ -142,7 +142,7 @@ class AcpConversation:
         if self._opening.tools and http:
             url, self._key = await agent.tools.offer(self)
             headers = [{"name": "Authorization", "value": f"Bearer {self._key}"}]
-            servers.append({"type": "http", "name": SERVER, "url": url, "headers": headers})
+            servers.append({"type": "http", "name": agent.session_server, "url": url, "headers": headers})
         return servers
 
     async def _configure(self, link: Link, config: Json) -> None:
@@ -183,7 +183,7 @@ class AcpConversation:
             self._turn = self._updates = self._ended = None
 
     def _start(self, turn: Turn) -> None:
-        self._own_tools = OwnTools(spec.name for spec in self._opening.tools)
+        self._own_tools = OwnTools((spec.name for spec in self._opening.tools), self._agent.session_server)
         self._turn, self._updates = turn, Updates(turn, self._own_tools, self._service.commands)
         self._ended = asyncio.get_running_loop().create_future()
         self._service.begin()
