@@ -299,7 +299,7 @@ class Exchange:
         match target.kind:
             case "seed":
                 extra = customized.of_session(self.agents.get(state.agent), state, as_seed=True)
-                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect) | extra
+                return snapshots.seed_session(state, self.host.tools_of(state), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
             case "annotations":
@@ -314,7 +314,7 @@ class Exchange:
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
-            self._tools(),
+            self.host.tools_of(state),
             self.config_of(state),
             self.changesets(state),
             dialect,
@@ -344,9 +344,6 @@ class Exchange:
         if not self.git_folders.get(state.cwd, False):
             return []
         return changes.of_chat(state) if of_chat else changes.catalogue(state.id)
-
-    def _tools(self) -> list[e.ToolSpec]:
-        return [tool.spec for tool in self.host.tools.values()]
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""

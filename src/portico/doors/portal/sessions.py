@@ -11,6 +11,7 @@ from portico.errors import NotFound, SessionClosed
 from portico.events import Message
 from portico.host.session import Session
 from portico.jobs.choice import choose, offered
+from portico.jobs.tools import lend_tools
 
 NOT_FOUND = {"error": "SessionNotFound"}
 
@@ -56,6 +57,7 @@ class Sessions:
         if trouble is not None:
             return {"error": trouble}
         session = await self._host.start(by=caller(request).by, agent=agent, model=model, cwd=folder or None)
+        await lend_tools(session, caller(request).by)  # in this API every session has them
         return SessionStarted(session.id)
 
     async def stop(self, request: Request) -> Any:
