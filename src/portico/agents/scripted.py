@@ -223,7 +223,7 @@ class ScriptedConversation:
     @staticmethod
     async def _call(turn: Turn, name: str, argument: str) -> None:
         call = turn.session_tool(name, msgspec.json.encode({"argument": argument}).decode())
-        if call.owner is not None or name in turn.session.host.tools:
+        if call.owner is not None or turn.session.tools.is_own(name):
             call.output("...")
         await turn.perform(call)
 

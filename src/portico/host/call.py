@@ -101,6 +101,11 @@ class Call:
             self._input = [decision.input]
         return decision
 
+    @property
+    def shown(self) -> str:
+        """The live output so far."""
+        return "".join(self._output)
+
     def output(self, delta: str) -> None:
         """A piece of live output."""
         for piece in pieces(delta):

@@ -20,7 +20,7 @@ from portico.errors import (
     NotFound,
     PorticoError,
 )
-from portico.events import HOST, Channel, Json, Message, Origin, Record
+from portico.events import HOST, Channel, Json, Message, Origin, Record, ToolSpec
 from portico.host import fallback
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
@@ -35,7 +35,7 @@ from portico.host.isolation import isolate, release
 from portico.host.policy import WorkspacePolicy, rules_of
 from portico.host.readiness import Readiness
 from portico.host.session import Session
-from portico.host.state import Summary, TurnState
+from portico.host.state import SessionState, Summary, TurnState
 from portico.host.terminals import Terminals
 from portico.host.tool import Tool
 from portico.host.turn import Turn
@@ -212,6 +212,10 @@ class Host:
             names = ", ".join(map(repr, self.agents)) or "none"
             raise NotFound("agent", ident, f"There are: {names}.")
         return agent
+
+    def tools_of(self, state: SessionState) -> list[ToolSpec]:
+        """The host's own tools that this session has."""
+        return [tool.spec for tool in self.tools.values() if tool.offered(state)]
 
     async def describe(self) -> list[AgentInfo]:
         return [self.readiness.show(await agent.describe()) for agent in self.agents.values()]

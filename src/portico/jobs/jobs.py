@@ -27,7 +27,7 @@ from portico.jobs.source import EntrySource
 from portico.jobs.state import JobState, JobSummary, Run, plan_of
 from portico.jobs.task import OPEN, TaskPlan, TaskRun
 from portico.jobs.task_sessions import withdraw
-from portico.jobs.tools import job_tools
+from portico.jobs.tools import job_tools, lend_tools
 from portico.jobs.work import in_condition
 
 LISTED_SECONDS = 3600.0
@@ -301,6 +301,7 @@ class Jobs:
             by=by,
         )
         run = TaskRun(self.host, plan, borrowed)
+        await lend_tools(borrowed, by)
         await run.begin()
         self._lent[plan.id] = run
         self._mains[plan.id] = self.host.own(self._borrow(run), f"task {plan.id}")

@@ -301,7 +301,7 @@ class Broker:
         match target.kind:
             case "seed":
                 extra = customization_actions.of_session(self.agents.get(state.agent), state, as_seed=True)
-                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect) | extra
+                return snapshots.seed_session(state, self.host.tools_of(state), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
             case "annotations":
@@ -316,7 +316,7 @@ class Broker:
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
-            self._tools(),
+            self.host.tools_of(state),
             self.config_of(state),
             self.changesets(state),
             dialect,
@@ -346,9 +346,6 @@ class Broker:
         if not self.git_folders.get(state.cwd, False):
             return []
         return changes.of_chat(state) if of_chat else changes.catalogue(state.id)
-
-    def _tools(self) -> list[e.ToolSpec]:
-        return [tool.spec for tool in self.host.tools.values()]
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""
