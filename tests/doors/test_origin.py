@@ -104,7 +104,9 @@ def test_what_is_an_origin() -> None:
 
 def test_an_origin_may_have_any_scheme_but_the_one_of_local_files() -> None:
     assert all(map(is_origin, ["vscode-file://vscode-app", "tauri://localhost", "app://obsidian.md", "x+y.z-1://a:2"]))
-    assert not any(map(is_origin, ["file://", "tauri://", "vscode-file:", "://a", "1a://b", "a://*", "a://b c", "a://u@b"]))
+    assert not any(
+        map(is_origin, ["file://", "tauri://", "vscode-file:", "://a", "1a://b", "a://*", "a://b c", "a://u@b"])
+    )
 
 
 @pytest.mark.parametrize(

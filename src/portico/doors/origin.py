@@ -5,7 +5,7 @@ EventSource, a WebSocket) or rebinds its own host name to 127.0.0.1. So the `Hos
 that a browser made for another site is refused.
 
 Desktop editors are browsers too (Electron), with origins of their own that no web page can have. They pass where they
-prove that the user sent them: with a token at the upgrade of a WebSocket. A cookie is no proof, since a browser adds it.
+prove that the user sent them: with a token at the upgrade of a WebSocket. A cookie is no proof: browsers add it.
 """
 
 import ipaddress
