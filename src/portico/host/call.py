@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from portico import events as e
 from portico import faults, limits
@@ -109,8 +110,16 @@ class Call:
 
     def content(self, content: list[Json], by: str = "") -> None:
         """Structured content so far: diffs, terminals, sub-agents. Replaces what was there."""
-        self._content = content
-        self._post(e.ToolContent(turn=self.turn.id, call=self.id, content=content, by=by))
+        self._content = self._located(content)
+        self._post(e.ToolContent(turn=self.turn.id, call=self.id, content=self._content, by=by))
+
+    def _located(self, content: list[Json]) -> list[Json]:
+        """Diffs say where they stand, so that both sides of one can be read by that name later."""
+        at = f"{self.turn.session.id}/{quote(self.id, safe='')}"
+        return [
+            {**each, "at": f"{at}/{index}"} if each.get("type") == "diff" else each
+            for index, each in enumerate(content)
+        ]
 
     async def end(
         self,
@@ -143,7 +152,7 @@ class Call:
                 ok=ok,
                 output=shown,
                 blob=blob,
-                content=self._content if content is None else content,
+                content=self._content if content is None else self._located(content),
                 error=error,
                 title=title,
                 detail=detail,

@@ -9,6 +9,7 @@ import msgspec
 from portico.doors.ahp import (
     annotations,
     attachments,
+    card,
     clients,
     customized,
     message,
@@ -23,7 +24,7 @@ from portico.doors.ahp.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
 from portico.events import ErrorInfo, QuestionResponse
 from portico.host.session import Session
-from portico.host.state import CallPart, QuestionPart
+from portico.host.state import Approval, CallPart, QuestionPart
 from portico.host.tool import ToolResult
 
 logger = logging.getLogger("portico.ahp")
@@ -163,19 +164,20 @@ def _active(deed: Deed, session: Session) -> Any:
 
 async def _confirmed(deed: Deed, session: Session) -> None:
     action = deed.action
-    ident = _approval(deed, session, result=False)
+    call, approval = _approval(deed, session, result=False)
+    edited = action.get("editedToolInput")
     words = action.get("reasonMessage") or ""
     words = words if isinstance(words, str) else words["markdown"]
     suggestion = action.get("userSuggestion")
     if isinstance(suggestion, dict) and suggestion.get("text"):
         words = f"{words}\n{suggestion['text']}".strip()
     await session.approvals.answer(
-        ident,
+        approval.id,
         by=deed.by,
         allow=action["approved"],
         option=action.get("selectedOptionId"),
         reason=words,
-        input=action.get("editedToolInput"),
+        input=card.edited_input(call, approval, edited) if edited is not None else None,
         meta=_besides(action, words),
     )
 
@@ -192,17 +194,18 @@ def _besides(action: Json, words: str) -> Json:
 
 
 async def _result_confirmed(deed: Deed, session: Session) -> None:
-    await session.approvals.answer(_approval(deed, session, result=True), by=deed.by, allow=deed.action["approved"])
+    _, approval = _approval(deed, session, result=True)
+    await session.approvals.answer(approval.id, by=deed.by, allow=deed.action["approved"])
 
 
-def _approval(deed: Deed, session: Session, *, result: bool) -> str:
-    """The approval that this very call waits for."""
+def _approval(deed: Deed, session: Session, *, result: bool) -> tuple[CallPart, Approval]:
+    """The call, and the approval that it waits for."""
     deed.connection.require("approve")
     part = _active(deed, session).part(deed.action["toolCallId"])
     approval = part.approval if isinstance(part, CallPart) and not part.done else None
     if approval is None or approval.result is not result:
         raise Conflict(f"The call {deed.action['toolCallId']!r} does not wait for that.")
-    return approval.id
+    return part, approval
 
 
 # -- questions -------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ WATCH = "ahp-resource-watch:/"
 BLOB = "portico-blob:/"
 GIT = "git-blob:/"
 EDIT = "portico-edit:/"
+DIFF = "portico-diff:/"
 LOGS = "ahp-otlp://logs"
 
 _NO_SCHEME = re.compile(r"[^a-z0-9+.-]+")
@@ -87,6 +88,11 @@ def chosen(name: object, field: str) -> str:
 
 def file_uri(path: str) -> str:
     return "file://" + quote(path)
+
+
+def diff_uri(at: object, side: str, path: str) -> str:
+    """One side of an edit that a call has made, where it is known; it ends with the file's path: editors show that."""
+    return f"{DIFF}{at}/{side}{quote(path)}" if isinstance(at, str) else file_uri(path)
 
 
 def path_of(name: str) -> str:

@@ -6,13 +6,15 @@ in every dialect. `tests/doors/ahp/test_translate.py` holds that true for histor
 
 from collections import Counter
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from portico import limits
-from portico.doors.ahp import message, names
+from portico.doors.ahp import card, message, names
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.versions import Dialect, iso
+from portico.doors.markdown import escape
 from portico.events import ErrorInfo, Option
 from portico.host.state import (
     Approval,
@@ -104,8 +106,8 @@ def text_part(part: TextPart, seed: bool) -> Json | None:
 
 def notice(ident: str, text: str, seed: bool) -> Json:
     if seed:
-        return {"kind": "markdown", "id": ident, "content": text}
-    return {"kind": "systemNotification", "content": text}
+        return {"kind": "markdown", "id": ident, "content": escape(text)}
+    return {"kind": "systemNotification", "content": {"markdown": escape(text)}}
 
 
 def error_part(error: ErrorInfo | None) -> Json:
@@ -148,7 +150,7 @@ def call(part: CallPart, dialect: Dialect) -> Json:
             return shown | _cancelled(part, {"reason": "result-denied"}, confirmed_by(part)[1])
         return shown | _cancelled(part, refusal(refused.meta, refused.reason, seed), selected(refused))
     if part.denied:
-        return shown | _cancelled(part, refusal({}, part.rule, seed), None)
+        return shown | _cancelled(part, ruled_out(part.rule), None)
     if part.done and part.outcome in ("cancelled", "interrupted"):
         return shown | _cancelled(part, {"reason": "skipped"}, None)
     if part.done:
@@ -156,7 +158,7 @@ def call(part: CallPart, dialect: Dialect) -> Json:
     if approval is not None and approval.result:
         return shown | {"status": "pending-result-confirmation", **_running(part)} | provisional(part, approval)
     if approval is not None:
-        return shown | {"status": "pending-confirmation", **_input(part), **confirmation(approval)}
+        return shown | {"status": "pending-confirmation", **_input(part), **confirmation(part, approval)}
     if part.ready:
         content = content_of(part)
         return shown | {"status": "running", **_running(part), **({"content": content} if content else {})}
@@ -167,7 +169,9 @@ def identity(part: CallPart, seed: bool) -> Json:
     shown: Json = {"toolCallId": part.id, "toolName": part.tool, "displayName": part.tool}
     if part.owner is not None:
         shown |= {"toolClientId": part.owner} if seed else {"contributor": contributor(part.owner)}
-    told = part.meta if seed else meta(part)
+    if not seed and part.ready:
+        shown |= card.intention(part)
+    told = meta(part, seed)
     return shown | ({"_meta": told} if told else {})
 
 
@@ -175,10 +179,10 @@ def contributor(owner: str) -> Json:
     return {"kind": "client", "clientId": owner}
 
 
-def meta(part: CallPart) -> Json:
-    """What an approval shows besides the protocol's own fields."""
-    asked = [each for each in part.approvals if not each.result]
-    return {**part.meta, "portico": asking(asked[-1])} if asked else part.meta
+def meta(part: CallPart, seed: bool) -> Json:
+    """How the call looks, and what an approval shows besides the protocol's own fields."""
+    asked = None if seed else card.last_asked(part)
+    return card.meta(part, seed) | ({"portico": asking(asked)} if asked is not None else {})
 
 
 def asking(approval: Approval) -> Json:
@@ -187,15 +191,13 @@ def asking(approval: Approval) -> Json:
 
 
 def _input(part: CallPart) -> Json:
-    return {"invocationMessage": said(part), **({"toolInput": part.input} if part.input else {})}
+    shown = card.tool_input(part)
+    return {"invocationMessage": card.message(part), **({"toolInput": shown} if shown else {})}
 
 
-def said(part: CallPart) -> str:
-    return part.title or part.tool
-
-
-def confirmation(approval: Approval) -> Json:
-    shown: Json = {"confirmationTitle": approval.title, "options": [option(each) for each in approval.options]}
+def confirmation(part: CallPart, approval: Approval) -> Json:
+    title = card.confirmation_title(part, approval)
+    shown: Json = {"confirmationTitle": title, "options": [option(each) for each in approval.options]}
     if approval.file and approval.diff:
         shown["edits"] = {"items": [edit(approval.id, approval.file, approval.diff)]}
     return shown | ({"editable": True} if approval.editable else {})
@@ -209,7 +211,7 @@ def edit(approval: str, path: str, diff: str) -> Json:
     shown: Json = {"diff": {"added": added, "removed": removed}}
     for side, missing in (("before", "--- /dev/null"), ("after", "+++ /dev/null")):
         if missing not in lines:
-            content = {"uri": f"{names.EDIT}{approval}/{side}"}
+            content = {"uri": f"{names.EDIT}{approval}/{side}{quote(path)}"}
             shown[side] = {"uri": names.file_uri(path), "content": content}
     return shown
 
@@ -222,7 +224,7 @@ def changed(of: Summary | SessionState, change: Change) -> Json:
         ("after", change.after, change.path),
     ):
         if blob:
-            content = {"uri": f"{names.GIT}{of.id}/{blob}"}
+            content = {"uri": f"{names.GIT}{of.id}/{blob}/{quote(path)}"}
             made[side] = {"uri": names.file_uri(f"{of.cwd}/{path}"), "content": content}
     return made
 
@@ -268,6 +270,11 @@ def refusal(said: Json, words: str, seed: bool) -> Json:
     return shown
 
 
+def ruled_out(rule: str) -> Json:
+    """Why a call did not run that a rule refused: the words of a setting, or of a remembered answer."""
+    return {"reason": "denied", **({"reasonMessage": {"markdown": escape(rule)}} if rule else {})}
+
+
 def _cancelled(part: CallPart, why: Json, chosen: Json | None) -> Json:
     shown: Json = {"status": "cancelled", **_input(part), **why}
     if not part.ready:
@@ -279,7 +286,7 @@ def result(part: CallPart) -> Json:
     """What `toolCallComplete` carries."""
     if part.result:
         return part.result
-    shown: Json = {"success": part.ok, "pastTenseMessage": part.past or said(part)}
+    shown: Json = {"success": part.ok, "pastTenseMessage": card.past(part)}
     content = content_of(part)
     if content:
         shown["content"] = content
@@ -290,7 +297,9 @@ def result(part: CallPart) -> Json:
 
 def is_plain(said: Json, understood: ToolResult, title: str) -> bool:
     """Whether a client's result is told just as it was said when only what we understood of it is kept."""
-    ended = CallPart("", "", done=True, ok=understood.ok, output=understood.output, content=understood.content)
+    ended = CallPart(
+        "", "", owner="client", done=True, ok=understood.ok, output=understood.output, content=understood.content
+    )
     ended.error, ended.past = understood.error, title
     return result(ended) == said
 
@@ -300,7 +309,7 @@ def provisional(part: CallPart, approval: Approval) -> Json:
     if approval.proposed:
         return approval.proposed
     content = content_of(part)
-    shown: Json = {"success": True, "pastTenseMessage": said(part), **({"content": content} if content else {})}
+    shown: Json = {"success": True, "pastTenseMessage": card.message(part), **({"content": content} if content else {})}
     return shown | _structured(part)
 
 
@@ -322,9 +331,8 @@ def content_of(part: CallPart) -> list[Json]:
 
 
 def _preview(text: str, blob: str | None) -> Json:
-    """What a terminal showed, for those who come when it is gone: the end of it, and since 1.0 where all of it is."""
-    shown: Json = {"preview": text[-_PREVIEW:], "truncated": blob is not None or len(text) > _PREVIEW}
-    return shown | ({"fullOutput": {"uri": names.BLOB + blob, "contentType": "text/plain"}} if blob else {})
+    """What a terminal showed, for those who come when it is gone: the end of it."""
+    return {"preview": text[-_PREVIEW:], "truncated": blob is not None or len(text) > _PREVIEW}
 
 
 def visible(size: int) -> int:
@@ -350,14 +358,21 @@ def _content(item: Json, left: Json) -> Json | None:
 
 
 def _file_edit(item: Json) -> Json | None:
-    """An edit in place, as agents report it: what the file says now is its content after."""
+    """An edit, as agents report it. Both sides can be read; of one that an older Portico kept only the file itself."""
     path, old, new = str(item.get("path") or ""), str(item.get("old") or ""), str(item.get("new") or "")
     if not path.startswith("/"):
         return None
     before, after = Counter(old.splitlines()), Counter(new.splitlines())
-    name = names.file_uri(path)
+    name, at = names.file_uri(path), item.get("at")
     counts = {"added": (after - before).total(), "removed": (before - after).total()}
-    return {"type": "fileEdit", "after": {"uri": name, "content": {"uri": name}}, "diff": counts}
+    sides = {side: {"uri": name, "content": {"uri": names.diff_uri(at, side, path)}} for side in _sides(item)}
+    return {"type": "fileEdit", **sides, "diff": counts}
+
+
+def _sides(item: Json) -> list[str]:
+    if "at" not in item:
+        return ["after"]
+    return ["before", "after"] if item.get("old") is not None else ["after"]
 
 
 def _terminal(item: Json, left: Json) -> Json:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from portico import events as e
-from portico.doors.ahp import message, names, parts
+from portico.doors.ahp import card, message, names, parts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.snapshots import DRAFT, MODERN, client, model
 from portico.doors.ahp.versions import Dialect, iso
@@ -158,8 +158,9 @@ def _tool_started(event: e.ToolStarted, scene: Scene) -> list[Said]:
     fields: Json = {**_of(event.turn, event.call), "toolName": event.tool, "displayName": event.tool}
     if event.owner is not None:
         fields |= {"toolClientId": event.owner} if scene.seed else {"contributor": parts.contributor(event.owner)}
-    if event.meta:
-        fields["_meta"] = event.meta
+    meta = card.started(event.kind) | event.meta
+    if meta:
+        fields["_meta"] = meta
     return [Said("toolCallStart", fields)]
 
 
@@ -171,17 +172,20 @@ def _tool_ready(event: e.ToolReady, scene: Scene) -> list[Said]:
     call = scene.call(event.turn, event.call)
     if call is not None and (call.rule or any(not each.result for each in call.approvals)):
         return []  # the approval or the decision says it
-    words = event.title or (parts.said(call) if call is not None else event.call)
-    return [_ready(event.turn, event.call, words, event.input, "not-needed")]
+    return [_ready(scene, event.turn, call, "not-needed")] if call is not None else []
 
 
-def _ready(turn: str, call: str, words: str, input: str, confirmed: str | None, **more: Any) -> Said:
-    fields: Json = {**_of(turn, call), "invocationMessage": words, **more}
-    if input:
-        fields["toolInput"] = input
+def _ready(scene: Scene, turn: str, call: CallPart, confirmed: str | None, **more: Any) -> Said:
+    """The call as it is shown from now on."""
+    fields: Json = {**_of(turn, call.id), "invocationMessage": card.message(call), **more}
+    if "toolInput" not in fields and (shown := card.tool_input(call)):
+        fields["toolInput"] = shown
     if confirmed is not None:
         fields["confirmed"] = confirmed
-    return Said("toolCallReady", fields)
+    if not scene.seed and call.ready:
+        fields |= card.intention(call)
+    meta = parts.meta(call, scene.seed)
+    return Said("toolCallReady", fields | ({"_meta": meta} if meta else {}))
 
 
 def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Said]:
@@ -191,10 +195,10 @@ def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Said]:
     if event.allowed:
         if any(each.answered for each in call.approvals):
             return []  # it runs already, and a person said so
-        return [_ready(event.turn, call.id, parts.said(call), call.input, "setting"), *_again(event.turn, call)]
+        return [_ready(scene, event.turn, call, "setting"), *_again(event.turn, call)]
     return [
-        _ready(event.turn, call.id, parts.said(call), call.input, None),
-        _refusal(event.turn, call.id, parts.refusal({}, event.rule, scene.seed)),
+        _ready(scene, event.turn, call, None),
+        _refusal(event.turn, call.id, parts.ruled_out(event.rule)),
     ]
 
 
@@ -239,10 +243,10 @@ def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Said]:
         if scene.is_over(event.turn):
             return []  # the turn's end skips it
         return [
-            _ready(event.turn, call.id, parts.said(call) if call.ready else "", call.input, None),
+            _ready(scene, event.turn, call, None, **({} if call.ready else {"invocationMessage": ""})),
             _refusal(event.turn, call.id, {"reason": "skipped"}),
         ]
-    said = [] if call.ready else [_ready(event.turn, call.id, parts.said(call), "", "not-needed")]
+    said = [] if call.ready else [_ready(scene, event.turn, call, "not-needed")]
     return [*said, Said("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call)}, event.by)]
 
 
@@ -255,9 +259,9 @@ def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Said]:
         result = parts.provisional(call, approval)
         fields = {**_of(event.turn, call.id), "result": result, "requiresResultConfirmation": True}
         return [Said("toolCallComplete", fields, str(event.meta.get("by", "")))]
-    extra = {} if scene.seed else {"_meta": {**call.meta, "portico": parts.asking(approval)}}
-    more = {**parts.confirmation(approval), **extra}
-    return [_ready(event.turn, call.id, parts.said(call), event.input, None, **more)]
+    asked = card.shown_input(call, approval, event.input)
+    more = parts.confirmation(call, approval) | ({"toolInput": asked} if asked else {})
+    return [_ready(scene, event.turn, call, None, **more)]
 
 
 def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Said]:
@@ -279,7 +283,7 @@ def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Said]:
     fields: Json = {**_of(event.turn, call.id), "approved": True, "confirmed": how}
     fields["selectedOptionId"] = event.option
     if event.input is not None:
-        fields["editedToolInput"] = event.input
+        fields["editedToolInput"] = card.shown_input(call, approval, event.input)
     return [Said("toolCallConfirmed", fields, event.by), *_again(event.turn, call)]
 
 
