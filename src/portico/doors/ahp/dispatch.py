@@ -155,15 +155,15 @@ async def _perform(deed: Deed, target: Target) -> bool:
 
 async def _configure_root(deed: Deed) -> bool:
     connection, exchange = deed.connection, deed.connection.exchange
-    given, replace = deed.action["config"], bool(deed.action.get("replace"))
-    values = given if replace else {**exchange.root_values, **given}
-    if values == exchange.root_values:
-        return False  # editors push the same settings ten times per connection
-    changed = {key for key in {*values, *exchange.root_values} if values.get(key) != exchange.root_values.get(key)}
-    if changed & APPROVAL_KEYS:
-        connection.require("approve")
-    exchange.configure(values)
-    log = connection.host.log
-    log.note(HOST, config.ROOT_KEY, msgspec.json.encode(values))
-    await log.append(HOST, e.ClientKept(key=config.ROOT_KEY, by=deed.by, value=values, action=deed.action))
+    async with exchange.configuring:
+        given, replace = deed.action["config"], bool(deed.action.get("replace"))
+        values = given if replace else {**exchange.root_values, **given}
+        if values == exchange.root_values:
+            return False  # editors push the same settings ten times per connection
+        changed = {key for key in {*values, *exchange.root_values} if values.get(key) != exchange.root_values.get(key)}
+        if changed & APPROVAL_KEYS:
+            connection.require("approve")
+        log = connection.host.log
+        await log.append(HOST, e.ClientKept(key=config.ROOT_KEY, by=deed.by, value=values, action=deed.action))
+        log.note(HOST, config.ROOT_KEY, msgspec.json.encode(values))  # they hold from the commit on: see Exchange
     return True

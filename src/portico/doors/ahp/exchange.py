@@ -83,6 +83,8 @@ class Exchange:
         self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
         self.recent = Recent()
+        self.configuring = asyncio.Lock()
+        """Held while clients' settings change: two of them must not overwrite each other's."""
         self.passed = 0
         """The last record that everybody who hears it has been told."""
         self._active: set[str] = set()
@@ -180,6 +182,8 @@ class Exchange:
         event = record.event
         if isinstance(event, _TURNS):
             self._count(record, event)
+        elif isinstance(event, e.ClientKept) and event.key == config.ROOT_KEY:
+            self.configure(event.value or {})  # now that it is written down, and in one breath with those who hear it
         elif isinstance(event, e.ToolEnded):
             terminal_commands.narrow(self.host, record.channel.removeprefix("session/"), event)
         if not self.connections and not self.recent:

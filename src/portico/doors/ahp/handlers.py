@@ -213,14 +213,14 @@ def _approval(deed: Deed, session: Session, *, result: bool) -> tuple[CallPart, 
 
 async def _drafted(deed: Deed, session: Session) -> None:
     answer = deed.action.get("answer")
-    question = _question(session, deed.action["requestId"])
+    question = _question(deed, session)
     _check_answer(question, deed.action["questionId"], answer)
     await session.questions.draft(question.id, deed.action["questionId"], answer, by=deed.by)
 
 
 async def _answered(deed: Deed, session: Session) -> None:
     action = deed.action
-    question = _question(session, action["requestId"])
+    question = _question(deed, session)
     answers = action.get("answers") or {}
     for field, answer in answers.items():
         _check_answer(question, field, answer)
@@ -231,7 +231,10 @@ async def _answered(deed: Deed, session: Session) -> None:
     await session.questions.answer(question.id, responses[given], answers, by=deed.by)
 
 
-def _question(session: Session, ident: str) -> QuestionPart:
+def _question(deed: Deed, session: Session) -> QuestionPart:
+    """The open question; what it is answered decides what the agent does."""
+    deed.connection.require("approve")
+    ident = deed.action["requestId"]
     active = session.state.active
     part = active.part(ident) if active is not None else None
     if not isinstance(part, QuestionPart) or part.done:
