@@ -347,7 +347,7 @@ class Exchange:
     def changesets(self, state: SessionState, *, of_chat: bool = False) -> list[Json]:
         if not self.git_folders.get(state.cwd, False):
             return []
-        return changes.of_chat(state) if of_chat else changes.catalogue(state.id)
+        return changes.of_chat(state) if of_chat else changes.catalogue(state)
 
     def _tools(self) -> list[e.ToolSpec]:
         return [tool.spec for tool in self.host.tools.values()]

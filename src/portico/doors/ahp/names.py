@@ -17,6 +17,7 @@ from portico.host.terminals import OpenTerminal
 
 CHAT = "ahp-chat:/"
 CHANGESET = "ahp-changeset:/"
+_CHANGESETS = "/changeset/"
 TERMINAL = "ahp-terminal:/"
 WATCH = "ahp-resource-watch:/"
 BLOB = "portico-blob:/"
@@ -63,6 +64,20 @@ def find_chat(host: Host, name: str) -> Session | None:
         return found
     found = host.find(name.removeprefix(CHAT)) if name.startswith(CHAT) else None
     return found if found is not None and found.summary.parent is not None else None
+
+
+def changeset_uri(of: Summary | SessionState, view: str) -> str:
+    """Editors build this name by themselves, whatever is advertised."""
+    return f"{chat_uri(of) if of.parent is not None else session_uri(of)}{_CHANGESETS}{view}"
+
+
+def find_changeset(host: Host, name: str) -> str | None:
+    """`SESSION ID/VIEW` for the name of a changeset. An older Portico advertised that behind a scheme of its own."""
+    if name.startswith(CHANGESET):
+        return name.removeprefix(CHANGESET)
+    owner, found, view = name.rpartition(_CHANGESETS)
+    session = (find_chat(host, owner) or find_session(host, owner)) if found else None
+    return f"{session.id}/{view}" if session is not None else None
 
 
 def terminal_uri(of: OpenTerminal) -> str:
