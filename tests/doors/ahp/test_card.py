@@ -153,5 +153,5 @@ async def test_an_edited_command_is_put_back_into_its_input(served: Any, connect
     edited = {"editedToolInput": "touch y"}
     await client.act(chat, "chat/toolCallConfirmed", **which, approved=True, confirmed="user-action", **edited)
     await client.action("chat/turnComplete")
-    state = served.exchange.state(served.host.list()[0].id)
+    state = served.broker.state(served.host.list()[0].id)
     assert json.loads(state.turns[0].parts[0].input) == {"command": "touch y", "description": "List things"}

@@ -9,13 +9,13 @@ import msgspec
 from portico import __version__, limits
 from portico import events as e
 from portico.doors.ahp import changes, clients, envelope, names, numbers, targets, versions, wire
+from portico.doors.ahp.broker import Known
 from portico.doors.ahp.command import Command, optional, subject, text, texts
+from portico.doors.ahp.encoder import Encoder
 from portico.doors.ahp.envelope import Act
-from portico.doors.ahp.exchange import Known
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
-from portico.doors.ahp.teller import Teller
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.doors.ahp.wire import WireError
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Record
@@ -46,7 +46,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
     wanted = list(dict.fromkeys(texts(params, "initialSubscriptions")))[: limits.SUBSCRIPTIONS]
     client_id = await _identify(connection, params)
     _welcome(connection, client_id, version)
-    connection.spawn(connection.exchange.describe_agents(), "agents")  # they may have changed since the last client
+    connection.spawn(connection.broker.describe_agents(), "agents")  # they may have changed since the last client
     snapshots = []
     for name in wanted:
         try:
@@ -59,7 +59,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
         "protocolVersion": 1 if seed else version,
         "serverSeq": numbers.through(connection.host.log.seq),
         "snapshots": [each for each in snapshots if each is not None],
-        "defaultDirectory": names.file_uri(str(connection.exchange.house.workspaces[0])),
+        "defaultDirectory": names.file_uri(str(connection.broker.app.workspaces[0])),
     }
     return result if seed else result | _about()
 
@@ -103,24 +103,24 @@ async def _identify(connection: "Connection", params: Json) -> str:
 
 
 async def _remembered(connection: "Connection", client_id: str) -> Known | None:
-    known = connection.exchange.known.get(client_id)
+    known = connection.broker.known.get(client_id)
     if known is not None:
         return known
-    data = await connection.host.log.get_note(HOST, _CLIENT + client_id)
+    data = await connection.host.log.get_kv(HOST, _CLIENT + client_id)
     return msgspec.json.decode(data, type=Known) if data else None
 
 
 def _welcome(connection: "Connection", client_id: str, version: str) -> None:
     from portico.doors.ahp.connection import REPLACED
 
-    before = connection.exchange.clients.get(client_id)
+    before = connection.broker.clients.get(client_id)
     if before is not None and before is not connection:
         before.end(REPLACED, "The same client has connected again.")
         connection.joined |= before.joined
     connection.start(client_id, version)
     known = Known(connection.caller.id, version, numbers.SPAN)
-    connection.exchange.remember(client_id, known)
-    connection.host.log.note(HOST, _CLIENT + client_id, msgspec.json.encode(known))
+    connection.broker.remember(client_id, known)
+    connection.host.log.put_kv(HOST, _CLIENT + client_id, msgspec.json.encode(known))
 
 
 # -- subscribe -------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ async def _subscribe(connection: "Connection", name: str, params: Json) -> Json 
 async def _prepare(connection: "Connection", target: Target) -> None:
     if target.kind == "terminal":
         connection.require("terminal")  # a shell shows keys and files
-    session = await connection.exchange.prepare(target)
+    session = await connection.broker.prepare(target)
     if session is not None:
         await clients.sort_out(connection, session)
 
@@ -184,7 +184,7 @@ def _last(params: Json) -> int | None:
 
 def _snapshot(connection: "Connection", target: Target, name: str, last: int | None = None) -> Json:
     """State and subscription in one breath: nothing comes between them."""
-    state = connection.exchange.snapshot(target, connection.dialect, last)
+    state = connection.broker.snapshot(target, connection.dialect, last)
     connection.subscribe(target, name)
     return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
 
@@ -242,7 +242,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     named = [act for target, each in acts.items() for act in connection.named(target, each)]
     missed = sorted(connection.wanted(named, last_seen), key=attrgetter("number"))
     if ROOT in found:
-        missed += _now(connection, ROOT, connection.exchange.root_now())
+        missed += _now(connection, ROOT, connection.broker.root_now())
     for target, snapshot in special.items():  # nothing of these is in the log
         if target.kind == "changeset":
             missed += _now(connection, target, [changes.content(snapshot["state"])])
@@ -252,11 +252,11 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
 
 def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> Acts | None:
     """All that was missed, if it is still kept as others heard it."""
-    recent, seed = connection.exchange.recent, connection.dialect.seed
-    rings = {target: recent.ring(target, seed) for target in found if target != ROOT}
-    if mark.seq > connection.host.log.seq or not all(ring and ring.reaches(mark) for ring in rings.values()):
+    replay, seed = connection.broker.replay, connection.dialect.seed
+    buffers = {target: replay.buffer(target, seed) for target in found if target != ROOT}
+    if mark.seq > connection.host.log.seq or not all(buffer and buffer.reaches(mark) for buffer in buffers.values()):
         return None
-    return {target: list(ring.acts) for target, ring in rings.items() if ring is not None}
+    return {target: list(buffer.acts) for target, buffer in buffers.items() if buffer is not None}
 
 
 async def _from_the_log(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> Acts | None:
@@ -269,7 +269,7 @@ async def _from_the_log(connection: "Connection", found: dict[Target, str], mark
     if all(act.before != "0.9.0" for each in told.values() for act in each):
         # Not with a resumed turn in it: older versions must hear that as it was then.
         for target, each in told.items():
-            connection.exchange.recent.refill(target, connection.dialect.seed, mark.seq - 1, each)
+            connection.broker.replay.refill(target, connection.dialect.seed, mark.seq - 1, each)
     return told
 
 
@@ -319,16 +319,16 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
 
 
 def _replay(connection: "Connection", target: Target, records: list[Record]) -> list[Act]:
-    teller = Teller(connection.exchange, target, connection.dialect.seed)
+    encoder = Encoder(connection.broker, target, connection.dialect.seed)
     channels = set(_channels(connection, target))
     acts: list[Act] = []
     for record in records:
         if record.channel in channels:
-            acts += teller.acts(record)
+            acts += encoder.acts(record)
     return acts
 
 
-def _now(connection: "Connection", target: Target, said: list[Said]) -> list[Act]:
+def _now(connection: "Connection", target: Target, said: list[Outgoing]) -> list[Act]:
     """How things are by now, for a client that could not hear what became of them."""
     seed = connection.dialect.seed
     name = connection.targets.get(target) or targets.uri_of(connection.host, target, seed)
