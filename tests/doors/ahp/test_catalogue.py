@@ -113,3 +113,24 @@ async def test_a_tool_that_a_client_runs(connect: Connect, version: str, status:
     await client.wait(lambda: client.states[SESSION].get("inputNeeded"))
     late: WireClient = await connect(version, "late", SESSION)
     assert late.states[SESSION]["status"] == status
+
+
+async def test_a_rename_on_a_chats_channel(connect: Connect) -> None:
+    """VS Code renames a session on the channel of its default chat; that was refused."""
+    client: WireClient = await connect("0.9.0")
+    other: WireClient = await connect("0.9.0", "other")
+    chat = await client.create_session(SESSION)
+    await other.subscribe(SESSION)
+    echo = await client.act(chat, "session/titleChanged", title="Named")
+    assert (echo["channel"], echo["action"]["title"]) == (chat, "Named")
+    assert "rejectionReason" not in echo
+    for each in (client, other):
+        assert await each.wait(lambda each=each: each.states[SESSION]["title"] == "Named")  # type: ignore[misc]
+    assert len([each for each in client.envelopes if each.get("origin")]) == 1
+    await client.request("createChat", channel=SESSION, chat="ahp-chat://two/x")
+    echo = await client.act("ahp-chat://two/x", "session/titleChanged", title="Second")
+    assert echo["channel"] == "ahp-chat://two/x"
+    await other.wait(lambda: [each["title"] for each in other.states[SESSION]["chats"]] == ["Named", "Second"])
+    assert other.states[SESSION]["title"] == "Named"
+    echo = await client.act(chat, "session/isArchivedChanged", isArchived=True)
+    assert "does not belong" in echo["rejectionReason"]

@@ -8,7 +8,7 @@ import msgspec
 
 from portico import __version__, limits
 from portico import events as e
-from portico.doors.ahp import changes, clients, envelope, names, numbers, targets, versions, wire
+from portico.doors.ahp import changes, clients, completions, envelope, names, numbers, targets, versions, wire
 from portico.doors.ahp.broker import Known
 from portico.doors.ahp.command import Command, optional, subject, text, texts
 from portico.doors.ahp.encoder import Encoder
@@ -67,7 +67,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
 def _about() -> Json:
     return {
         "serverInfo": {"name": "portico", "version": __version__, "title": "Portico"},
-        "completionTriggerCharacters": ["@", "/"],
+        "completionTriggerCharacters": completions.TRIGGERS,
         "telemetry": {"logs": names.LOGS + "{?level}"},
     }
 
