@@ -114,12 +114,16 @@ class Call:
         self._post(e.ToolContent(turn=self.turn.id, call=self.id, content=self._content, by=by))
 
     def _located(self, content: list[Json]) -> list[Json]:
-        """Diffs say where they stand, so that both sides of one can be read by that name later."""
-        at = f"{self.turn.session.id}/{quote(self.id, safe='')}"
-        return [
-            {**each, "at": f"{at}/{index}"} if each.get("type") == "diff" else each
-            for index, each in enumerate(content)
-        ]
+        """Diffs say where they stand, so that both sides of one can be read by that name later; sub-agents what clients
+        call them."""
+        return [self._locate(each, index) for index, each in enumerate(content)]
+
+    def _locate(self, item: Json, index: int) -> Json:
+        session = self.turn.session
+        if item.get("type") == "diff":
+            return {**item, "at": f"{session.id}/{quote(self.id, safe='')}/{index}"}
+        child = session.host.find(str(item.get("session"))) if item.get("type") == "subagent" else None
+        return {**item, "uri": child.summary.uri} if child is not None and child.summary.uri else item
 
     async def end(
         self,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from portico.doors.ahp import parts
+from portico.doors.ahp import content, parts
 from portico.doors.ahp.versions import Dialect
 from portico.host.state import CallPart
 from tests.doors.ahp.conftest import Connect, Served
@@ -112,10 +112,10 @@ def test_what_a_terminal_showed_stays_with_its_call(long: bool) -> None:
     ran: list[Any] = [{"type": "terminal", "terminal": "t-1", "title": "make", "code": 2}]
     blob = "b1" if long else None
     call = CallPart("c1", "terminal", ready=True, done=True, ok=True, content=ran, output=output, blob=blob)
-    [terminal] = [each for each in parts.content_of(call) if each["type"] == "terminal"]
+    [terminal] = [each for each in content.content_of(call) if each["type"] == "terminal"]
     assert terminal["result"] == {"exitCode": 2, "preview": output[:1_000], "truncated": long}
     whole = {"type": "resource", "uri": "portico-blob:/b1", "contentType": "text/plain"}
-    assert (whole in parts.content_of(call)) is long
+    assert (whole in content.content_of(call)) is long
     assert "result" not in ran[0]
 
 

@@ -19,7 +19,6 @@ from portico.doors.ahp import (
     changes,
     config,
     customization_actions,
-    names,
     origin,
     sign_in,
     snapshots,
@@ -336,11 +335,9 @@ class Broker:
         return snapshots.chat_line(session.summary, self.source(session.summary), dialect)
 
     def source(self, of: Summary | SessionState) -> str:
-        """The chat that this one was made from, under the name it had when it is gone."""
-        if of.origin is None:
-            return ""
-        above = self.host.find(of.origin.session)
-        return names.chat_uri(above.summary) if above is not None else of.origin.uri or names.CHAT + of.origin.session
+        """The chat that this one was made from."""
+        above = self.host.find(of.origin.session) if of.origin is not None else None
+        return snapshots.source(of, above.summary if above is not None else None)
 
     def config_of(self, state: SessionState) -> Json:
         schema = config.session_schema(self.agents.get(state.agent), is_git=self.git_folders.get(state.cwd, False))

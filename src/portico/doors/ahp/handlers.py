@@ -20,6 +20,7 @@ from portico.doors.ahp import (
     working_directories,
 )
 from portico.doors.ahp.client_action import ClientAction
+from portico.doors.ahp.content import STRUCTURED
 from portico.doors.ahp.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
 from portico.events import ErrorInfo, QuestionResponse
@@ -103,7 +104,7 @@ async def _completed(client_action: ClientAction, session: Session) -> None:
     structured = said.get("structuredContent")
     if structured is not None:
         output = output or msgspec.json.encode(structured).decode()
-        content = [*content, {"type": parts.STRUCTURED, "value": structured}]
+        content = [*content, {"type": STRUCTURED, "value": structured}]
     error = said.get("error")
     result = ToolResult(
         said["success"],

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from portico import events as e
-from portico.doors.ahp import card, message, names, parts
+from portico.doors.ahp import card, content, message, names, parts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.snapshots import DRAFT, MODERN, client, model
 from portico.doors.ahp.versions import Dialect, iso
@@ -195,7 +195,7 @@ def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Outgoing]:
     if event.allowed:
         if any(each.answered for each in call.approvals):
             return []  # it runs already, and a person said so
-        return [_ready(scene, event.turn, call, "setting"), *_again(event.turn, call)]
+        return [_ready(scene, event.turn, call, "setting"), *_again(event.turn, call, scene.seed)]
     return [
         _ready(scene, event.turn, call, None),
         _refusal(event.turn, call.id, parts.ruled_out(event.rule)),
@@ -209,12 +209,12 @@ def _refusal(turn: str, call: str, why: Json, option: str | None = None, by: str
     return Outgoing("toolCallConfirmed", fields, by)
 
 
-def _again(turn: str, call: CallPart) -> list[Outgoing]:
+def _again(turn: str, call: CallPart, seed: bool) -> list[Outgoing]:
     """A confirmation in the middle of a run makes clients forget the content so far."""
-    content = parts.content_of(call)
-    if not content or call.done:
+    shown = content.content_of(call, seed)
+    if not shown or call.done:
         return []
-    return [Outgoing("toolCallContentChanged", {**_of(turn, call.id), "content": content})]
+    return [Outgoing("toolCallContentChanged", {**_of(turn, call.id), "content": shown})]
 
 
 def _tool_output(event: e.ToolOutput, scene: Scene) -> list[Outgoing]:
@@ -222,17 +222,17 @@ def _tool_output(event: e.ToolOutput, scene: Scene) -> list[Outgoing]:
     if call is None or call.done:
         return []  # its end says it all
     size = len(call.output)
-    if parts.visible(size) == parts.visible(max(0, size - len(event.text))):
+    if content.visible(size) == content.visible(max(0, size - len(event.text))):
         return []
-    return _again(event.turn, call)
+    return _again(event.turn, call, scene.seed)
 
 
 def _tool_content(event: e.ToolContent, scene: Scene) -> list[Outgoing]:
     call = scene.call(event.turn, event.call)
     if call is None or (call.done and not event.by):
         return []
-    content = parts.content_of(call) if not call.done else event.content
-    return [Outgoing("toolCallContentChanged", {**_of(event.turn, event.call), "content": content}, event.by)]
+    shown = content.content_of(call, scene.seed) if not call.done else event.content
+    return [Outgoing("toolCallContentChanged", {**_of(event.turn, event.call), "content": shown}, event.by)]
 
 
 def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Outgoing]:
@@ -247,7 +247,10 @@ def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Outgoing]:
             _refusal(event.turn, call.id, {"reason": "skipped"}),
         ]
     said = [] if call.ready else [_ready(scene, event.turn, call, "not-needed")]
-    return [*said, Outgoing("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call)}, event.by)]
+    return [
+        *said,
+        Outgoing("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call, scene.seed)}, event.by),
+    ]
 
 
 def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Outgoing]:
@@ -256,7 +259,7 @@ def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Outgoing]:
     if call is None or approval is None:
         return []
     if event.result:
-        result = parts.provisional(call, approval)
+        result = parts.provisional(call, approval, scene.seed)
         fields = {**_of(event.turn, call.id), "result": result, "requiresResultConfirmation": True}
         return [Outgoing("toolCallComplete", fields, str(event.meta.get("by", "")))]
     asked = card.shown_input(call, approval, event.input)
@@ -284,7 +287,7 @@ def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Outgoing
     fields["selectedOptionId"] = event.option
     if event.input is not None:
         fields["editedToolInput"] = card.shown_input(call, approval, event.input)
-    return [Outgoing("toolCallConfirmed", fields, event.by), *_again(event.turn, call)]
+    return [Outgoing("toolCallConfirmed", fields, event.by), *_again(event.turn, call, scene.seed)]
 
 
 # -- questions and the queue -----------------------------------------------------------------------------------
