@@ -85,6 +85,8 @@ class Host:
         self.turns: dict[str, Turn] = {}
         """The turns that run, by session."""
         self._watchers: list[Watcher] = []
+        self.name_child: Callable[[Summary, str, Origin | None], str] | None = None
+        """What clients call a session below another: the root's summary, the new id and where it comes from."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
         log.on_commit(self._apply)
@@ -264,6 +266,8 @@ class Host:
         if parent is not None:
             await self.get(parent)  # it hears of its child
         ident = self.catalogue.new_id()
+        if parent is not None and uri is None:
+            uri = self._child_uri(parent, ident, origin)
         tree: Json = {}
         if isinstance(worktree, c.Isolation):
             made = await isolate(folder, ident, worktree)
@@ -297,6 +301,14 @@ class Host:
     def default_folder(self) -> Path:
         """Where what names no folder works: the first workspace."""
         return self.workspaces[0] if self.workspaces else Path.cwd()
+
+    def _child_uri(self, parent: str, ident: str, origin: Origin | None) -> str | None:
+        """A name that is taken (an agent may use a call's id twice) is not given again."""
+        above = self.find(parent)
+        if self.name_child is None or above is None:
+            return None
+        uri = self.name_child(self.catalogue.root(above).summary, ident, origin)
+        return None if self.has(uri) else uri
 
     async def _begin(self, session: Session, started: e.SessionStarted, *copied: e.Event) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
