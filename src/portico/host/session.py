@@ -6,7 +6,7 @@ turn need no lock: they only add.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,9 +16,11 @@ from portico import limits
 from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, SessionClosed, TooLarge, TurnInProgress
 from portico.events import ErrorInfo, Json, Message, Outcome, Record, ToolSpec
 from portico.host.approval import Approvals
+from portico.host.autonomy import Answering, audited, loosened
+from portico.host.autonomy import check as check_loosened
 from portico.host.changes import Captures
 from portico.host.config import check as check_config
-from portico.host.fold import closing, fold
+from portico.host.fold import closing, configured, fold
 from portico.host.folders import Folders
 from portico.host.question import Questions
 from portico.host.queue import Queue
@@ -165,9 +167,19 @@ class Session:
         await self.host.check_model(self.state.agent, model)
         await self._record(e.SessionModel(model=model, by=by, config=config or {}))
 
-    async def configure(self, values: Json, *, by: str, replace: bool = False) -> None:
+    async def configure(
+        self, values: Json, *, by: str, replace: bool = False, keeps: Iterable[str] = (), may_approve: bool = True
+    ) -> None:
+        """Takes effect with the next turn. What loosens approval is refused to who may not approve, and audited."""
         check_config(values)
-        await self._record(e.SessionConfigured(values=values, by=by, replace=replace))
+        async with self.lock:
+            event = e.SessionConfigured(values=values, by=by, replace=replace, keeps=sorted(keeps))
+            before = Answering(self.state.agent, self.state.config)
+            after = Answering(self.state.agent, configured(self.state.config, event))
+            found = loosened(self.host.agents, before, after)
+            if not may_approve:
+                check_loosened(found)
+            await self.host.log.append_all((self.channel, event), *audited(self.id, found, by))
 
     async def archive(self, archived: bool, *, by: str) -> None:
         await self._record(e.SessionArchived(archived=archived, by=by))

@@ -9,12 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from portico import events as e
-from portico.doors.ahp import session_commands, snapshots
+from portico.doors.ahp import snapshots
 from portico.doors.ahp.deed import Deed
-from portico.errors import Conflict, LogUnavailable, PorticoError
+from portico.errors import LogUnavailable, PorticoError
 from portico.events import Channel
-from portico.host.config import APPROVAL_KEYS, OWN_KEYS
-from portico.host.config import check as check_values
 from portico.host.session import Session, checked_title
 
 if TYPE_CHECKING:
@@ -89,21 +87,6 @@ def _rename(deed: Deed, session: Session) -> e.Event:
     return e.SessionRenamed(title=checked_title(deed.action["title"]), by=deed.by)
 
 
-def _configure(deed: Deed, session: Session) -> e.Event:
-    values, replace = deed.action["config"], bool(deed.action.get("replace"))
-    session_commands.check_config(deed.connection, values)
-    check_values(values)
-    schema = deed.connection.exchange.config_of(session.state)["schema"]["properties"]
-    settled = {key for key, each in schema.items() if each.get("sessionMutable") is False}
-    for key in settled & values.keys():
-        if session.state.config.get(key) != values[key]:
-            raise Conflict(f"{key!r} is settled when a session starts.")
-    if not replace:
-        return e.SessionConfigured(values=values, by=deed.by)
-    decisive = frozenset() if deed.connection.caller.may("approve") else APPROVAL_KEYS
-    return e.SessionConfigured(values=values, by=deed.by, replace=True, keeps=sorted(settled | decisive | OWN_KEYS))
-
-
 def _archive(deed: Deed, session: Session) -> e.Event:
     return e.SessionArchived(archived=deed.action["isArchived"], by=deed.by)
 
@@ -114,7 +97,6 @@ def _keep_draft(deed: Deed, session: Session) -> e.Event:
 
 FACTS: dict[str, Callable[[Deed, Session], e.Event]] = {
     "session/titleChanged": _rename,
-    "session/configChanged": _configure,
     "session/isArchivedChanged": _archive,
     "chat/isArchivedChanged": _archive,
     "chat/draftChanged": _keep_draft,

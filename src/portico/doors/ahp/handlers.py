@@ -22,6 +22,8 @@ from portico.doors.ahp.deed import Deed
 from portico.doors.ahp.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
 from portico.events import ErrorInfo, QuestionResponse
+from portico.host.autonomy import APPROVAL_KEYS
+from portico.host.config import OWN_KEYS
 from portico.host.session import Session
 from portico.host.state import CallPart, QuestionPart
 from portico.host.tool import ToolResult
@@ -34,6 +36,18 @@ logger = logging.getLogger("portico.ahp")
 async def _model(deed: Deed, session: Session) -> None:
     model = deed.action["model"]
     await session.set_model(model["id"], by=deed.by, config=model.get("config"))
+
+
+async def _config_changed(deed: Deed, session: Session) -> None:
+    values, replace = deed.action["config"], bool(deed.action.get("replace"))
+    may_approve = deed.connection.caller.may("approve")
+    schema = deed.connection.exchange.config_of(session.state)["schema"]["properties"]
+    settled = {key for key, each in schema.items() if each.get("sessionMutable") is False}
+    for key in settled & values.keys():
+        if session.state.config.get(key) != values[key]:
+            raise Conflict(f"{key!r} is settled when a session starts.")
+    keeps = settled | OWN_KEYS | (frozenset() if may_approve else APPROVAL_KEYS) if replace else frozenset()
+    await session.configure(values, by=deed.by, replace=replace, keeps=keeps, may_approve=may_approve)
 
 
 async def _read_changed(deed: Deed, session: Session) -> bool:
@@ -321,6 +335,7 @@ async def annotate(deed: Deed, session: Session) -> bool:
 Handler = Callable[[Deed, Session], Awaitable[Any]]
 HANDLERS: dict[str, Handler] = {
     "modelChanged": _model,
+    "configChanged": _config_changed,
     "isReadChanged": _read_changed,
     "activeClientChanged": _client_changed,
     "activeClientToolsChanged": _tools_changed,

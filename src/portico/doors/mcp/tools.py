@@ -157,7 +157,13 @@ class HostTools:
         cwd = body.cwd or (str(self._house.workspaces[0]) if self._house.workspaces else None)
         config: Json = {"fallback": body.fallback} if body.fallback else {}
         session = await self._host.start(
-            by=self._who.by, agent=body.agent, model=body.model, cwd=cwd, title=body.title, config=config
+            by=self._who.by,
+            agent=body.agent,
+            model=body.model,
+            cwd=cwd,
+            title=body.title,
+            config=config,
+            may_approve=self._who.may("approve"),
         )
         return {"session": session.id, "agent": session.state.agent, "model": session.state.model}
 

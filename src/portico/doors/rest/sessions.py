@@ -15,7 +15,6 @@ from portico.doors.route import Doc, Param, Route, Table, caller
 from portico.errors import BadRequest
 from portico.events import Json, Message
 from portico.host.agent import AgentInfo
-from portico.host.config import decides_calls
 from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
@@ -134,7 +133,6 @@ def table(house: House) -> Table:
 
     async def start(request: Request) -> Response:
         body = await read_as(request, StartBody)
-        _allowed(request, body.config)
         cwd = body.cwd if body.cwd is not None else str(house.workspaces[0]) if house.workspaces else None
         session = await host.start(
             by=caller(request).by,
@@ -144,6 +142,7 @@ def table(house: House) -> Table:
             title=body.title,
             config=body.config,
             worktree=Isolation() if body.worktree is True else body.worktree or None,
+            may_approve=caller(request).may("approve"),
         )
         return JsonResponse(session.summary, 201)
 
@@ -153,8 +152,8 @@ def table(house: House) -> Table:
     async def change(request: Request) -> Response:
         session, by = await get(request), caller(request).by
         body = await read_as(request, ChangeBody)
-        if not isinstance(body.config, UnsetType):
-            _allowed(request, body.config)
+        if not isinstance(body.config, UnsetType):  # first: it may be refused, and then nothing else has changed
+            await session.configure(body.config, by=by, may_approve=caller(request).may("approve"))
         if not isinstance(body.title, UnsetType):
             await session.rename(body.title, by=by)
         if not isinstance(body.model, UnsetType):
@@ -163,8 +162,6 @@ def table(house: House) -> Table:
             await session.archive(body.archived, by=by)
         if not isinstance(body.read, UnsetType):
             await session.mark_read(body.read, by=by)
-        if not isinstance(body.config, UnsetType):
-            await session.configure(body.config, by=by)
         return JsonResponse(session.summary)
 
     async def delete(request: Request) -> Response:
@@ -298,11 +295,6 @@ def table(house: House) -> Table:
         ),
         Route(f"{one}/export", exported, "read", summary="The session as Markdown, HTML or JSON Lines.", doc=document),
     ]
-
-
-def _allowed(request: Request, config: Json) -> None:
-    if decides_calls(config):
-        caller(request).require("approve")
 
 
 async def send_message(session: Session, body: MessageBody, by: str) -> Response:
