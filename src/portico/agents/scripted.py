@@ -23,6 +23,7 @@ from portico.agents.agent import (
     AgentDied,
     AgentError,
     AgentInfo,
+    Autonomy,
     Call,
     Capabilities,
     ErrorInfo,
@@ -107,6 +108,10 @@ class ScriptedAgent:
             label=provider.label,
             customizations=provider.customizations,
         )
+
+    def autonomy(self, option: str, value: object) -> Autonomy:
+        name = self.provider.autonomy.get(option, {}).get(str(value), "asks")
+        return Autonomy[name.upper().replace("-", "_")]
 
     def _missing(self) -> str | None:
         wanted = self.provider.sign_in

@@ -127,10 +127,17 @@ class Dispatcher:
             # In the same commit as its events.
             self._remember(receipt, command, decision.answer, "" if decision.answer is not None else session.id)
         if decision.events:
-            await session.append(*decision.events)
+            await self._append(session, decision)
         elif receipt:
             await self._host.log.flush()
         return decision
+
+    async def _append(self, session: "Session", *decisions: Decision) -> None:
+        """In one commit."""
+        events = [(session.channel, event) for each in decisions for event in each.events]
+        events += [(HOST, event) for each in decisions for event in each.host_events]
+        if events:
+            await self._host.log.append_all(*events)
 
     def context(self, session: "Session", caller: c.Caller, found: Any = None) -> Context:
         return Context(caller, session.new_id, self._host.running, self._host.stopping, found)
@@ -171,9 +178,7 @@ class Dispatcher:
                 decide(session.state, command, self.context(session, caller, answer))
                 for command, answer in zip(commands, found, strict=True)
             ]
-            events = [event for decision in decisions for event in decision.events]
-            if events:
-                await session.append(*events)
+            await self._append(session, *decisions)
 
     # -- many at once ------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Container, Coroutine, Iterable
+from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +24,8 @@ from portico.events import HOST, Channel, Json, Message, Origin, Record, ToolSpe
 from portico.host import fallback
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
+from portico.host.autonomy import Answering, Loosened, audited, loosened
+from portico.host.autonomy import check as check_loosened
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.config import check as check_config
@@ -246,11 +248,12 @@ class Host:
         worktree: c.Isolation | Json | None = None,
         folders: Iterable[str] = (),
         model_config: Json | None = None,
+        may_approve: bool = True,
     ) -> Session:
         """A new session. Without an agent the default one; without a model its first; without a folder
         the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
         `folders` are those beside it. An agent that is not there is no mistake where the settings name a fallback
-        for it."""
+        for it. Settings that loosen approval are refused to who may not approve, and audited."""
         check_config(config or {})
         if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
@@ -265,6 +268,10 @@ class Host:
         more = await check_folders(self, agent, folder, folders)
         if parent is not None:
             await self.get(parent)  # it hears of its child
+        source = await self._source(parent, origin)
+        found = loosened(self.agents, source, Answering(agent, config or {}))
+        if not may_approve:
+            check_loosened(found)
         ident = self.catalogue.new_id()
         if parent is not None and uri is None:
             uri = self._child_uri(parent, ident, origin)
@@ -291,7 +298,9 @@ class Host:
         )
         try:
             session = await self.catalogue.reserve(ident, uri)
-            await asyncio.shield(self.own(self._begin(session, started, *_copied(history or [])), f"start {ident}"))
+            await asyncio.shield(
+                self.own(self._begin(session, started, found, *_copied(history or [])), f"start {ident}")
+            )
         except PorticoError:
             if isinstance(worktree, c.Isolation):
                 await release(tree)
@@ -310,11 +319,19 @@ class Host:
         uri = self.name_child(self.catalogue.root(above).summary, ident, origin)
         return None if self.has(uri) else uri
 
-    async def _begin(self, session: Session, started: e.SessionStarted, *copied: e.Event) -> None:
+    async def _source(self, parent: str | None, origin: Origin | None) -> Answering | None:
+        """The session whose settings a new one takes over: to have what that one has loosens nothing."""
+        ident = origin.session if origin is not None and origin.kind != "agent" else parent
+        state = (await self.get(ident)).state if ident is not None and self.has(ident) else None
+        return Answering(state.agent, state.config) if state is not None else None
+
+    async def _begin(
+        self, session: Session, started: e.SessionStarted, found: Sequence[Loosened], *copied: e.Event
+    ) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
         # Together: a session that is there is also listed, and its parent knows of it.
         events: list[tuple[Channel, e.Event]] = [(session.channel, event) for event in (started, *copied)]
-        events.append((HOST, listed))
+        events += [(HOST, event) for event in (listed, *audited(session.id, found, started.by))]
         if started.parent is not None:
             origin = started.origin or Origin("side", started.parent)
             child = e.ChildStarted(session=session.id, kind=origin.kind, turn=origin.turn, call=origin.call)
