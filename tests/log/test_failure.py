@@ -56,7 +56,8 @@ async def test_a_failed_commit_is_told_and_leaves_no_hole(tmp_path: Path, break_
         await log.append("a", fact("refused"))
     with pytest.raises(LogUnavailable):
         log.post("a", fact("refused"))
-    await log.settled()
+    with pytest.raises(LogUnavailable, match=words):
+        await log.settled()
     assert [r.event for r in await log.read("a")] == [fact(1)], "reading goes on"
 
     pragma(log, mend)
@@ -67,6 +68,44 @@ async def test_a_failed_commit_is_told_and_leaves_no_hole(tmp_path: Path, break_
 
     log = await SqliteLog.open(tmp_path / "log.db")
     assert log.seq == 2
+    await log.close()
+
+
+async def test_refusals_while_the_disk_is_full_do_not_pile_up(tmp_path: Path) -> None:
+    """One shared exception kept the traceback of every refusal: 16 MB after 5,000."""
+    log = await SqliteLog.open(tmp_path / "log.db")
+    pragma(log, "query_only = ON")
+    waiting = [asyncio.ensure_future(log.append("a", fact(number))) for number in range(3)]
+    await asyncio.wait(waiting)
+    errors: list[BaseException | None] = [each.exception() for each in waiting]
+    for attempt in (log.append("a", fact(4)), log.append("a", fact(5)), log.settled(), log.settled()):
+        with pytest.raises(LogUnavailable) as refusal:
+            await attempt
+        errors.append(refusal.value)
+    assert len({id(error) for error in errors}) == len(errors)
+    assert log.down is not None
+    assert log.down.__traceback__ is None
+    pragma(log, "query_only = OFF")
+    await log.close()
+
+
+async def test_nobody_is_told_that_a_lost_note_is_safe(tmp_path: Path) -> None:
+    """`settled` returned normally when the log was down, so a door acknowledged what was not durable; also when the
+    disk came back before the waiting task ran again."""
+    log = await SqliteLog.open(tmp_path / "log.db")
+    pragma(log, "query_only = ON")
+    log.note("host", "projects", b"lost")
+    settling = asyncio.ensure_future(log.settled())
+
+    def come_back(_: LogUnavailable) -> None:
+        log._down = None
+
+    log.on_failure(come_back)
+    with pytest.raises(LogUnavailable):
+        await asyncio.wait_for(settling, 5)
+    pragma(log, "query_only = OFF")
+    await log.append("host", fact(1))
+    assert await log.get_note("host", "projects") is None
     await log.close()
 
 
@@ -127,7 +166,8 @@ async def test_what_a_dead_disk_refused_holds_nobody_up_later(tmp_path: Path, mo
     log = await SqliteLog.open(tmp_path / "log.db")
     pragma(log, "query_only = ON")
     log.post("a", fact("x" * 100))
-    await asyncio.wait_for(log.settled(), 5)
+    with pytest.raises(LogUnavailable, match="read-only"):
+        await asyncio.wait_for(log.settled(), 5)
     assert log.down is not None
     pragma(log, "query_only = OFF")
     await log.available()

@@ -41,7 +41,7 @@ from portico.doors.rest import rest
 from portico.doors.route import Table
 from portico.doors.web import web
 from portico.doors.websocket import Line
-from portico.errors import BadRequest
+from portico.errors import BadRequest, LogUnavailable
 from portico.events import HOST
 from portico.home import Endpoint, Home, stamp
 from portico.host.host import Host
@@ -146,6 +146,7 @@ class Server:
         self._apply_settings()
         self._build()
         await restore(self.house)  # before anything runs again that it may concern
+        await self._open_doors()
         await self.jobs.recover()
         await self._listen()
         stack.callback(self.home.retract)
@@ -166,6 +167,13 @@ class Server:
         self.gate.add(openapi(self.gate))
         self.gate.add(ops(self.house, self.gate))
         self.gate.add(web(self.house, self.gate))
+
+    async def _open_doors(self) -> None:
+        for begin in self.house.at_start:
+            try:
+                await begin()
+            except LogUnavailable as error:
+                logger.warning("a door begins at its first request: %s", error.message)
 
     async def _listen(self) -> None:
         config = uvicorn.Config(

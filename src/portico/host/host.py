@@ -36,6 +36,7 @@ from portico.host.state import Summary, TurnState
 from portico.host.terminals import Terminals
 from portico.host.tool import Tool
 from portico.host.turn import Turn
+from portico.log.listeners import Listeners
 from portico.log.log import Log
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ class Host:
         self.catalogue = Catalogue(self)
         self.turns: dict[str, Turn] = {}
         """The turns that run, by session."""
-        self._watchers: list[Watcher] = []
+        self._watchers = Listeners[[str, Summary | None]]("session")
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
         log.tap(self._apply)
@@ -116,12 +117,14 @@ class Host:
 
     async def _interrupt_all(self) -> None:
         """Again and again: a turn whose start was being written when the stop came begins after it."""
-        await self.log.settled()
-        while self.turns:
+        while True:
+            with contextlib.suppress(LogUnavailable):
+                await self.log.settled()
+            if not self.turns:
+                return
             running = [turn.session for turn in self.turns.values()]
             ends = [self.own(session.runner.interrupt(), f"stop {session.id}") for session in running]
             await asyncio.gather(*ends)
-            await self.log.settled()
             if self.log.down is not None:
                 return
 
@@ -157,7 +160,13 @@ class Host:
         for channel, part in parts.items():
             session = self.catalogue.get(channel.removeprefix("session/"))
             if session is not None:
-                session.apply(part)
+                self._apply_to(session, part)
+
+    def _apply_to(self, session: Session, records: list[Record]) -> None:
+        try:
+            session.apply(records)
+        except Exception:  # the other sessions of this batch have to follow theirs
+            self.logger.exception("the session %s did not follow its events", session.id)
 
     async def _sweep(self) -> None:
         while True:
@@ -375,8 +384,7 @@ class Host:
                 raise NotFound("session", ident)  # somebody else was faster
             await self.catalogue.remove(session, by)
         await self.catalogue.erase(session.channel)
-        for watcher in self._watchers:
-            watcher(session.id, None)
+        self._watchers.call(session.id, None)
         return stays
 
     async def _release(self, session: Session, by: str) -> str:
@@ -410,13 +418,11 @@ class Host:
         return len(self.turns)
 
     def changed(self, session: Session) -> None:
-        for watcher in self._watchers:
-            watcher(session.id, session.summary)
+        self._watchers.call(session.id, session.summary)
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Calls `watcher` whenever a summary changes; returns what ends it."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)
+        return self._watchers.add(watcher)
 
     async def audit(self, action: str, by: str, **detail: object) -> None:
         await self.log.append(HOST, e.Audited(action=action, by=by, detail=detail))

@@ -43,7 +43,8 @@ class Log(Protocol):
         """Returns when what is pending is small enough to go on posting."""
 
     async def settled(self) -> None:
-        """Returns when everything posted so far is durable (or has failed)."""
+        """Returns when everything posted so far is durable. Raises `LogUnavailable` when it is not, or when the log
+        cannot write: nobody may be told that something is safe which is not."""
 
     async def read(self, channel: Channel, after: int = 0, limit: int = 1000) -> list[Record]: ...
 
@@ -57,7 +58,8 @@ class Log(Protocol):
         """Replay, then live. With one channel `after` is a position; with several or none it is a seq."""
 
     def tap(self, tap: Tap) -> None:
-        """Calls `tap` with every committed batch, before any follower has it."""
+        """Calls `tap` with every committed batch, before any follower has it. If it raises, that is logged; `append`
+        returns and followers get the batch all the same."""
 
     def on_failure(self, listener: FailureListener) -> None:
         """Calls `listener` when a commit failed; what was pending then is lost and was never visible."""

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -22,6 +22,7 @@ from portico.errors import BadRequest, LogUnavailable, NotFound, TooLarge
 from portico.events import Channel, Delta, Event, Record
 from portico.log.database import Batch, Database, Note, Row, trail_key
 from portico.log.hub import Follower, Hub
+from portico.log.listeners import Listeners
 from portico.log.log import FailureListener, Tap
 from portico.log.pending import Pending
 
@@ -43,8 +44,8 @@ class SqliteLog:
         self._checkpointing = False
         self._uncheckpointed = 0
         self._hub = Hub()
-        self._taps: list[Tap] = []
-        self._listeners: list[FailureListener] = []
+        self._taps = Listeners[[Sequence[Record]]]("commit")
+        self._listeners = Listeners[[LogUnavailable]]("failure")
         self._seq, self._heads = database.heads()
         self._pending: list[Pending] = []
         self._last: dict[Channel, Pending] = {}
@@ -60,6 +61,9 @@ class SqliteLog:
         self._kept: set[str] = set()
         """Blobs that were stored since the last deletion began."""
         self._down: LogUnavailable | None = None
+        self._failure: LogUnavailable | None = None
+        """Why the last failed commit failed; `_down` says the same until the disk is back."""
+        self._failures = 0
         self._closed = False
         self.commits = 0
 
@@ -146,17 +150,20 @@ class SqliteLog:
             await self._change()
 
     async def settled(self) -> None:
-        ticket = self._ticket  # what comes later is not waited for: under load there is always something
+        ticket, failures = self._ticket, self._failures  # later ones are not waited for: there is always something
         while self._settled < ticket and self._down is None and not self._closed:
             self._urgent = True
             self._kick()
             await self._change()
+        refused = self._down or (self._failure if self._failures != failures else None)  # the disk may be back already
+        if refused is not None:
+            raise refused.again()
 
     def _check_open(self) -> None:
         if self._closed:
             raise LogUnavailable("The host is stopping; nothing more is written.")
         if self._down is not None:
-            raise self._down
+            raise self._down.again()
 
     def _add(self, pending: Pending) -> None:
         self._ticket += 1
@@ -238,8 +245,7 @@ class SqliteLog:
         if records:
             self._seq = records[-1].seq
             self._heads.update(heads)
-            for tap in self._taps:
-                tap(records)
+            self._taps.call(records)
             for pending, record in zip(taken, records, strict=True):
                 if pending.waiter is not None and not pending.waiter.done():
                     pending.waiter.set_result(record.seq)
@@ -264,10 +270,10 @@ class SqliteLog:
     # -- when the disk says no ---------------------------------------------------------------------------------
 
     def tap(self, tap: Tap) -> None:
-        self._taps.append(tap)
+        self._taps.add(tap)
 
     def on_failure(self, listener: FailureListener) -> None:
-        self._listeners.append(listener)
+        self._listeners.add(listener)
 
     async def available(self) -> None:
         while self._down is not None:
@@ -275,17 +281,17 @@ class SqliteLog:
 
     def _fail(self, error: LogUnavailable, taken: list[Pending]) -> None:
         """Nothing of the batch is visible to anyone. Everything that waits is told; a probe finds the disk's return."""
-        self._down = error
+        self._down = self._failure = error = error.again()  # without the frames that hold the batch
+        self._failures += 1
         for pending in [*taken, *self._pending]:
             if pending.waiter is not None and not pending.waiter.done():
-                pending.waiter.set_exception(error)
+                pending.waiter.set_exception(error.again())
         self._pending.clear()
         self._notes.clear()
         self._last.clear()
         self._pending_bytes = 0
         self._settled = self._ticket
-        for listener in self._listeners:
-            listener(error)
+        self._listeners.call(error)
         self._announce()
         if not self._closed:
             self._loop.call_later(_PROBE_SECONDS, self._probe)
@@ -411,7 +417,8 @@ class SqliteLog:
     async def close(self) -> None:
         if self._closed:
             return
-        await self.settled()
+        with contextlib.suppress(LogUnavailable):  # whoever wrote it has heard
+            await self.settled()
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

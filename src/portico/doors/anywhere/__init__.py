@@ -77,6 +77,7 @@ def anywhere(house: House) -> Table:
     host = house.host
     projects, idents = Projects(house), Idents(host)
     messages = Messages(house, projects, idents)
+    house.at_start.append(projects.ready)
 
     def shown(project: Project) -> ProjectShown:
         ids = set(projects.sessions(project.id))

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.doors.house import House
-from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
+from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
 from portico.events import HOST, number_of
 from portico.host.folders import check_folder
 from portico.host.isolation import Isolation
@@ -141,10 +141,14 @@ class Projects:
                 raise AlreadyExists(f"There is a project {folder!r} already.")
             if len(self._kept.added) >= PROJECTS_MAX:
                 raise Conflict(f"There are {PROJECTS_MAX} projects; forget some.")
-            self._kept.forgotten = [each for each in self._kept.forgotten if each != folder]
-            self._kept.added[folder] = self._host.now()
-            self._kept.isolated += [folder] if worktree else []
-            await self._keep()
+            kept = self._kept
+            await self._keep(
+                _Kept(
+                    added={**kept.added, folder: self._host.now()},
+                    forgotten=[each for each in kept.forgotten if each != folder],
+                    isolated=[*kept.isolated, folder] if worktree else kept.isolated,
+                )
+            )
         await self._host.audit("project.added", by, path=folder[:AUDIT_CHARS])
         return _project(folder, self._kept.added[folder], worktree)
 
@@ -154,16 +158,27 @@ class Projects:
         if project.id == DEFAULT:
             raise Conflict("The default project stays until there is another.")
         async with self._lock:
-            self._kept.added.pop(project.path, None)
-            self._kept.isolated = [each for each in self._kept.isolated if each != project.path]
-            if any(_project(str(path), 0).path == project.path for path in self._house.workspaces):
-                self._kept.forgotten.append(project.path)
-            await self._keep()
+            kept, path = self._kept, project.path
+            configured = any(_project(str(each), 0).path == path for each in self._house.workspaces)
+            await self._keep(
+                _Kept(
+                    added={folder: at for folder, at in kept.added.items() if folder != path},
+                    forgotten=[*kept.forgotten, path] if configured else kept.forgotten,
+                    isolated=[each for each in kept.isolated if each != path],
+                )
+            )
         await self._host.audit("project.forgotten", by, path=project.path[:AUDIT_CHARS])
 
-    async def _keep(self) -> None:
-        self._host.log.note(HOST, _PROJECTS, msgspec.json.encode(self._kept))
-        await self._host.log.settled()
+    async def _keep(self, kept: _Kept) -> None:
+        """Holds from when it is durable; what the disk refuses was never there."""
+        log = self._host.log
+        log.note(HOST, _PROJECTS, msgspec.json.encode(kept))
+        try:
+            await log.settled()
+        except LogUnavailable:
+            log.note(HOST, _PROJECTS, msgspec.json.encode(self._kept))
+            raise
+        self._kept = kept
 
     # -- conversations -----------------------------------------------------------------------------------------
 
