@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src/portico"
 
-WORDS = {"portico", "portico.errors", "portico.events", "portico.limits", "portico.faults"}
+WORDS = {"portico", "portico.errors", "portico.events", "portico.limits", "portico.faults", "portico.cache"}
 """What everybody may use. `portico` itself holds the version only."""
 
 ROOMS: dict[str, set[str]] = {

@@ -43,7 +43,7 @@ class PorticoError(Exception):
         self.field = field
         self.retry_after = retry_after
 
-    def again(self) -> Self:
+    def copy(self) -> Self:
         """The same refusal for another caller. An exception that is raised again and again keeps every traceback."""
         error = type(self).__new__(type(self), self.message)
         error.__dict__.update(self.__dict__)

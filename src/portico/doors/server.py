@@ -42,7 +42,7 @@ from portico.doors.route import Table
 from portico.doors.web import web
 from portico.doors.websocket import Line
 from portico.errors import BadRequest, LogUnavailable
-from portico.events import HOST
+from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
 from portico.host.host import Host
 from portico.host.policy import Rules
@@ -235,24 +235,34 @@ class Server:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            self.gate.close_revoked()
-            await self._audit_tokens()
-            now = stamp(self.home.settings_path)
-            if now != self._stamp:
-                self._stamp = now
-                await self._reload()
+            for look in (self._audit_tokens, self._look_at_settings):
+                try:
+                    self.gate.close_revoked()
+                    await look()
+                except LogUnavailable as error:
+                    logger.warning("watching settings and tokens: %s", error.message)
+                except Exception:
+                    logger.exception("watching settings and tokens failed; the next look comes in a second")
+
+    async def _look_at_settings(self) -> None:
+        now = stamp(self.home.settings_path)
+        if now != self._stamp:
+            self._stamp = now
+            await self._reload()
 
     async def _audit_tokens(self) -> None:
         """`portico token` edits a file, also while no host runs: what is new since the last look is written down."""
         known = self.tokens.known()
         if known == self._known or self.host.log.down is not None:
             return
-        before, self._known = self._known, known
+        before = self._known
+        changes = [("token.added", known[ident]) for ident in known.keys() - before.keys()]
+        changes += [("token.revoked", before[ident]) for ident in before.keys() - known.keys()]
         self.host.log.note(HOST, _TOKENS, msgspec.json.encode(known))
-        for ident in known.keys() - before.keys():
-            await self.host.audit("token.added", "file", token=known[ident])
-        for ident in before.keys() - known.keys():
-            await self.host.audit("token.revoked", "file", token=before[ident])
+        audited = [Audited(action=action, by="file", detail={"token": name}) for action, name in changes]
+        if audited:
+            await self.host.log.append(HOST, *audited)
+        self._known = known  # not before: what could not be written down is for the next look
 
     async def _reload(self) -> None:
         try:

@@ -27,6 +27,7 @@ from portico.host.approval import Policy, session_policy
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.config import check as check_config
+from portico.host.descriptions import Descriptions
 from portico.host.folders import check_folder, check_folders
 from portico.host.grants import Grants
 from portico.host.isolation import Isolation, isolate, release
@@ -74,6 +75,7 @@ class Host:
         self._watchers = Listeners[[str, Summary | None]]("session")
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
+        self._descriptions = Descriptions(self)
         log.tap(self._apply)
         log.on_failure(self._log_failed)
 
@@ -175,6 +177,8 @@ class Host:
                 await self.sweep()
             except LogUnavailable as error:
                 self.logger.warning("sweep: %s", error.message)
+            except Exception:
+                self.logger.exception("the sweep failed; the next one comes in %g seconds", _SWEEP_SECONDS)
 
     async def sweep(self) -> int:
         """Frees idle sessions and compacts old deltas; returns how many deltas went."""
@@ -200,7 +204,10 @@ class Host:
         return agent
 
     async def describe(self) -> list[AgentInfo]:
-        return [await agent.describe() for agent in self.agents.values()]
+        return await self._descriptions.all()
+
+    async def described(self, ident: str) -> AgentInfo:
+        return await self._descriptions.of(self.agent(ident))
 
     async def first_ready(self) -> AgentInfo:
         """The agent of those who name none: the first with nothing missing."""
@@ -212,7 +219,7 @@ class Host:
         return ready
 
     async def check_model(self, agent: str, model: str) -> None:
-        info = await self.agent(agent).describe()
+        info = await self.described(agent)
         if info.models and model not in {each.id for each in info.models}:
             names = ", ".join(repr(each.id) for each in info.models)
             raise NotFound("model", model, f"{info.name} has: {names}.")
@@ -243,7 +250,7 @@ class Host:
         if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
         else:
-            info = await self.agent(agent).describe() if agent else await self.first_ready()
+            info = await self.described(agent) if agent else await self.first_ready()
             agent = info.id
             if model is None:
                 model = info.models[0].id if info.models else ""

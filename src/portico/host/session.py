@@ -300,7 +300,11 @@ class Session:
                 return self.state
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
-            await waiter
+            try:
+                await waiter
+            finally:
+                if waiter in self._waiters:  # whoever gave up must not keep the session in memory
+                    self._waiters.remove(waiter)
 
     # -- what it changed ---------------------------------------------------------------------------------------
 

@@ -157,13 +157,13 @@ class SqliteLog:
             await self._change()
         refused = self._down or (self._failure if self._failures != failures else None)  # the disk may be back already
         if refused is not None:
-            raise refused.again()
+            raise refused.copy()
 
     def _check_open(self) -> None:
         if self._closed:
             raise LogUnavailable("The host is stopping; nothing more is written.")
         if self._down is not None:
-            raise self._down.again()
+            raise self._down.copy()
 
     def _add(self, pending: Pending) -> None:
         self._ticket += 1
@@ -281,11 +281,11 @@ class SqliteLog:
 
     def _fail(self, error: LogUnavailable, taken: list[Pending]) -> None:
         """Nothing of the batch is visible to anyone. Everything that waits is told; a probe finds the disk's return."""
-        self._down = self._failure = error = error.again()  # without the frames that hold the batch
+        self._down = self._failure = error = error.copy()  # without the frames that hold the batch
         self._failures += 1
         for pending in [*taken, *self._pending]:
             if pending.waiter is not None and not pending.waiter.done():
-                pending.waiter.set_exception(error.again())
+                pending.waiter.set_exception(error.copy())
         self._pending.clear()
         self._notes.clear()
         self._last.clear()

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from portico.cache import Cache
 from portico.doors.house import House
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
 from portico.events import HOST, number_of
@@ -30,6 +31,8 @@ AUDIT_CHARS = 500
 """What an audit record quotes of a path."""
 PROJECTS_MAX = 1_000
 """Projects added over HTTP; more is a script gone wild."""
+DELETED_MAX = 1_000
+"""Deleted conversations whose last events may still be on the way to a reader."""
 _CONVERSATION = "anywhere"
 _PROJECTS = "anywhere.projects"
 
@@ -63,7 +66,7 @@ class Projects:
         self._house = house
         self._host = house.host
         self._conversations: dict[str, Conversation] = {}
-        self._deleted: dict[str, str] = {}
+        self._deleted = Cache[str, str](DELETED_MAX)
         """The projects of deleted ones: their last events may still be on the way to readers."""
         self._kept = _Kept()
         self._ready = False

@@ -125,7 +125,9 @@ class Live:
         return self._host.now() - closed > self._countdown * 1000
 
     def restart_countdown(self, channel: Channel) -> None:
-        self._closed_again[channel] = self._host.now()
+        now = self._host.now()
+        self._closed_again = {each: at for each, at in self._closed_again.items() if now - at < self._countdown * 1000}
+        self._closed_again[channel] = now
 
     def stop_waiting(self) -> None:
         """The host stops: nobody is kept waiting."""
