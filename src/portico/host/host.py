@@ -46,6 +46,9 @@ Watcher = Callable[[str, Summary | None], None]
 
 _SWEEP_SECONDS = 60.0
 """How often idle sessions leave memory and old deltas are compacted."""
+_EXPIRING = {"live": 30, "ahp.client/": 90}
+"""Notes that doors keep for clients which may never come back (cursors of pages, clients of AHP), and after how many
+days without a change they go."""
 _IDLE_SECONDS = 120.0
 """A session that nobody asked for this long leaves memory."""
 
@@ -89,9 +92,17 @@ class Host:
         await host.grants.load()
         await host.terminals.recover()
         await host.catalogue.recover()
+        await host._tell_loss()
         await log.append(HOST, e.HostStarted(version=__version__, pid=os.getpid()))
         host.own(host._sweep(), "sweep")
         return host
+
+    async def _tell_loss(self) -> None:
+        found = self.log.identity
+        if found.why:
+            self.logger.warning("the log has a new identity: %s; clients take new snapshots", found.why)
+        if found.lost_now:
+            await self.log.append(HOST, e.LogLost(count=found.lost_now, last=found.last))
 
     async def close(self, reason: str = "stopped") -> None:
         """In this order: refuse new turns; end the running ones as interrupted; release conversations, then agents;
@@ -189,6 +200,8 @@ class Host:
         before = self.now() - int(self.retention_hours * 3_600_000)
         keep = await self.terminals.compactable(before)
         keep |= {s.channel: s.state.active.pos for s in self.catalogue if s.loaded and s.state.active}
+        for prefix, days in _EXPIRING.items():
+            await self.log.expire_notes(prefix, self.now() - days * 86_400_000)
         return await self.log.compact(before, keep)
 
     def now(self) -> int:

@@ -118,7 +118,7 @@ class Session:
             changed = changed or not isinstance(record.event, e.Delta)
         if changed:
             self._summary = summarise(self._state)
-            self.host.log.note(self.channel, SUMMARY, msgspec.json.encode(self._summary))
+            self.host.log.note(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
             waiters, self._waiters = self._waiters, []
             for waiter in waiters:
                 if not waiter.done():
@@ -138,7 +138,7 @@ class Session:
     def refresh_summary(self) -> None:
         """After a load at start: the stored summary may be older than the events."""
         self._summary = summarise(self.state)
-        self.host.log.note(self.channel, SUMMARY, msgspec.json.encode(self._summary))
+        self.host.log.note(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
 
     def new_id(self, prefix: str) -> str:
         # Ids that clients and agents chose may look like ours: stay above those too.

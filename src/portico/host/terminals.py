@@ -219,7 +219,7 @@ class Terminals:
     async def recover(self) -> None:
         """Gives terminals that a crash left open their end."""
         names = self.host.log.channels("terminal/")
-        self._next = max([0, *(number_of(name) for name in names)]) + 1
+        self._next = max([0, *(number_of(name) for name in names)]) + 1 + self.host.log.identity.lost
         for channel in await self.host.log.notes(OPEN):
             if channel.startswith("terminal/"):
                 await self._close_story(channel)

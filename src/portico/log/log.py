@@ -10,6 +10,7 @@ from typing import Protocol
 
 from portico.errors import LogUnavailable
 from portico.events import Channel, Event, Record
+from portico.log.identity import Identity
 
 Tap = Callable[[Sequence[Record]], None]
 FailureListener = Callable[[LogUnavailable], None]
@@ -23,6 +24,15 @@ class Log(Protocol):
     @property
     def down(self) -> LogUnavailable | None:
         """Why the log cannot write at the moment, or None."""
+
+    @property
+    def epoch(self) -> str:
+        """Which log this is. It changes when a tail was lost, a backup restored or the file copied: cursors of another
+        epoch mean nothing here."""
+
+    @property
+    def identity(self) -> Identity:
+        """The epoch, and what the last start found missing."""
 
     def head(self, channel: Channel) -> int:
         """The last committed position of a channel; 0 for an unknown one."""
@@ -67,9 +77,16 @@ class Log(Protocol):
     async def available(self) -> None:
         """Returns when the log can write (again)."""
 
-    def note(self, channel: Channel, key: str, data: bytes | None) -> None:
-        """Keeps one value beside a channel (a summary, a snapshot), in the same transaction as what was appended
-        before it; None removes it."""
+    def note(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
+        """Keeps one value beside a channel (a snapshot), in the same transaction as what was appended before it; None
+        removes it. A `lazy` one (a summary) goes with the next commit that comes along, and a crash may forget it."""
+
+    def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
+        """Keeps one value beside a channel without a commit of its own: when this returns, it survives the end of the
+        process (not a loss of power). A key is written either this way or by `note`."""
+
+    async def expire_notes(self, prefix: str, before: int) -> int:
+        """Drops values whose key begins so and that were last written before that time (milliseconds)."""
 
     async def notes(self, key: str) -> dict[Channel, bytes]: ...
 

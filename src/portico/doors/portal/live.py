@@ -4,7 +4,7 @@ An answer goes out as soon as there is something to say; a reader that was answe
 so that a fast stream becomes few answers. While somebody polls, new records are handed to the reader by reference;
 a reader that falls silent or behind keeps only its cursor and comes back through the log. Cursors are kept in the log
 beside the channel, so a reader goes on after a restart where it was; an answer leaves only when the cursor behind it is
-durable, so whoever has it and sees the host die is not told the same again.
+in the log's journal, so whoever has it and sees the host die is not told the same again.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.doors.portal.callbacks import Element, Open, Translate, closes, coalesce
+from portico.errors import LogUnavailable
 from portico.events import HOST, Channel, HostStopped, Record
 from portico.host.host import Host
 from portico.log.log import Log
@@ -154,7 +155,7 @@ class Live:
                 return "Timeout"  # nobody hears this
             if trouble == "Closed":
                 self._tell(reader)
-            return trouble or await self._answer(reader)
+            return trouble or self._answer(reader)
         finally:
             reader.busy = False
             reader.used = asyncio.get_running_loop().time()
@@ -210,7 +211,7 @@ class Live:
         """This reader has heard that it is over: from now on there is nothing here for it."""
         reader.told = True
         self._detach(reader)
-        self._log.note(reader.channel, reader.key, None)
+        self._log.journal(reader.channel, reader.key, None)
 
     async def _until_pushed(self, reader: Reader, seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -240,12 +241,15 @@ class Live:
             records, reader.buffer, reader.buffered = reader.buffer, [], 0
             reader.take(records)
 
-    async def _answer(self, reader: Reader) -> list[Element]:
+    def _answer(self, reader: Reader) -> list[Element]:
         count = len(reader.unsent) if reader.whole else 1
         taken, reader.unsent = reader.unsent[:count], reader.unsent[count:]
-        self._log.note(reader.channel, reader.key, msgspec.json.encode(reader.sent))
+        try:
+            self._log.journal(reader.channel, reader.key, msgspec.json.encode(reader.sent))
+        except LogUnavailable:
+            reader.unsent = taken + reader.unsent
+            raise
         elements = coalesce([element for _, element in taken])
-        await self._log.settled()
         reader.answered = asyncio.get_running_loop().time()
         return elements
 
