@@ -82,14 +82,14 @@ async def test_what_a_version_without_checksums_wrote_must_at_least_be_json(tmp_
 async def test_a_damaged_note_counts_as_missing(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     log = await SqliteLog.open(path)
-    log.note("a", "snapshot", b"right")
-    log.note("b", "snapshot", b"right")
+    log.put_kv("a", "snapshot", b"right")
+    log.put_kv("b", "snapshot", b"right")
     await log.append("a", fact(0))
     await log.close()
     damage(path, "UPDATE notes SET data = X'00' WHERE channel = (SELECT id FROM channels WHERE name = 'a')")
     log = await SqliteLog.open(path)
-    assert await log.get_note("a", "snapshot") is None
-    assert await log.notes("snapshot") == {"b": b"right"}
+    assert await log.get_kv("a", "snapshot") is None
+    assert await log.list_kv("snapshot") == {"b": b"right"}
     await log.close()
 
 

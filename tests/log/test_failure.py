@@ -58,7 +58,7 @@ async def test_a_failed_commit_is_told_and_leaves_no_hole(tmp_path: Path, break_
     with pytest.raises(LogUnavailable):
         log.post("a", fact("refused"))
     with pytest.raises(LogUnavailable, match=words):
-        await log.settled()
+        await log.flush()
     assert [r.event for r in await log.read("a")] == [fact(1)], "reading goes on"
 
     pragma(log, mend)
@@ -79,7 +79,7 @@ async def test_refusals_while_the_disk_is_full_do_not_pile_up(tmp_path: Path) ->
     waiting = [asyncio.ensure_future(log.append("a", fact(number))) for number in range(3)]
     await asyncio.wait(waiting)
     errors: list[BaseException | None] = [each.exception() for each in waiting]
-    for attempt in (log.append("a", fact(4)), log.append("a", fact(5)), log.settled(), log.settled()):
+    for attempt in (log.append("a", fact(4)), log.append("a", fact(5)), log.flush(), log.flush()):
         with pytest.raises(LogUnavailable) as refusal:
             await attempt
         errors.append(refusal.value)
@@ -95,8 +95,8 @@ async def test_nobody_is_told_that_a_lost_note_is_safe(tmp_path: Path) -> None:
     disk came back before the waiting task ran again."""
     log = await SqliteLog.open(tmp_path / "log.db")
     pragma(log, "query_only = ON")
-    log.note("host", "projects", b"lost")
-    settling = asyncio.ensure_future(log.settled())
+    log.put_kv("host", "projects", b"lost")
+    settling = asyncio.ensure_future(log.flush())
 
     def come_back(_: LogUnavailable) -> None:
         log._down = None
@@ -106,7 +106,7 @@ async def test_nobody_is_told_that_a_lost_note_is_safe(tmp_path: Path) -> None:
         await asyncio.wait_for(settling, 5)
     pragma(log, "query_only = OFF")
     await log.append("host", fact(1))
-    assert await log.get_note("host", "projects") is None
+    assert await log.get_kv("host", "projects") is None
     await log.close()
 
 
@@ -146,10 +146,10 @@ async def test_notes_of_a_failed_commit_do_not_come_back(tmp_path: Path) -> None
     log = await SqliteLog.open(tmp_path / "log.db")
     await log.append("host", fact(0))
     pragma(log, "query_only = ON")
-    log.note("host", "grants", b"in the failing commit")
+    log.put_kv("host", "grants", b"in the failing commit")
     first = asyncio.create_task(log.append("host", fact("grant")))
     await asyncio.sleep(0)
-    log.note("host", "grants", b"behind it")
+    log.put_kv("host", "grants", b"behind it")
     with pytest.raises(LogUnavailable):
         await log.append("host", fact("another"))
     await asyncio.wait({first})
@@ -157,7 +157,7 @@ async def test_notes_of_a_failed_commit_do_not_come_back(tmp_path: Path) -> None
     pragma(log, "query_only = OFF")
     await log.available()
     await log.append("host", fact(1))
-    assert await log.get_note("host", "grants") is None
+    assert await log.get_kv("host", "grants") is None
     await log.close()
 
 
@@ -168,11 +168,11 @@ async def test_what_a_dead_disk_refused_holds_nobody_up_later(tmp_path: Path, mo
     pragma(log, "query_only = ON")
     log.post("a", fact("x" * 100))
     with pytest.raises(LogUnavailable, match="read-only"):
-        await asyncio.wait_for(log.settled(), 5)
+        await asyncio.wait_for(log.flush(), 5)
     assert log.down is not None
     pragma(log, "query_only = OFF")
     await log.available()
-    await asyncio.wait_for(log.drained(), 5)
+    await asyncio.wait_for(log.wait_capacity(), 5)
     await log.close()
 
 

@@ -25,8 +25,8 @@ async def test_an_append_returns_and_a_follower_misses_nothing(
 ) -> None:
     """The append never returned, its caller's lock stayed taken, and followers missed a durable record."""
     heard: list[int] = []
-    log.tap(broken)
-    log.tap(lambda records: heard.extend(record.seq for record in records))
+    log.on_commit(broken)
+    log.on_commit(lambda records: heard.extend(record.seq for record in records))
     following = aiter(log.follow("a"))
     first = asyncio.ensure_future(anext(following))
     await asyncio.sleep(0)

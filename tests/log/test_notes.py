@@ -20,17 +20,17 @@ from tests.log.events import fact
 
 
 async def test_notes_are_kept_replaced_and_removed(log: SqliteLog) -> None:
-    log.note("a", "title", b"one")
-    log.note("a", "title", b"two")
-    log.note("b", "title", b"three")
-    log.note("b", "other", b"four")
-    await log.settled()
-    assert await log.notes("title") == {"a": b"two", "b": b"three"}
-    log.note("a", "title", None)
-    log.note("a", "never", None)
-    await log.settled()
-    assert await log.get_note("a", "title") is None
-    assert await log.notes("title") == {"b": b"three"}
+    log.put_kv("a", "title", b"one")
+    log.put_kv("a", "title", b"two")
+    log.put_kv("b", "title", b"three")
+    log.put_kv("b", "other", b"four")
+    await log.flush()
+    assert await log.list_kv("title") == {"a": b"two", "b": b"three"}
+    log.put_kv("a", "title", None)
+    log.put_kv("a", "never", None)
+    await log.flush()
+    assert await log.get_kv("a", "title") is None
+    assert await log.list_kv("title") == {"b": b"three"}
 
 
 async def test_a_note_is_in_the_commit_of_the_event_behind_it(
@@ -47,10 +47,10 @@ async def test_a_note_is_in_the_commit_of_the_event_behind_it(
         other.close()
         found.append((bool(note), bool(event)))
 
-    log.tap(look)
+    log.on_commit(look)
     for i in range(7):
         log.post("a", fact(i))
-    log.note("a", "k", b"v")
+    log.put_kv("a", "k", b"v")
     await log.append("a", fact("marked"))
     assert set(found) <= {(False, False), (True, True)}
     assert (True, True) in found
@@ -75,7 +75,7 @@ async def test_a_blob_is_bounded(log: SqliteLog, monkeypatch: pytest.MonkeyPatch
 async def test_a_commit_of_notes_alone_takes_no_number_back(tmp_path: Path) -> None:
     log = await SqliteLog.open(tmp_path / "log.db")
     await log.append("a", fact(1), fact(2))
-    log.note("a", "k", b"v")
+    log.put_kv("a", "k", b"v")
     await log.close()
     log = await SqliteLog.open(tmp_path / "log.db")
     assert await log.append("a", fact(3)) == 3
@@ -86,9 +86,9 @@ async def test_what_was_on_its_way_is_deleted_too(log: SqliteLog) -> None:
     await log.append("b", fact(1))
     log.post("b", fact("keeps the writer busy"))
     log.post("a", fact(2))
-    log.note("a", "k", b"v")
+    log.put_kv("a", "k", b"v")
     await log.delete("a")
-    assert (await log.read("a"), await log.get_note("a", "k")) == ([], None)
+    assert (await log.read("a"), await log.get_kv("a", "k")) == ([], None)
     assert len(await log.read("b")) == 2
 
 
@@ -132,7 +132,7 @@ def content(folder: Path) -> bytes:
 async def test_nothing_of_a_deleted_channel_stays_in_the_file(tmp_path: Path) -> None:
     log = await SqliteLog.open(tmp_path / "log.db")
     await log.append("a", fact("secret-in-an-event"), ran(await log.put_blob(b"secret-in-a-blob" * 1000)))
-    log.note("a", "k", b"secret-in-a-note")
+    log.put_kv("a", "k", b"secret-in-a-note")
     await log.append("b", fact("stays"))
     await log.delete("a")
     await log.close()
@@ -142,12 +142,12 @@ async def test_nothing_of_a_deleted_channel_stays_in_the_file(tmp_path: Path) ->
 
 async def test_a_deleted_channel_is_forgotten_but_its_numbers_are_not(tmp_path: Path) -> None:
     log = await SqliteLog.open(tmp_path / "log.db")
-    log.note("a", "k", b"v")
+    log.put_kv("a", "k", b"v")
     await log.append("a", fact(1), fact(2))
     await log.append("b", fact(3))
     await log.delete("a")
     assert await log.read("a") == []
-    assert await log.get_note("a", "k") is None
+    assert await log.get_kv("a", "k") is None
     assert [r.seq for r in await log.read_all()] == [3]
     await log.close()
 
@@ -168,24 +168,24 @@ async def test_a_lone_event_is_one_commit(host: Host, session: Session) -> None:
     """Its summary was a second one."""
     log = host.log
     assert isinstance(log, SqliteLog)
-    await log.settled()
+    await log.flush()
     before = log.commits
     await session.rename("one", by="test")
     await session.rename("two", by="test")
     await asyncio.sleep(0.05)
     assert log.commits == before + 2
-    assert json.loads((await log.notes("summary"))[session.channel])["title"] == "two", "it holds at once"
+    assert json.loads((await log.list_kv("summary"))[session.channel])["title"] == "two", "it holds at once"
 
 
 async def test_lazy_notes_go_with_the_next_commit_or_the_end(tmp_path: Path) -> None:
     log = await SqliteLog.open(tmp_path / "log.db")
-    log.note("a", "one", b"1", lazy=True)
+    log.put_kv("a", "one", b"1", lazy=True)
     await log.append("b", fact(1))
-    assert log._database.get_note("a", "one") == b"1"
-    log.note("a", "two", b"2", lazy=True)
+    assert log._database.get_kv("a", "one") == b"1"
+    log.put_kv("a", "two", b"2", lazy=True)
     await log.close()
     log = await SqliteLog.open(tmp_path / "log.db")
-    assert (await log.get_note("a", "one"), await log.get_note("a", "two")) == (b"1", b"2")
+    assert (await log.get_kv("a", "one"), await log.get_kv("a", "two")) == (b"1", b"2")
     await log.close()
 
 
@@ -199,7 +199,7 @@ async def test_a_journaled_note_survives_a_kill_without_a_commit(tmp_path: Path)
     log.journal("a", "told", b"x")
     log.journal("a", "told", None)
     log.journal("gone", "cursor", b"3")
-    assert await log.get_note("a", "cursor") == b"2"
+    assert await log.get_kv("a", "cursor") == b"2"
     assert log.commits == before
     left = path.with_name("log.db-notes").read_bytes()
     await log.close()
@@ -211,9 +211,9 @@ async def test_a_journaled_note_survives_a_kill_without_a_commit(tmp_path: Path)
         db.commit()
         db.close()
         log = await SqliteLog.open(path)
-        assert await log.get_note("a", "cursor") == b"2"
-        assert await log.get_note("a", "told") is None
-        assert await log.get_note("gone", "cursor") is None, "a channel without events was deleted"
+        assert await log.get_kv("a", "cursor") == b"2"
+        assert await log.get_kv("a", "told") is None
+        assert await log.get_kv("gone", "cursor") is None, "a channel without events was deleted"
         assert path.with_name("log.db-notes").stat().st_size == 0
         await log.close()
 
@@ -228,16 +228,16 @@ async def test_a_journal_is_emptied_when_all_of_it_is_committed(
     assert (tmp_path / "log.db-notes").stat().st_size > 100
     await log.append("a", fact(2))
     assert (tmp_path / "log.db-notes").stat().st_size == 0
-    assert await log.get_note("a", "cursor") == b"9"
+    assert await log.get_kv("a", "cursor") == b"9"
 
 
 async def test_notes_of_clients_that_never_came_back_go(log: SqliteLog) -> None:
     for key in ("live:one", "live:two", "summary"):
-        log.note("a", key, b"x")
-    await log.settled()
+        log.put_kv("a", key, b"x")
+    await log.flush()
     assert await log.expire_notes("live", int(time.time() * 1000) - 1000) == 0
     assert await log.expire_notes("live", int(time.time() * 1000) + 1000) == 2
-    assert await log.get_note("a", "summary") == b"x"
+    assert await log.get_kv("a", "summary") == b"x"
 
 
 async def test_a_deletion_reads_nothing_but_its_own_channel(log: SqliteLog) -> None:
@@ -249,7 +249,7 @@ async def test_a_deletion_reads_nothing_but_its_own_channel(log: SqliteLog) -> N
     connection = log._database._reading
     for index in range(2_000):
         log.post("session/c", fact(f"{index}"))
-    await log.settled()
+    await log.flush()
 
     def counting() -> sqlite3.Connection:
         db = connection()

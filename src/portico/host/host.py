@@ -79,7 +79,7 @@ class Host:
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
         self._descriptions = Descriptions(self)
-        log.tap(self._apply)
+        log.on_commit(self._apply)
         log.on_failure(self._log_failed)
 
     # -- start and stop ----------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Host:
         """Again and again: a turn whose start was being written when the stop came begins after it."""
         while True:
             with contextlib.suppress(LogUnavailable):
-                await self.log.settled()
+                await self.log.flush()
             if not self.turns:
                 return
             running = [turn.session for turn in self.turns.values()]

@@ -34,7 +34,7 @@ class _Piece(msgspec.Struct):
 _piece = msgspec.json.Decoder(_Piece)
 
 
-def trail_key(part: str) -> str:
+def compacted_key(part: str) -> str:
     """The note that remembers which pieces of a part were compacted away: seq and length, in turns."""
     return f"trail/{part}"
 
@@ -48,7 +48,7 @@ class Row(NamedTuple):
     data: bytes
 
 
-class Note(NamedTuple):
+class KeyValue(NamedTuple):
     channel: Channel
     key: str
     data: bytes | None
@@ -57,7 +57,7 @@ class Note(NamedTuple):
 class Batch(NamedTuple):
     rows: list[Row]
     heads: dict[Channel, int]
-    notes: list[Note]
+    list_kv: list[KeyValue]
 
 
 class Database(Reader):
@@ -104,7 +104,7 @@ class Database(Reader):
             for (channel, key), data in entries.items():
                 known = "SELECT 1 FROM channels c JOIN events e ON e.channel = c.id WHERE c.name = ? LIMIT 1"
                 if self._db.execute(known, (channel,)).fetchone():
-                    self._put_note(Note(channel, key, data))
+                    self._put_kv(KeyValue(channel, key, data))
             self._db.execute("COMMIT")
             self.journal.clear()
 
@@ -119,8 +119,8 @@ class Database(Reader):
                 self._id(channel)
             if batch.rows:
                 self._put_rows(batch.rows, batch.heads)
-            for note in batch.notes:
-                self._put_note(note)
+            for put_kv in batch.list_kv:
+                self._put_kv(put_kv)
             faults.reach("before-commit")
             db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -163,11 +163,11 @@ class Database(Reader):
             "Put it back, and the host goes on by itself; or stop the host."
         )
 
-    def _put_note(self, note: Note) -> None:
-        if note.data is None:
-            self._db.execute("DELETE FROM notes WHERE channel = ? AND key = ?", (self._id(note.channel), note.key))
+    def _put_kv(self, put_kv: KeyValue) -> None:
+        if put_kv.data is None:
+            self._db.execute("DELETE FROM notes WHERE channel = ? AND key = ?", (self._id(put_kv.channel), put_kv.key))
         else:
-            self._store_note(self._id(note.channel), note.key, note.data)
+            self._store_note(self._id(put_kv.channel), put_kv.key, put_kv.data)
 
     def _store_note(self, channel: int, key: str, data: bytes) -> None:
         self._db.execute(
@@ -188,7 +188,7 @@ class Database(Reader):
         known = dict(self._ids)
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            self._put_note(Note("host", "probe", b"1"))
+            self._put_kv(KeyValue("host", "probe", b"1"))
             self.check()
             self._db.execute("COMMIT")
         except (sqlite3.Error, LogUnavailable) as error:
@@ -223,8 +223,8 @@ class Database(Reader):
             rows.close()
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("DELETE FROM events WHERE seq = ?", doomed)
-            for (channel, part), trail in trails.items():
-                self._lengthen(channel, trail_key(part), trail)
+            for (channel, part), compacted_offsets in trails.items():
+                self._lengthen(channel, compacted_key(part), compacted_offsets)
             faults.reach("compaction-write")
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -232,10 +232,10 @@ class Database(Reader):
             raise translate(error, self.path) from error
         return len(doomed)
 
-    def _lengthen(self, channel: int, key: str, trail: list[int]) -> None:
+    def _lengthen(self, channel: int, key: str, compacted_offsets: list[int]) -> None:
         found = self._db.execute("SELECT data FROM notes WHERE channel = ? AND key = ?", (channel, key)).fetchone()
         before = msgspec.msgpack.decode(found[0], type=list[int]) if found else []
-        self._store_note(channel, key, msgspec.msgpack.encode(before + trail))
+        self._store_note(channel, key, msgspec.msgpack.encode(before + compacted_offsets))
 
     def checkpoint(self) -> int:
         """Moves what is committed from the write-ahead log into the database; the bytes of that log then. It waits for

@@ -1,4 +1,4 @@
-"""Notes that survive the end of the process before they are committed: `log.db-notes`.
+"""Notes that survive the end of the process before they are committed: `log.db-list_kv`.
 
 A reader's cursor changes with every answer, and a commit of its own would make every answer wait. So it is written to
 this file first, which is one system call, and goes into the database with the next commit that comes along. At the

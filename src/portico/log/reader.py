@@ -181,7 +181,7 @@ class Reader:
 
     # -- notes and blobs ---------------------------------------------------------------------------------------
 
-    def notes(self, key: str) -> dict[Channel, bytes]:
+    def list_kv(self, key: str) -> dict[Channel, bytes]:
         sql = "SELECT c.name, n.channel, n.data, n.sum FROM notes n JOIN channels c ON c.id = n.channel WHERE n.key = ?"
         return {
             name: data
@@ -189,7 +189,7 @@ class Reader:
             if self._is_whole(channel, key, data, checksum)
         }
 
-    def get_note(self, channel: Channel, key: str) -> bytes | None:
+    def get_kv(self, channel: Channel, key: str) -> bytes | None:
         sql = "SELECT n.channel, n.data, n.sum FROM channels c JOIN notes n ON n.channel = c.id"
         for ident, data, checksum in self._rows(f"{sql} WHERE c.name = ? AND n.key = ?", channel, key):
             if self._is_whole(ident, key, data, checksum):

@@ -20,11 +20,11 @@ import msgspec
 from portico import faults, limits
 from portico.errors import BadRequest, LogUnavailable, NotFound, TooLarge
 from portico.events import Channel, Delta, Event, Record
-from portico.log.database import Batch, Database, Note, Row, trail_key
+from portico.log.database import Batch, Database, KeyValue, Row, compacted_key
 from portico.log.hub import Follower, Hub
 from portico.log.identity import Identity
 from portico.log.listeners import Listeners
-from portico.log.log import FailureListener, Tap
+from portico.log.log import CommitListener, FailureListener
 from portico.log.pending import Pending
 
 Durability = Literal["normal", "full"]
@@ -47,7 +47,7 @@ class SqliteLog:
         self._checkpointing = False
         self._uncheckpointed = 0
         self._hub = Hub()
-        self._taps = Listeners[[Sequence[Record]]]("commit")
+        self._commit_listeners = Listeners[[Sequence[Record]]]("commit")
         self._listeners = Listeners[[LogUnavailable]]("failure")
         self._seq, self._heads = database.heads()
         self._pending: list[Pending] = []
@@ -157,7 +157,7 @@ class SqliteLog:
         if not self._busy and self._timer is None:
             self._kick()
 
-    def note(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
+    def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
         if lazy:
             self._lazy[channel, key] = data
             return
@@ -174,11 +174,11 @@ class SqliteLog:
             raise LogUnavailable(f"The log's journal cannot be written: {error.strerror}.") from error
         self._lazy[channel, key] = data
 
-    async def drained(self) -> None:
+    async def wait_capacity(self) -> None:
         while self._pending_bytes > limits.PENDING_BYTES and self._down is None:
             await self._change()
 
-    async def settled(self) -> None:
+    async def flush(self) -> None:
         ticket, failures = self._ticket, self._failures  # later ones are not waited for: there is always something
         while self._settled < ticket and self._down is None and not self._closed:
             self._urgent = True
@@ -227,8 +227,8 @@ class SqliteLog:
         taken, self._pending = self._pending[:cut], self._pending[cut:]
         # A note belongs to what was appended around it, so it goes with the events up to the next one behind it.
         settles = taken[-1].ticket if self._pending else self._ticket
-        notes = {key: note for key, note in self._notes.items() if note[0] <= settles}
-        self._notes = {key: note for key, note in self._notes.items() if note[0] > settles}
+        list_kv = {key: put_kv for key, put_kv in self._notes.items() if put_kv[0] <= settles}
+        self._notes = {key: put_kv for key, put_kv in self._notes.items() if put_kv[0] > settles}
         lazy, self._lazy = self._lazy, {}
         self._writing = lazy
         self._urgent = bool(self._pending)
@@ -238,9 +238,9 @@ class SqliteLog:
         batch = Batch(
             rows=[Row(r.seq, r.channel, r.pos, r.time, _part(r.event), r.data) for r in records],
             heads=heads,
-            notes=[
-                *[Note(channel, key, data) for (channel, key), data in lazy.items()],
-                *[Note(channel, key, data) for (channel, key), (_, data) in notes.items()],
+            list_kv=[
+                *[KeyValue(channel, key, data) for (channel, key), data in lazy.items()],
+                *[KeyValue(channel, key, data) for (channel, key), (_, data) in list_kv.items()],
             ],
         )
         self._busy = True
@@ -282,7 +282,7 @@ class SqliteLog:
         if records:
             self._seq = records[-1].seq
             self._heads.update(heads)
-            self._taps.call(records)
+            self._commit_listeners.call(records)
             for pending, record in zip(taken, records, strict=True):
                 if pending.waiter is not None and not pending.waiter.done():
                     pending.waiter.set_result(record.seq)
@@ -310,8 +310,8 @@ class SqliteLog:
 
     # -- when the disk says no ---------------------------------------------------------------------------------
 
-    def tap(self, tap: Tap) -> None:
-        self._taps.add(tap)
+    def on_commit(self, on_commit: CommitListener) -> None:
+        self._commit_listeners.add(on_commit)
 
     def on_failure(self, listener: FailureListener) -> None:
         self._listeners.add(listener)
@@ -417,16 +417,16 @@ class SqliteLog:
         finally:
             self._hub.remove(follower, channels)
 
-    async def notes(self, key: str) -> dict[Channel, bytes]:
-        found: dict[Channel, bytes | None] = {**await self._read(self._database.notes, key)}
+    async def list_kv(self, key: str) -> dict[Channel, bytes]:
+        found: dict[Channel, bytes | None] = {**await self._read(self._database.list_kv, key)}
         found |= {channel: data for (channel, name), data in self._uncommitted().items() if name == key}
         return {channel: data for channel, data in found.items() if data is not None}
 
-    async def get_note(self, channel: Channel, key: str) -> bytes | None:
+    async def get_kv(self, channel: Channel, key: str) -> bytes | None:
         waiting = self._uncommitted()
         if (channel, key) in waiting:
             return waiting[channel, key]
-        return await self._read(self._database.get_note, channel, key)
+        return await self._read(self._database.get_kv, channel, key)
 
     def _uncommitted(self) -> dict[tuple[Channel, str], bytes | None]:
         """Lazy notes hold at once."""
@@ -468,13 +468,13 @@ class SqliteLog:
     async def expire_notes(self, prefix: str, before: int) -> int:
         return await self._write(self._database.expire_notes, prefix, before)
 
-    async def trail(self, channel: Channel, part: str) -> list[tuple[int, int]]:
-        data = await self.get_note(channel, trail_key(part))
+    async def compacted_offsets(self, channel: Channel, part: str) -> list[tuple[int, int]]:
+        data = await self.get_kv(channel, compacted_key(part))
         flat = msgspec.msgpack.decode(data, type=list[int]) if data else []
         return list(zip(flat[::2], flat[1::2], strict=True))
 
     async def delete(self, channel: Channel) -> None:
-        await self.settled()
+        await self.flush()
         self._lazy = {key: data for key, data in self._lazy.items() if key[0] != channel}
         self._kept.clear()
         blobs = await self._read(self._database.own_blobs, channel)
@@ -487,8 +487,8 @@ class SqliteLog:
         with contextlib.suppress(LogUnavailable):  # whoever wrote it has heard
             if self._lazy and self._down is None:
                 (channel, key), data = self._lazy.popitem()
-                self.note(channel, key, data)  # a commit for those that found none to go with
-            await self.settled()
+                self.put_kv(channel, key, data)  # a commit for those that found none to go with
+            await self.flush()
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

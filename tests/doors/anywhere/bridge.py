@@ -132,7 +132,7 @@ async def _bridge(
             )
         async with stack:
             if not any(route.path == "/message" for route in server.gate.table):
-                server.gate.add(anywhere(server.house))
+                server.gate.add(anywhere(server.app))
             here = Bridge(server, model, project)
             try:
                 yield here

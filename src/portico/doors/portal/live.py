@@ -116,7 +116,7 @@ class Live:
         self._closed_again: dict[Channel, int] = {}
         self._stopping = False
         self._swept = 0.0
-        host.log.tap(self._apply)
+        host.log.on_commit(self._apply)
 
     def expired(self, channel: Channel, closed: int | None) -> bool:
         """Closed (milliseconds since the epoch) so long ago that it counts as gone."""
@@ -165,7 +165,7 @@ class Live:
         reader = self._readers.get((channel, key))
         if reader is None:
             self._sweep()
-            stored = await self._log.get_note(channel, key)
+            stored = await self._log.get_kv(channel, key)
             at = await closed()
             if stored is None and self.expired(channel, at):
                 return None
