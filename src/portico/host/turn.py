@@ -267,10 +267,7 @@ class Turn:
         middle of it finds the intent in the log, and the folder is known as it was before."""
         for call in self.calls.values():
             call.say_ready()
-        log = self.session.host.log
-        await log.flush()
-        if log.down is not None:
-            raise log.down
+        await self.session.host.log.flush()
         await self.session.captures.ready(self.id)
 
     async def keep(self, data: bytes) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
+from portico.cache import Cache
 from portico.doors.ahp import (
     changes,
     config,
@@ -51,6 +52,8 @@ _REMOVALS = (e.SessionRemoved, e.TerminalRemoved)
 _PROXIES = (e.ClientJoined, e.ApprovalAsked)
 """What a client said is one part of these, and so is its name."""
 
+_FOLDERS = 10_000
+"""Folders of which is remembered whether git is at home there; others are looked at again."""
 _KNOWN = 10_000
 """Clients remembered in memory; the log remembers them all."""
 
@@ -70,10 +73,10 @@ class Broker:
         self.host = app.host
         self.agents: dict[str, AgentInfo] = {}
         self.root_values: Json = {}
-        self.git_folders: dict[str, bool] = {}
+        self.git_folders = Cache[str, bool](_FOLDERS)
         self.connections: set[Connection] = set()
         self.clients: dict[str, Connection] = {}
-        self.known: dict[str, Known] = {}
+        self.known = Cache[str, Known](_KNOWN)
         self.away: dict[str, Connection] = {}
         """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
         self.watches: dict[str, Watch] = {}
@@ -127,10 +130,7 @@ class Broker:
 
     def remember(self, client_id: str, known: Known) -> None:
         """At once: a client may drop and come back before the log has written its note."""
-        self.known.pop(client_id, None)
         self.known[client_id] = known
-        if len(self.known) > _KNOWN:
-            del self.known[next(iter(self.known))]
 
     def dialect(self, version: str) -> Dialect:
         """One for all who speak it."""
