@@ -125,7 +125,7 @@ class Server:
         stack.push_async_callback(self.host.close)
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
-        await seed(self.host)
+        await seed(self.host, str(self._workspaces()[0]))
         source = None if options.test else EntrySource(find_entry(options.entry, Path.cwd()))
         self.jobs = await Jobs.open(self.host, source)
         stack.push_async_callback(self.jobs.close)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from portico import events as e
-from portico.errors import AlreadyAnswered, BadRequest, NotFound
+from portico.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
 from portico.events import Json, QuestionResponse
 from portico.host.state import QuestionPart
 
@@ -58,6 +58,8 @@ class Questions:
         answers = answers or {}
         async with self._session.lock:
             turn, question = self._open(ident)
+            if self._session.running is not None and self._session.running.withdrawn:
+                raise Conflict("The turn is being cancelled: its questions are withdrawn.")
             if response == "accept":
                 _check_required(question, {**question.answers, **answers})
             await self._session.append(

@@ -76,6 +76,8 @@ class Queue:
         session = self._session
         pending = self._get(ident)
         if await session.runner.steer(pending.message):
+            if session.running is not None:  # it leaves the queue, and must not vanish with that
+                session.running.remark(f"Said meanwhile: {pending.message.text}")
             await session.append(e.QueueRemoved(pending=ident, by=by, reason="steered", kind=pending.kind))
             return True
         others = [each.id for each in session.state.queue if each.id != ident]

@@ -340,7 +340,8 @@ class Broker:
         return snapshots.source(of, above.summary if above is not None else None)
 
     def config_of(self, state: SessionState) -> Json:
-        schema = config.session_schema(self.agents.get(state.agent), is_git=self.git_folders.get(state.cwd, False))
+        is_git, isolation = self.git_folders.get(state.cwd, False), state.config.get("isolation")
+        schema = config.session_schema(self.agents.get(state.agent), is_git=is_git, isolation=isolation)
         return {"schema": schema, "values": state.config}
 
     def changesets(self, state: SessionState, *, of_chat: bool = False) -> list[Json]:
