@@ -25,6 +25,7 @@ from portico.doors.ahp import (
     terminal_commands,
     terminal_shapes,
 )
+from portico.doors.ahp.drafts import Drafts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.replay_buffer import ReplayBuffers
 from portico.doors.ahp.subscription import Subscription
@@ -82,6 +83,7 @@ class Broker:
         self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
         self.replay = ReplayBuffers()
+        self.drafts = Drafts(self)
         self.configuring = asyncio.Lock()
         """Held while clients' settings change: two of them must not overwrite each other's."""
         self.passed = 0
@@ -103,6 +105,7 @@ class Broker:
         self.configure(msgspec.json.decode(data) if data else {})
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
+        self.drafts.look()
 
     def configure(self, values: Json) -> None:
         """What clients pushed, from now on; some of it are rules of approval."""
@@ -150,6 +153,7 @@ class Broker:
                 self.replay.retain(target, seed)
             if not hearers:
                 del self._hearers[target]
+                self.drafts.left(target.ident)
 
     def heard(self, kind: str) -> list[Target]:
         return [target for target in self._hearers if target.kind == kind]

@@ -203,6 +203,7 @@ class Connection:
         if self.broker.clients.get(self.client_id) is self:
             del self.broker.clients[self.client_id]
             clients.left(self)
+            self.broker.drafts.look()
 
     def end(self, code: int, reason: str) -> None:
         """Closes the socket from our side."""

@@ -121,6 +121,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
         worktree=_isolation(config, name),
         folders=folders[1:],
         model_config=optional(model, "config", dict),
+        draft=not connection.dialect.seed,
     )
 
 
