@@ -277,6 +277,7 @@ class Host:
         folders: Iterable[str] = (),
         model_config: Json | None = None,
         may_approve: bool = True,
+        draft: bool = False,
     ) -> Session:
         """A new session. Without an agent the default one; without a model its first; without a folder
         the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
@@ -323,6 +324,7 @@ class Host:
             worktree=tree,
             folders=more,
             model_config=model_config or {},
+            draft=draft,
         )
         try:
             session = await self.catalogue.reserve(ident, uri)
@@ -386,9 +388,16 @@ class Host:
     def has(self, ident: str) -> bool:
         return self.catalogue.find(ident) is not None
 
-    def list(self, *, archived: bool | None = None, parent: str | None = None, children: bool = True) -> list[Summary]:
-        """Newest first."""
-        return self.catalogue.list(archived=archived, parent=parent, children=children)
+    def list(
+        self,
+        *,
+        archived: bool | None = None,
+        parent: str | None = None,
+        children: bool = True,
+        drafts: bool = False,
+    ) -> list[Summary]:
+        """Newest first; without drafts, unless they are wanted."""
+        return self.catalogue.list(archived=archived, parent=parent, children=children, drafts=drafts)
 
     async def fork(self, ident: str, *, by: str, turn: str | None = None, uri: str | None = None) -> Session:
         """A new session that begins with the other's turns, through `turn` (all finished ones, when None)."""
