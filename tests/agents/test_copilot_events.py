@@ -1,4 +1,4 @@
-"""What Copilot reports, into a turn: repeated deltas, attempts that broke off, live output, and what it tells besides."""
+"""What Copilot reports, into a turn: repeated deltas, attempts that broke off, live output, and notices."""
 
 import itertools
 from collections.abc import Iterable

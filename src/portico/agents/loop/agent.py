@@ -30,7 +30,7 @@ CONFIG: Json = {
             "enum": ["auto", "agent", "chat"],
             "default": "auto",
             "title": "Mode",
-            "description": "agent: works with tools until it is done. chat: one answer. auto: chat for toy models.",
+            "description": "agent: works with tools until it is done. chat: one answer. A toy model always chats.",
         }
     },
 }
@@ -70,7 +70,7 @@ class LoopAgent:
             NAME,
             ABOUT,
             [Model(name, name, meta={"toy": True} if is_toy(name) else {}) for name in names],
-            Capabilities(tools=True, steer=True, resume=True, fork=True, folders=True),
+            Capabilities(tools=True, steer=True, resume=True, fork=True, attachments=True, folders=True),
             missing,
             CONFIG,
             "toy" if names and is_toy(names[0]) else "",

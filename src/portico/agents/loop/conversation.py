@@ -1,5 +1,6 @@
 """One conversation with the built-in agent: what a message asks for, and the run that answers it."""
 
+from portico.agents import attachment
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
 from portico.agents.loop.asking import Asker
@@ -34,17 +35,17 @@ class LoopConversation:
             return
         if not current.agent.enabled:
             raise AgentUnavailable("The built-in agent is off. Set enabled = true in [agent] of the settings.")
-        goal, wants_agent = self._goal(message.text, turn, current)
-        asker = Asker(
-            self._agent.directory, current, await self._models(turn, current), self._agent.lacking, turn.notice
-        )
-        run = Run(turn, asker, current, [*self._before(turn), Said("user", goal)])
+        models = await self._models(turn, current)
+        goal, wants_agent = self._goal(message.text, turn, current, models)
+        toolbox = self._toolbox(turn, current)
+        said = await self._said(goal, message, turn, toolbox)
+        asker = Asker(self._agent.directory, current, models, self._agent.lacking, turn.notice)
+        run = Run(turn, asker, current, [*self._before(turn), said])
         if not wants_agent:
             await run.chat()
             return
         self._run = run
         try:
-            toolbox = self._toolbox(turn, current)
             await run.pursue(toolbox, _steps(meta, current), self._opening.tools, self._servers)
         finally:
             self._run = None
@@ -61,20 +62,34 @@ class LoopConversation:
     def _toolbox(self, turn: Turn, current: Current) -> Toolbox:
         return Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots, self._opening.folders))
 
-    def _goal(self, text: str, turn: Turn, current: Current) -> tuple[str, bool]:
-        """The text without the prefix, and whether it is a goal to work on."""
-        said = turn.message.text.strip()
+    async def _said(self, goal: str, message: Message, turn: Turn, toolbox: Toolbox) -> Said:
+        """The message with what is attached to it; a notice says what was left out."""
+        attached = [await attachment.read(each, toolbox.roots.files) for each in message.attachments]
+        texts = [f"=== attached: {each.label}\n{each.text}" for each in attached if each.text is not None]
+        pictures = [f"data:{each.media};base64,{each.data}" for each in attached if each.is_picture]
+        for each in attached:
+            if each.text is None and not each.is_picture:
+                turn.notice(
+                    f"The attachment {each.label!r} is left out: {each.problem or 'it is neither text nor a picture'}."
+                )
+        return Said("user", "\n\n".join([goal, *texts]), pictures)
+
+    def _goal(self, text: str, turn: Turn, current: Current, models: list[str]) -> tuple[str, bool]:
+        """The text without the prefix, and whether it is a goal to work on. A toy model always chats: with tools it
+        only does nonsense."""
+        said, toy = turn.message.text.strip(), is_toy(models[0])
         goal = goal_of(said, current.agent.prefix)
-        if goal is not None:  # `text` may say more than the person did: that it goes on, or what the session knows
-            return text.replace(said, goal, 1), True
         mode = turn.message.meta.get("mode") or turn.session.state.config.get("mode", "auto")
-        if mode not in ("agent", "chat"):
-            mode = "chat" if is_toy(turn.model) and not self._opening.tools else "agent"
-        return text, mode == "agent"
+        if toy and (goal is not None or mode == "agent"):
+            turn.notice(f"{models[0]} is a toy model: it only chats, without tools.")
+        if goal is not None:  # `text` may say more than the person did: that it goes on, or what the session knows
+            return text.replace(said, goal, 1), not toy
+        return text, mode != "chat" and not toy
 
     async def _models(self, turn: Turn, current: Current) -> list[str]:
         """The session's model first, then the user's own order."""
         models = list(dict.fromkeys(model for model in (turn.model, *current.models) if model))
+        models = [model for model in models if model == models[0] or not is_toy(model)]  # no run goes on with a toy
         if not models:
             models = (await self._agent.directory.names(current))[:1]
         if not models:
