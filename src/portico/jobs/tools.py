@@ -41,7 +41,7 @@ def job_tools() -> dict[str, Tool]:
 
 def _offered(state: SessionState) -> bool:
     """Only in sessions of tasks: anywhere else they cost tokens and confuse the model."""
-    return state.by.startswith("task:") or LENT in state.kept
+    return state.by.startswith("task:") or LENT in state.client_data
 
 
 async def lend_tools(session: Session, by: str) -> None:

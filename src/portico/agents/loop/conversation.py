@@ -3,14 +3,14 @@
 from portico.agents import attachment
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
-from portico.agents.loop.asking import Asker
 from portico.agents.loop.command import execute
+from portico.agents.loop.model_call import ModelCaller
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import Run
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
-from portico.agents.loop.transcript import Entry, Said, of_parts, of_turns
+from portico.agents.loop.transcript import Entry, UserText, of_parts, of_turns
 from portico.events import Json
 from portico.models.catalogue import is_toy
 
@@ -39,7 +39,7 @@ class LoopConversation:
         goal, wants_agent = self._goal(message.text, turn, current, models)
         toolbox = self._toolbox(turn, current)
         said = await self._said(goal, message, turn, toolbox)
-        asker = Asker(self._agent.directory, current, models, self._agent.lacking, turn.notice)
+        asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice)
         run = Run(turn, asker, current, [*self._before(turn), said])
         if not wants_agent:
             await run.chat()
@@ -62,7 +62,7 @@ class LoopConversation:
     def _toolbox(self, turn: Turn, current: Current) -> Toolbox:
         return Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots, self._opening.folders))
 
-    async def _said(self, goal: str, message: Message, turn: Turn, toolbox: Toolbox) -> Said:
+    async def _said(self, goal: str, message: Message, turn: Turn, toolbox: Toolbox) -> UserText:
         """The message with what is attached to it; a notice says what was left out."""
         attached = [await attachment.read(each, toolbox.roots.files) for each in message.attachments]
         texts = [f"=== attached: {each.label}\n{each.text}" for each in attached if each.text is not None]
@@ -72,7 +72,7 @@ class LoopConversation:
                 turn.notice(
                     f"The attachment {each.label!r} is left out: {each.problem or 'it is neither text nor a picture'}."
                 )
-        return Said("user", "\n\n".join([goal, *texts]), pictures)
+        return UserText("user", "\n\n".join([goal, *texts]), pictures)
 
     def _goal(self, text: str, turn: Turn, current: Current, models: list[str]) -> tuple[str, bool]:
         """The text without the prefix, and whether it is a goal to work on. A toy model always chats: with tools it
@@ -102,7 +102,7 @@ class LoopConversation:
         entries = of_turns([each for each in state.turns if each.id != turn.id])
         own = state.turn(turn.id)
         if own is not None and own.parts:  # it goes on after a failure or a restart
-            entries.append(Said("assistant", of_parts(own.parts)))
+            entries.append(UserText("assistant", of_parts(own.parts)))
         return entries
 
     async def steer(self, message: Message) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from portico.agents.loop.speech import Speech
+from portico.agents.loop.partial_json import PartialJson
 from portico.host.turn import Turn
 
 Form = Literal["chat", "native", "text"]
@@ -21,7 +21,7 @@ class Prose:
         """An attempt begins."""
         self._form = form
         self._held: list[str] = []
-        self._speech = Speech()
+        self._partial = PartialJson()
         self._spoken: list[str] = []
         self._begun = False
 
@@ -40,7 +40,7 @@ class Prose:
             text = text[at:]
         if text:
             self._held.append(text)
-            said = self._speech.feed(text)
+            said = self._partial.feed(text)
             if said:
                 self._spoken.append(said)
                 self._turn.text(said, self._key)

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Sequence
 import msgspec
 
 from portico.agents.loop.answer import ModelError, Reply
-from portico.agents.loop.asking import Asker, Way
 from portico.agents.loop.endpoint import Ask
+from portico.agents.loop.model_call import ModelCaller, Way
 from portico.agents.loop.prose import Prose
 from portico.agents.loop.protocol import (
     FINISH,
@@ -31,7 +31,7 @@ from portico.agents.loop.protocol import (
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import TOOLS, Plan, Toolbox, plain
-from portico.agents.loop.transcript import Entry, Exchange, Said, Wrong, render
+from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, render
 from portico.errors import AgentError, Forbidden, PorticoError
 from portico.events import ErrorInfo, Json, ToolSpec
 from portico.host.approval import Decision
@@ -51,7 +51,7 @@ _KINDS = {
 
 
 class Run:
-    def __init__(self, turn: Turn, asker: Asker, current: Current, entries: list[Entry]) -> None:
+    def __init__(self, turn: Turn, asker: ModelCaller, current: Current, entries: list[Entry]) -> None:
         self._turn = turn
         self._asker = asker
         self._current = current
@@ -107,7 +107,7 @@ class Run:
                 self._turn.text(step.summary + "\n", f"end{number}")
             if not self.steered:
                 return
-            self._entries.append(Said("assistant", step.summary))
+            self._entries.append(UserText("assistant", step.summary))
         raise AgentError(f"The goal was not reached in {max_steps} steps. Resume the turn to go on.")
 
     def _read(self, reply: Reply, tools: Sequence[ToolSpec]) -> Step:
@@ -118,7 +118,7 @@ class Run:
         return read_text(reply.text)
 
     def _take_steering(self) -> None:
-        self._entries += [Said("user", text) for text in self.steered]
+        self._entries += [UserText("user", text) for text in self.steered]
         self.steered.clear()
 
     def _complain(self, reply: Reply, problem: str, tools: Sequence[ToolSpec], wrong: int) -> None:

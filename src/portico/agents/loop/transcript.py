@@ -25,7 +25,7 @@ PICTURE_CHARS = 4000
 """What a picture takes of the context: some thousand tokens."""
 
 
-class Said(Struct, frozen=True):
+class UserText(Struct, frozen=True):
     role: Literal["user", "assistant"]
     text: str
     pictures: list[str] = []
@@ -46,18 +46,18 @@ class Wrong(Struct, frozen=True):
     correction: str
 
 
-Entry = Said | Exchange | Wrong
+Entry = UserText | Exchange | Wrong
 
 
 def of_turns(turns: Sequence[TurnState]) -> list[Entry]:
     """Earlier turns of the conversation, also those of a host before this one."""
     entries: list[Entry] = []
     for turn in turns:
-        entries.append(Said("user", _with_names(turn.message)))
+        entries.append(UserText("user", _with_names(turn.message)))
         said = of_parts(turn.parts)
         if turn.outcome not in (None, "completed"):
             said = f"{said}\n[this turn: {turn.outcome}]".strip()
-        entries.append(Said("assistant", said or "[no answer]"))
+        entries.append(UserText("assistant", said or "[no answer]"))
     return entries
 
 
@@ -84,7 +84,7 @@ def render(system: str, entries: Sequence[Entry], *, native: bool, limit: int, p
     messages: list[Json] = [{"role": "system", "content": system}]
     for number, entry in enumerate(fitting(entries, limit - len(system))):
         match entry:
-            case Said():
+            case UserText():
                 messages.append({"role": entry.role, "content": _content(entry, pictures)})
             case Wrong():
                 messages.append({"role": "assistant", "content": _cut(entry.text, WRONG_CHARS) or "(empty)"})
@@ -94,7 +94,7 @@ def render(system: str, entries: Sequence[Entry], *, native: bool, limit: int, p
     return messages
 
 
-def _content(said: Said, pictures: bool) -> str | list[Json]:
+def _content(said: UserText, pictures: bool) -> str | list[Json]:
     if not said.pictures or not pictures:
         return said.text
     shown = [{"type": "image_url", "image_url": {"url": each}} for each in said.pictures]
@@ -132,7 +132,7 @@ def fitting(entries: Sequence[Entry], limit: int) -> list[Entry]:
             lighter = Exchange(entry.step, [(name, _lighter(text)) for name, text in entry.results])
             excess -= _size(entry) - _size(lighter)
             kept[index] = lighter
-    goal = max((index for index, entry in enumerate(kept) if isinstance(entry, Said)), default=0)
+    goal = max((index for index, entry in enumerate(kept) if isinstance(entry, UserText)), default=0)
     while excess > 0 and goal > 0:
         excess -= _size(kept.pop(0))
         goal -= 1
@@ -148,7 +148,7 @@ def _lighter(text: str) -> str:
 
 def _size(entry: Entry) -> int:
     match entry:
-        case Said():
+        case UserText():
             return len(entry.text) + PICTURE_CHARS * len(entry.pictures)
         case Wrong():
             return min(len(entry.text), WRONG_CHARS) + len(entry.correction)

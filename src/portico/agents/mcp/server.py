@@ -10,8 +10,8 @@ from portico.agents.certificates import certificates
 from portico.agents.mcp.client import START_SECONDS, McpClient, ServerError
 from portico.agents.mcp.http import HttpWire
 from portico.agents.mcp.stdio import StdioConnection, StdioWire
+from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer
-from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.errors import AgentError
 
@@ -37,7 +37,7 @@ class Server:
                 settings.command,
                 env,
                 Path(cwd),
-                Roll(home),
+                ProcessRegistry(home),
                 self._greet,
                 start_seconds=START_SECONDS,
             )

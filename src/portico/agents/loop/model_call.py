@@ -35,7 +35,7 @@ class Way:
         self.pictures = pictures
 
 
-class Asker:
+class ModelCaller:
     def __init__(
         self,
         directory: Directory,
