@@ -1,4 +1,4 @@
-"""What Copilot reports, into a turn: repeated deltas, attempts that broke off, live output, and notices."""
+"""What Copilot reports, into a turn: repeated deltas, attempts that broke off, live output, and other news."""
 
 import itertools
 from collections.abc import Iterable

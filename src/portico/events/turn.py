@@ -141,6 +141,7 @@ class ApprovalAsked(Event, frozen=True, tag="approval.asked"):
     """read, write, shell or other."""
     input: str
     expires: int
+    """0: it waits as long as its turn lives."""
     options: list[Option]
     path: str | None = None
     command: str | None = None

@@ -139,8 +139,8 @@ class Story:
             self.add(e.PartEnded(turn=turn.id, part=part.id, text=text, replaces=len(part.text)))
 
     def open_call(self, turn: str) -> None:
-        owner = self.pick([None, "c1"])
-        self.add(e.ToolStarted(turn=turn, call=self.new("c"), tool="tool", owner=owner))
+        owner, kind = self.pick([None, "c1"]), self.pick(["other", "execute", "read"])
+        self.add(e.ToolStarted(turn=turn, call=self.new("c"), tool="tool", owner=owner, kind=kind))
 
     def call_move(self, turn: str, call: CallPart) -> None:
         if call.approval is not None:
@@ -151,7 +151,8 @@ class Story:
             case "input":
                 self.add(e.ToolInput(turn=turn, part=call.id, text="{}"))
             case "ready":
-                ready = e.ToolReady(turn=turn, call=call.id, input='{"a":1}', title=self.pick(["", "Title"]))
+                given = self.pick(['{"a":1}', '{"command":"ls"}', '{"cmd":["rm","\u200b*"]}', ""])
+                ready = e.ToolReady(turn=turn, call=call.id, input=given, title=self.pick(["", "Title"]))
                 self.pick([lambda: self.add(ready), lambda: self.ask(turn, call, ready)])()
             case "output":
                 text = self.pick(["out", "long" * 1500])
@@ -181,13 +182,16 @@ class Story:
 
     def ask(self, turn: str, call: CallPart, *before: Event, result: bool = False) -> None:
         ready = [event.input for event in before if isinstance(event, e.ToolReady)]
+        kind = self.pick(["write", "shell", "other"])
         asked = e.ApprovalAsked(
             turn=turn,
             approval=self.new("a"),
             call=call.id,
             tool="tool",
             title="May I?",
-            kind="write",
+            kind=kind,
+            command=self.pick([None, "ls", "l\u200bs"]) if kind == "shell" else None,
+            path=self.pick([None, "/w/a*b"]),
             input=ready[0] if ready else call.input,
             expires=0,
             options=OPTIONS,
@@ -201,7 +205,7 @@ class Story:
         assert approval is not None
         allowed = self.draw(st.booleans())
         option = "allow-once" if allowed else "deny"
-        edited = self.pick([None, '{"b":2}']) if allowed and not approval.result else None
+        edited = self.pick([None, '{"b":2}', '{"command":"pwd"}']) if allowed and not approval.result else None
         answered = e.ApprovalAnswered(
             turn=turn, approval=approval.id, allowed=allowed, by="x", option=option, input=edited
         )

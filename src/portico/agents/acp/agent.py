@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.program import Program, folder
-from portico.agents.agent import AgentInfo, Capabilities, Model, Opening
+from portico.agents.agent import AgentInfo, Capabilities, Check, Model, Opening
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
 from portico.agents.supervisor import Process, Supervisor, agent_environment
@@ -54,7 +54,7 @@ class AcpAgent:
         self._folder = folder(home, name)
         self._facts = self._read_facts()
         self._registry = ProcessRegistry(home)
-        self._shared = self._supervise()
+        self._shared = self.supervise()
         self._separate: set[Supervisor[Link]] = set()
 
     @property
@@ -98,7 +98,7 @@ class AcpAgent:
 
         supervisor = self._shared
         if self.program.separate:
-            supervisor = self._supervise()
+            supervisor = self.supervise()
             self._separate.add(supervisor)
         conversation = AcpConversation(self, opening, supervisor)
         try:
@@ -114,7 +114,7 @@ class AcpAgent:
 
     # -- the process -------------------------------------------------------------------------------------------
 
-    def _supervise(self) -> "Supervisor[Link]":
+    def supervise(self, start_seconds: float | None = None) -> "Supervisor[Link]":
         program = self.program
         return Supervisor(
             program.name or self.name,
@@ -123,7 +123,7 @@ class AcpAgent:
             self._folder,
             self._registry,
             self._connect,
-            start_seconds=program.start_timeout,
+            start_seconds=start_seconds or program.start_timeout,
             idle_seconds=program.idle_timeout,
         )
 
@@ -142,14 +142,24 @@ class AcpAgent:
 
     async def authenticate(self, link: "Link") -> None:
         """With the method that the settings name. Nobody's login is read or passed on: the agent has its own."""
+        if self.program.auth is None:
+            raise AgentUnavailable(self.sign_in_words(link))
+        await link.request("authenticate", {"methodId": self.program.auth})
+
+    def sign_in_words(self, link: "Link") -> str:
         methods = link.about.get("authMethods")
         known = [str(each.get("id")) for each in methods if isinstance(each, dict)] if isinstance(methods, list) else []
-        if self.program.auth is None:
-            hint = f" or name a method in the settings: auth = one of {known}" if known else ""
-            raise AgentUnavailable(
-                f"{self.program.name or self.name} is not signed in. Sign in with its own command line{hint}."
-            )
-        await link.request("authenticate", {"methodId": self.program.auth})
+        hint = f" or name a method in the settings: auth = one of {known}" if known else ""
+        return f"{self.program.name or self.name} is not signed in. Sign in with its own command line{hint}."
+
+    async def check(self) -> Check:
+        """Starts a process of its own for it, which is ended again."""
+        if missing := self._missing():
+            return Check(self.id, "missing", missing)
+        await asyncio.to_thread(import_module, "portico.agents.acp.check")
+        from portico.agents.acp.check import check
+
+        return await check(self)
 
     # -- what it has -------------------------------------------------------------------------------------------
 

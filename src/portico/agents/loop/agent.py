@@ -30,7 +30,7 @@ CONFIG: Json = {
             "enum": ["auto", "agent", "chat"],
             "default": "auto",
             "title": "Mode",
-            "description": "agent: works with tools until it is done. chat: one answer. A toy model always chats.",
+            "description": "agent: works with tools until it is done. chat: one answer. auto: agent. Toys chat.",
         }
     },
 }

@@ -16,6 +16,7 @@ from portico.models.catalogue import is_toy
 
 STEPS_MAX = 1000
 """As the setting's own ceiling."""
+TOY_CHATS = "is a toy: it chats and gets no tools. `portico agents list` shows who can do this."
 
 
 class LoopConversation:
@@ -35,8 +36,13 @@ class LoopConversation:
             return
         if not current.agent.enabled:
             raise AgentUnavailable("The built-in agent is off. Set enabled = true in [agent] of the settings.")
+        goal, wants_agent = self._goal(message.text, turn, current)
         models = await self._models(turn, current)
-        goal, wants_agent = self._goal(message.text, turn, current, models)
+        if wants_agent:
+            able = [model for model in models if not is_toy(model)]
+            if not able:
+                turn.notice(f"{models[0]} {TOY_CHATS}")
+            models, wants_agent = able or models, bool(able)
         toolbox = self._toolbox(turn, current)
         said = await self._said(goal, message, turn, toolbox)
         asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice)
@@ -74,22 +80,20 @@ class LoopConversation:
                 )
         return UserText("user", "\n\n".join([goal, *texts]), pictures)
 
-    def _goal(self, text: str, turn: Turn, current: Current, models: list[str]) -> tuple[str, bool]:
-        """The text without the prefix, and whether it is a goal to work on. A toy model always chats: with tools it
-        only does nonsense."""
-        said, toy = turn.message.text.strip(), is_toy(models[0])
+    def _goal(self, text: str, turn: Turn, current: Current) -> tuple[str, bool]:
+        """The text without the prefix, and whether it is a goal to work on."""
+        said = turn.message.text.strip()
         goal = goal_of(said, current.agent.prefix)
-        mode = turn.message.meta.get("mode") or turn.session.state.config.get("mode", "auto")
-        if toy and (goal is not None or mode == "agent"):
-            turn.notice(f"{models[0]} is a toy model: it only chats, without tools.")
         if goal is not None:  # `text` may say more than the person did: that it goes on, or what the session knows
-            return text.replace(said, goal, 1), not toy
-        return text, mode != "chat" and not toy
+            return text.replace(said, goal, 1), True
+        mode = turn.message.meta.get("mode") or turn.session.state.config.get("mode", "auto")
+        if mode not in ("agent", "chat"):
+            mode = "chat" if is_toy(turn.model) else "agent"
+        return text, mode == "agent"
 
     async def _models(self, turn: Turn, current: Current) -> list[str]:
         """The session's model first, then the user's own order."""
         models = list(dict.fromkeys(model for model in (turn.model, *current.models) if model))
-        models = [model for model in models if model == models[0] or not is_toy(model)]  # no run goes on with a toy
         if not models:
             models = (await self._agent.directory.names(current))[:1]
         if not models:

@@ -233,7 +233,7 @@ async def perform(turn: Turn, action: Action, wanted: Json, planned: Awaitable[P
     except OSError as error:  # a full disk, an unreadable folder: the model may find another way
         await call.end(ok=False, error=ErrorInfo("agent_failed", f"{error.strerror or error}"))
         return f"error: {error.strerror or error}"
-    await call.end(output=text, title=plan.title)
+    await call.end(output=text, title=plan.title, content=[plan.edit] if plan.edit is not None else None)
     return text
 
 
