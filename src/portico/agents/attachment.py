@@ -76,6 +76,7 @@ def _given(label: str, media: str, uri: str, data: str) -> Attached:
 
 async def _from_file(label: str, media: str, uri: str, path: str, files: Files) -> Attached:
     status = await files.stat(path)
+    uri = Path(status.path).as_uri()
     if status.kind == "directory":
         names = "\n".join(sorted(entry.name for entry in (await files.list(path)).entries))
         return Attached(label, "inode/directory", uri, text=_cut(names))
