@@ -20,7 +20,9 @@ class SessionTools:
 
     def specs(self) -> list[ToolSpec]:
         """The host's tools first: a client cannot take their names."""
-        specs = {tool.spec.name: tool.spec for tool in self._session.host.tools.values()}
+        tools = self._session.host.tools.values()
+        own = [tool for tool in tools if tool.offered is None or tool.offered(self._session)]
+        specs = {tool.spec.name: tool.spec for tool in own}
         for client in self._session.state.clients:
             for spec in client.tools:
                 specs.setdefault(spec.name, spec)

@@ -348,7 +348,8 @@ class Broker:
         return changes.of_chat(state) if of_chat else changes.catalogue(state.id)
 
     def _tools(self) -> list[e.ToolSpec]:
-        return [tool.spec for tool in self.host.tools.values()]
+        """What every session has. Tools that come and go with editors are their business: the list never changes."""
+        return [tool.spec for tool in self.host.tools.values() if tool.offered is None]
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""
