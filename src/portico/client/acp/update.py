@@ -4,6 +4,7 @@
 what a tool prints is shown by its end while it runs and as a whole when it is done.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,7 +143,7 @@ def _decoded(text: str) -> Any:
 
 def asked_call(event: e.ApprovalAsked) -> ToolCallUpdate:
     """The call as the editor shows it with its question: exactly what would run."""
-    shown = f"```diff\n{event.diff}\n```" if event.diff else event.command or ""
+    shown = _fenced("diff", event.diff) if event.diff else _fenced("sh", event.command) if event.command else ""
     return ToolCallUpdate(
         tool_call_id=event.call,
         title=event.title,
@@ -152,6 +153,13 @@ def asked_call(event: e.ApprovalAsked) -> ToolCallUpdate:
         locations=[{"path": event.path}] if event.path else None,  # type: ignore[list-item]
         raw_input=_decoded(event.input),
     )
+
+
+def _fenced(language: str, text: str) -> str:
+    """Editors render Markdown: the fence is longer than any in the text, which so cannot end it."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def permission_options(options: list[Option]) -> list[PermissionOption]:
