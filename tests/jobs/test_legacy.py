@@ -117,7 +117,7 @@ def test_a_task_without_a_model_is_refused_as_it_was() -> None:
     with pytest.raises(EntryError, match=r'must be defined because task "check" has no specified model'):
         import_legacy(data)
     data["jobs"]["main"]["work"] = ref("check", modelOverride={"category": "driving"})
-    assert import_legacy(data).entry.jobs["main"]
+    assert "main" in import_legacy(data).entry.jobs
 
 
 def test_a_list_of_reviewers_makes_an_entry_an_old_one() -> None:

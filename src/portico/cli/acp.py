@@ -8,7 +8,6 @@ import typer
 
 from portico.cli.output import HomeOption, run
 from portico.client import Client
-from portico.errors import AgentUnavailable
 
 
 def acp(
@@ -24,12 +23,10 @@ def acp(
 
     Example: portico acp --agent loop
     """
-    try:
-        from acp import run_agent
+    from acp import run_agent  # late: no other verb speaks it
 
-        from portico.client.acp.agent import HostAgent
-    except ImportError as error:
-        raise AgentUnavailable("portico acp needs more packages: pip install 'portico[acp]'.") from error
+    from portico.client.acp.agent import HostAgent
+
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
 
     async def serve() -> None:

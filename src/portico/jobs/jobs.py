@@ -14,9 +14,11 @@ from portico import events as e
 from portico import faults, limits
 from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import Event, number_of
+from portico.host.decide.decision import check_open
 from portico.host.folders import check_folder
 from portico.host.host import Host
 from portico.jobs.choice import choose, offered
+from portico.jobs.commands import install
 from portico.jobs.engine import Engine, LocalEngine
 from portico.jobs.entry import Entry
 from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
@@ -25,7 +27,7 @@ from portico.jobs.source import EntrySource
 from portico.jobs.state import JobState, JobSummary, Run, plan_of
 from portico.jobs.task import OPEN, TaskPlan, TaskRun
 from portico.jobs.task_sessions import withdraw
-from portico.jobs.tools import job_tools
+from portico.jobs.tools import job_tools, lend_tools
 from portico.jobs.work import in_condition
 
 LISTED_SECONDS = 3600.0
@@ -68,9 +70,11 @@ class Jobs:
         self._mains: dict[str, asyncio.Task[None]] = {}
         self._lent: dict[str, TaskRun] = {}
         self._taking = asyncio.Lock()
-        self._next_job = 1 + max(map(number_of, host.log.channels("job/")), default=0)
-        self._next_task = 1 + max(map(number_of, host.log.channels("task/")), default=0)
+        lost = host.log.identity.lost  # what was lost does not give its id back
+        self._next_job = 1 + lost + max(map(number_of, host.log.channels("job/")), default=0)
+        self._next_task = 1 + lost + max(map(number_of, host.log.channels("task/")), default=0)
         host.tools.update(job_tools())
+        install(self)
 
     @classmethod
     async def open(cls, host: Host, source: EntrySource | None = None, engine: Engine | None = None) -> "Jobs":
@@ -282,7 +286,7 @@ class Jobs:
         session stays when the task is over."""
         entry = self.entry
         borrowed = await self.host.get(session)
-        borrowed.check_open()
+        check_open(borrowed.state)
         task = entry.tasks.get(name)
         if task is None:
             raise NotFound("task", name, f"There are: {', '.join(map(repr, entry.tasks)) or 'none'}.")
@@ -298,6 +302,7 @@ class Jobs:
             by=by,
         )
         run = TaskRun(self.host, plan, borrowed)
+        await lend_tools(borrowed, by)
         await run.begin()
         self._lent[plan.id] = run
         self._mains[plan.id] = self.host.own(self._borrow(run), f"task {plan.id}")

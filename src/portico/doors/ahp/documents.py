@@ -19,6 +19,7 @@ from portico.events import ErrorInfo, Json, ToolSpec
 from portico.host.agent import client_of
 from portico.host.call import Call
 from portico.host.session import Session
+from portico.host.state import SessionState
 from portico.host.tool import Tool, ToolResult
 from portico.workspace import patch
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from portico.doors.ahp.broker import Broker
     from portico.doors.ahp.connection import Connection
 
-READ, APPLY = "readActiveDocument", "applyActiveEdit"
+READ, APPLY = DOCUMENT_TOOLS = ("readActiveDocument", "applyActiveEdit")
 _CHARS = 256 * 1024
 """Of one document: four times what one call of readFiles gives; more is no buffer somebody edits by hand."""
 _DOCUMENTS = ("resource", "file", "embeddedResource")
@@ -72,8 +73,8 @@ def document_tools(broker: "Broker") -> dict[str, Tool]:
     }
 
 
-def has_editor(session: Session) -> bool:
-    return bool(session.state.clients)
+def has_editor(state: SessionState) -> bool:
+    return bool(state.clients)
 
 
 def find(broker: "Broker", session: Session) -> Document:

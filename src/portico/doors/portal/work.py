@@ -7,6 +7,7 @@ import msgspec
 from starlette.requests import Request
 
 from portico import limits
+from portico.commands import JobNamed, StartJob, StartTask, StopJob, StopTask, TaskNamed
 from portico.doors.portal.answer import FolderError, Level, Room, moment, route, text_of, working_directory
 from portico.doors.portal.shapes import (
     Closed,
@@ -127,14 +128,15 @@ class Work:
         name, session = request.path_params["task"], request.path_params["session"]
         body = await text_of(request)
         try:
-            task = await self._jobs.start_task(name, session=session, input=body, by=caller(request).by)
+            command = StartTask(session=session, name=name, input=body)
+            named: TaskNamed = await self._jobs.host.do(command, caller(request))
         except SessionClosed:
             return {"error": "SessionNotFound"}
         except NotFound as error:
             if error.what == "session":
                 return {"error": "SessionNotFound"}
             return TaskError(detailed("Error", error.message))
-        return TaskStarted(task)
+        return TaskStarted(named.task)
 
     async def stop_task(self, request: Request) -> Any:
         ident = request.path_params["task"]
@@ -147,7 +149,7 @@ class Work:
         if task.borrowing:
             gone = self._room.level == "000" and task.ended is not None  # there a finished task is gone at once
             return {"error": "TaskNotFound" if gone else "TaskCannotClose"}
-        await self._jobs.stop_task(ident)
+        await self._jobs.host.do(StopTask(task=ident), caller(request))
         return Closed("Closed")
 
     # -- jobs --------------------------------------------------------------------------------------------------
@@ -176,12 +178,13 @@ class Work:
         if isinstance(folder, FolderError):
             return {"error": folder.value}
         try:
-            job = await self._jobs.start_job(name, cwd=str(folder), input=rest, by=caller(request).by)
+            command = StartJob(job=name, cwd=str(folder), input=rest, strict=False)
+            named: JobNamed = await self._jobs.host.do(command, caller(request))
         except EntryError as error:
             return JobRefused(error.message)  # it names the missing model and what there is
         except PorticoError as error:
             return JobError(detailed(type(error).__name__, error.message))
-        return JobStarted(job)
+        return JobStarted(named.job)
 
     async def status(self, request: Request) -> Any:
         summary = self._find(request)
@@ -193,7 +196,7 @@ class Work:
         summary = self._find(request)
         if summary is None:
             return {"error": "JobNotFound"}
-        await self._jobs.stop_job(summary.id, by=caller(request).by)
+        await self._jobs.host.do(StopJob(job=summary.id), caller(request))
         return Closed("Closed")
 
     def _find(self, request: Request) -> JobSummary | None:

@@ -4,15 +4,15 @@ The Python client, the command line and the pages use it. It translates and deci
 """
 
 from portico.doors.app import App
-from portico.doors.rest import changes, draft, events, people, queue, search, sessions, terminals
+from portico.doors.rest import changes, commands, events, people, queue, search, sessions, terminals
 from portico.doors.route import Table
 
 
 def rest(app: App) -> Table:
     return [
+        *commands.table(app),
         *sessions.table(app),
         *queue.table(app),
-        *draft.table(app),
         *people.table(app),
         *events.table(app),
         *changes.table(app),
