@@ -6,9 +6,19 @@ from portico.client.acp.update import asked_call, permission_options
 from portico.events import ApprovalAsked, Option
 
 
-def asked(**more: str) -> ApprovalAsked:
+def asked(command: str | None = None, diff: str | None = None) -> ApprovalAsked:
     return ApprovalAsked(
-        turn="t", approval="a", call="c", tool="x", title="X", kind="shell", input="{}", expires=0, options=[], **more
+        turn="t",
+        approval="a",
+        call="c",
+        tool="x",
+        title="X",
+        kind="shell",
+        input="{}",
+        expires=0,
+        options=[],
+        command=command,
+        diff=diff,
     )
 
 
@@ -23,7 +33,7 @@ def asked(**more: str) -> ApprovalAsked:
 def test_nothing_ends_the_fence(more: dict[str, str], shown: str) -> None:
     content = asked_call(asked(**more)).content
     assert content is not None
-    assert content[0].content.text == shown  # type: ignore[union-attr]
+    assert content[0].content.text == shown
 
 
 def test_the_kinds_of_options() -> None:
