@@ -117,9 +117,16 @@ export interface Change {
   read?: boolean;
 }
 
+export interface Agents {
+  agents: Agent[];
+  /** Who answers where nobody names an agent. */
+  default: string | null;
+}
+
 export const v1 = {
   about: () => call<About>("GET", ""),
-  agents: async () => (await call<{ agents: Agent[] }>("GET", "/agents")).agents,
+  agents: async () => (await call<Agents>("GET", "/agents")).agents,
+  offers: () => call<Agents>("GET", "/agents"),
   sessions: () => call<{ sessions: Summary[]; total: number }>("GET", "/sessions"),
   search: (text: string) => call<{ hits: Hit[]; complete: boolean }>("GET", `/search?${new URLSearchParams({ q: text })}`),
   start: (body: Start) => call<Summary>("POST", "/sessions", body),
