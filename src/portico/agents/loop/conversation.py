@@ -2,13 +2,13 @@
 
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
-from portico.agents.loop.asking import Asker
 from portico.agents.loop.command import execute
+from portico.agents.loop.model_call import ModelCaller
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import Run
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
-from portico.agents.loop.transcript import Entry, Said, of_parts, of_turns
+from portico.agents.loop.transcript import Entry, UserText, of_parts, of_turns
 from portico.events import Json
 from portico.models.catalogue import is_toy
 
@@ -40,8 +40,8 @@ class LoopConversation:
             if not able:
                 turn.notice(f"{models[0]} {TOY_CHATS}")
             models, wants_agent = able or models, bool(able)
-        asker = Asker(self._agent.directory, current, models, self._agent.lacking, turn.notice)
-        run = Run(turn, asker, current, [*self._before(turn), Said("user", goal)])
+        asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice)
+        run = Run(turn, asker, current, [*self._before(turn), UserText("user", goal)])
         if not wants_agent:
             await run.chat()
             return
@@ -89,7 +89,7 @@ class LoopConversation:
         entries = of_turns([each for each in state.turns if each.id != turn.id])
         own = state.turn(turn.id)
         if own is not None and own.parts:  # it goes on after a failure or a restart
-            entries.append(Said("assistant", of_parts(own.parts)))
+            entries.append(UserText("assistant", of_parts(own.parts)))
         return entries
 
     async def steer(self, message: Message) -> bool:
