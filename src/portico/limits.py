@@ -106,6 +106,8 @@ WRONG_TOKENS = 10
 REQUESTS_PER_SECOND = 200.0
 REQUEST_BURST = 400
 """Messages per token: above any person, below what hurts; streams count once."""
+REQUEST_ID_CHARS = 200
+"""Of a caller's own id for a command: a UUID, a URL or a delivery's name fits many times."""
 TERMINALS = 100
 """Open terminals: each is a process with a screen of scrollback."""
 SUBSCRIPTIONS = 1_000

@@ -68,6 +68,12 @@ class AgentSettings(Struct, forbid_unknown_fields=True):
     """Remember what each turn changes in a git work tree."""
 
 
+class HttpSettings(Struct, forbid_unknown_fields=True):
+    inject_into_chat: bool = False
+    """A message over HTTP (`POST /message`) becomes the conversation's draft: it stands in every input, and a person
+    sends it."""
+
+
 class ApprovalSettings(Struct, forbid_unknown_fields=True):
     reads: bool = True
     """Reads inside the working directory pass unasked."""
@@ -87,6 +93,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     security: Security = msgspec.field(default_factory=Security)
     log: LogSettings = msgspec.field(default_factory=LogSettings)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
+    http: HttpSettings = msgspec.field(default_factory=HttpSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
@@ -114,7 +121,7 @@ _MOST_HOURS = 100 * 365 * 24
 _MOST_SECONDS = _MOST_HOURS * 3600
 """As good as for ever, and still a number that one can reckon with: TOML knows `inf`."""
 
-SECTIONS = ("server", "security", "log", "agent", "approvals")
+SECTIONS = ("server", "security", "log", "agent", "http", "approvals")
 
 
 def keys() -> dict[str, Any]:

@@ -15,9 +15,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from portico import limits
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens, new_token, revoke_token
-from portico.doors.rate import Bucket, WrongTokens
+from portico.doors.rate import WrongTokens
 from portico.doors.route import SCOPES, Route, Socket
 from portico.home import Home
+from portico.host.rate import Bucket
 from tests.doors import sharing
 from tests.doors.standing import Standing, options, problem, standing
 

@@ -173,19 +173,19 @@ async def test_several_models_mean_a_session_for_every_mission(host: Host, tmp_p
     own = ["+task", "[SESSION STARTED] task session started with model gpt-5.2"]
     assert await story(host.log, "task-1") == [
         *driving,
-        "[AVAILABILITY] Availability check passed",
         "-ok",
+        "[AVAILABILITY] Availability check passed",
         *own,
         "-ok",
         *driving,
-        failed,
         "-no",
+        failed,
         "[OPERATION] Starting retry #1",
         *own,
         "-ok",
         *driving,
-        failed,
         "-no",
+        failed,
         "[CRITERIA] Criteria failed on retry #1",
         "[DECISION] Retry budget drained after 1 retries",
         "[TASK FAILED] Decision: task failed (criteria not satisfied)",
@@ -239,8 +239,8 @@ async def test_after_five_attempts_a_crash_is_the_task_s_end(host: Host, tmp_pat
     assert next(word for word in told if word.startswith("[SESSION CRASHED]")).endswith(
         '{"name":"Error","message":"stub crash","stack":"Error: stub crash"}'
     )
-    assert told[-2].startswith("[TASK FAILED] Task error: {")
-    assert told[-1] == "taskFailed"
+    assert told[-3].startswith("[TASK FAILED] Task error: {")
+    assert told[-2:] == ["-no", "taskFailed"]
 
 
 async def test_driving_work_follows_the_driving_retries(host: Host, tmp_path: Path) -> None:

@@ -29,9 +29,10 @@ from portico.doors.cors import answer_headers, is_preflight, preflight_headers
 from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
 from portico.doors.identity import Tokens
 from portico.doors.origin import check_host, check_origin
-from portico.doors.rate import Bucket, WrongTokens
+from portico.doors.rate import WrongTokens
 from portico.doors.route import Caller, Route, Socket, Table
 from portico.errors import Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated, WrongMethod
+from portico.host.rate import Bucket
 
 logger = logging.getLogger("portico.gate")
 

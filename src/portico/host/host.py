@@ -5,19 +5,20 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Container, Coroutine, Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from portico import __version__, limits
+from portico import commands as c
 from portico import events as e
 from portico.errors import (
     BadRequest,
     LogUnavailable,
     NotFound,
     PorticoError,
-    RateLimited,
 )
 from portico.events import HOST, Channel, Json, Message, Origin, Record
 from portico.host import fallback
@@ -26,10 +27,12 @@ from portico.host.approval import Policy, session_policy
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.config import check as check_config
+from portico.host.do import RECEIPTS, Dispatcher, note_started
 from portico.host.folders import check_folder, check_folders
 from portico.host.grants import Grants
-from portico.host.isolation import Isolation, isolate, release
-from portico.host.policy import WorkspacePolicy
+from portico.host.handlers import CLIENT_SETTINGS, install
+from portico.host.isolation import isolate, release
+from portico.host.policy import WorkspacePolicy, rules_of
 from portico.host.readiness import Readiness
 from portico.host.session import Session
 from portico.host.state import Summary, TurnState
@@ -68,6 +71,15 @@ class Host:
         self.capture_changes = True
         self.capturing = asyncio.Semaphore(limits.CAPTURES)
         self.stopping = False
+        self.workspaces: list[Path] = []
+        """Where sessions and terminals begin that name no folder: in the first of them."""
+        self.client_settings: Json = {}
+        """What editors share through the host; some of it are rules of approval."""
+        self.connected: Container[str] = ()
+        """The clients that are connected, by their own ids."""
+        self.commands = Dispatcher(self)
+        install(self)
+        self.do = self.commands.do
         self.started_at = time.monotonic()
         self.catalogue = Catalogue(self)
         self.turns: dict[str, Turn] = {}
@@ -86,6 +98,8 @@ class Host:
         host = cls(log, agents, clock or Clock())
         await host.catalogue.read()
         await host.grants.load()
+        data = await log.get_kv(HOST, CLIENT_SETTINGS)
+        host._share(msgspec.json.decode(data) if data else {})
         await host.terminals.recover()
         await host.catalogue.recover()
         await log.append(HOST, e.HostStarted(version=__version__, pid=os.getpid()))
@@ -156,10 +170,16 @@ class Host:
                 self.terminals.apply(record)
             elif record.channel == HOST:
                 self.grants.apply(record.event)
+                if isinstance(record.event, e.ClientKept) and record.event.key == CLIENT_SETTINGS:
+                    self._share(record.event.value or {})
         for channel, part in parts.items():
             session = self.catalogue.get(channel.removeprefix("session/"))
             if session is not None:
                 session.apply(part)
+
+    def _share(self, values: Json) -> None:
+        self.client_settings = values
+        self.rules.clients = rules_of(values)
 
     async def _sweep(self) -> None:
         while True:
@@ -178,6 +198,7 @@ class Host:
         before = self.now() - int(self.retention_hours * 3_600_000)
         keep = await self.terminals.compactable(before)
         keep |= {s.channel: s.state.active.pos for s in self.catalogue if s.loaded and s.state.active}
+        await self.log.drop_kv(HOST, RECEIPTS, self.commands.expired())
         return await self.log.compact(before, keep)
 
     def now(self) -> int:
@@ -216,13 +237,14 @@ class Host:
         origin: Origin | None = None,
         config: Json | None = None,
         history: list[TurnState] | None = None,
-        worktree: Isolation | Json | None = None,
+        worktree: c.Isolation | Json | None = None,
         folders: Iterable[str] = (),
         model_config: Json | None = None,
     ) -> Session:
         """A new session. Without an agent the default one; without a model its first; without a folder
-        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON); `folders`
-        are those beside it. An agent that is not there is no mistake where the settings name a fallback for it."""
+        the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
+        `folders` are those beside it. An agent that is not there is no mistake where the settings name a fallback
+        for it."""
         check_config(config or {})
         if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
@@ -233,13 +255,13 @@ class Host:
                 model = info.models[0].id if info.models else ""
             else:
                 await self.check_model(agent, model)
-        folder = check_folder(cwd if cwd is not None else os.getcwd())
+        folder = check_folder(cwd if cwd is not None else str(self.default_folder()))
         more = await check_folders(self, agent, folder, folders)
         if parent is not None:
             await self.get(parent)  # it hears of its child
         ident = self.catalogue.new_id()
         tree: Json = {}
-        if isinstance(worktree, Isolation):
+        if isinstance(worktree, c.Isolation):
             made = await isolate(folder, ident, worktree)
             folder, tree = made.folder, msgspec.to_builtins(made)
         elif worktree:
@@ -263,10 +285,14 @@ class Host:
             session = await self.catalogue.reserve(ident, uri)
             await asyncio.shield(self.own(self._begin(session, started, *_copied(history or [])), f"start {ident}"))
         except PorticoError:
-            if isinstance(worktree, Isolation):
+            if isinstance(worktree, c.Isolation):
                 await release(tree)
             raise
         return session
+
+    def default_folder(self) -> Path:
+        """Where what names no folder works: the first workspace."""
+        return self.workspaces[0] if self.workspaces else Path.cwd()
 
     async def _begin(self, session: Session, started: e.SessionStarted, *copied: e.Event) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
@@ -277,6 +303,7 @@ class Host:
             origin = started.origin or Origin("side", started.parent)
             child = e.ChildStarted(session=session.id, kind=origin.kind, turn=origin.turn, call=origin.call)
             events.append((f"session/{started.parent}", child))
+        note_started(session.id)
         try:
             await self.log.append_all(*events)
         except PorticoError:  # the disk says no, or the settings or the history are too large
@@ -305,12 +332,7 @@ class Host:
     async def fork(self, ident: str, *, by: str, turn: str | None = None, uri: str | None = None) -> Session:
         """A new session that begins with the other's turns, through `turn` (all finished ones, when None)."""
         source = await self.get(ident)
-        turns = [each for each in source.state.turns if each.outcome is not None]
-        if turn is not None:
-            index = next((i for i, each in enumerate(turns) if each.id == turn), None)
-            if index is None:
-                raise NotFound("finished turn", turn)
-            turns = turns[: index + 1]
+        turns = source.finished_turns(turn)
         state = source.state
         return await self.start(
             by=by,
@@ -390,12 +412,6 @@ class Host:
         if not rest or self.catalogue.get(session) is None:
             raise NotFound("approval or question", ident)
         return session
-
-    def check_room(self) -> None:
-        if self.stopping:
-            raise LogUnavailable("The host is stopping.")
-        if self.running >= limits.LIVE_TURNS:
-            raise RateLimited(f"{self.running} turns are running; wait for one to end.", retry_after=5)
 
     @property
     def running(self) -> int:

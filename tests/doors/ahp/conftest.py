@@ -130,7 +130,8 @@ class Served:
         self.tokens = Tokens(self.home)
         self.gate = Gate(self.tokens, hosts=frozenset({"127.0.0.1", "localhost"}))
         loaded = load(self.home.settings_path, environ={})
-        self.app = App(self.host, self.home, loaded, lambda: None, [self.work], False, self.gate)
+        self.host.workspaces = [self.work]
+        self.app = App(self.host, self.home, loaded, lambda: None, False, self.gate)
         self.broker = Broker(self.app)
         self.gate.add(build(self.broker))
         config = uvicorn.Config(

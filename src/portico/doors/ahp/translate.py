@@ -13,10 +13,11 @@ from msgspec import Struct
 from portico import events as e
 from portico.doors.ahp import message, names, parts
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.snapshots import DRAFT, MODERN, client, model
+from portico.doors.ahp.snapshots import MODERN, client, model
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import Record
 from portico.host.customization import KEY as CUSTOMIZATION
+from portico.host.draft import DRAFT
 from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart
 
 SEED = Dialect("1", lambda: 0)

@@ -14,6 +14,7 @@ from portico import events as e
 from portico import limits
 from portico.doors.anywhere.identity import begun
 from portico.events import Json, Record
+from portico.host.draft import DRAFT, offered_text
 from portico.host.state import CallPart, TextPart, TurnState
 
 FRAME_CHARS = (limits.DELTA_BYTES - 2048) // 6
@@ -285,6 +286,17 @@ def removed(record: Record, project: str, session: str) -> bytes:
     outcome = "completed" if event.reason == "steered" else "cancelled"
     data = {"id": f"{session}.{event.pending}", "sessionId": project, "outcome": outcome}
     return b"id: %d\nevent: done\ndata: %s\n\n" % (record.seq, _encode(data))
+
+
+def drafted(record: Record, project: str, session: str) -> list[bytes]:
+    """A text that a program has put into every input. What people type in their editors is their own business."""
+    event = record.event
+    assert isinstance(event, e.ClientKept)
+    text = offered_text(event.value) if event.key == DRAFT else ""
+    if not text:
+        return []
+    data = inbound(f"{session}.{DRAFT}", project, text, event.by)
+    return [b"id: %d\nevent: draft\ndata: %s\n\n" % (record.seq, _encode(data))]
 
 
 def resumed(record: Record, watched: Watched, text: str) -> bytes:
