@@ -87,6 +87,6 @@ function agentOption(agent: Agent): HTMLOptionElement {
 
 function moreAbout(): HTMLElement {
   const anchor = make("a", "", "More about agents");
-  anchor.href = "/agents.html";
+  anchor.href = "./agents.html";
   return anchor;
 }
