@@ -56,6 +56,11 @@ GRANTS = 1_000
 """Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0
 """An agent that says nothing for this long is taken for dead."""
+DESCRIBE_SECONDS = 5.0
+"""An agent that has not described itself by then is listed as one that does not answer: lists of agents are waited for
+by people, and finding a local model server takes a second."""
+STEER_SECONDS = 5.0
+"""An agent that has not taken a message into its turn by then gets it as its next one. The session waits meanwhile."""
 CANCEL_SECONDS = 5.0
 """An agent that does not obey a cancel in this time is left behind; the turn ends anyway."""
 STOP_SECONDS = 10.0

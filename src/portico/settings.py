@@ -48,7 +48,7 @@ class Security(Struct, forbid_unknown_fields=True):
     allow_hosts: list[str] = []
     """Further names this host answers to (the Host header)."""
     allow_origins: list[str] = []
-    """Further origins whose pages may call us, exactly as browsers send them."""
+    """Further origins whose pages may call us, exactly as browsers send them. Any scheme but `file`."""
 
 
 class LogSettings(Struct, forbid_unknown_fields=True):

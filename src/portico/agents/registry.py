@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Conversation, Opening
+from portico.agents.servers import TABLE, mcp_servers
 from portico.errors import AgentUnavailable, BadRequest, NotFound, PorticoError, nearest
 
 GROUP = "portico.agents"
@@ -23,7 +24,8 @@ def discover(context: AgentContext, wanted: Sequence[str] = ()) -> list[Agent]:
     """The agents named by `wanted` (all that can be found, when empty). A plugin that cannot be loaded is listed as an
     agent that is not ready, with the reason. Whoever gives a script wants it played: its agents come first."""
     points = _points()
-    _check_tables(context.settings, points)
+    _check_tables(context.settings, [*points, TABLE])
+    mcp_servers(context.settings)  # a mistake in the table is told at the start, not in the first turn
     if wanted:
         if context.script is not None and SCRIPTED not in wanted:
             raise BadRequest(f"Only the agent {SCRIPTED!r} plays a script; name it with --agent too.", field="script")

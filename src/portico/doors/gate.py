@@ -28,7 +28,7 @@ from portico.doors.body import error_response, too_large
 from portico.doors.cors import answer_headers, is_preflight, preflight_headers
 from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
 from portico.doors.identity import Tokens
-from portico.doors.origin import check_host, check_origin
+from portico.doors.origin import check_host, check_origin, is_editor_origin
 from portico.doors.proxy import ROOT
 from portico.doors.rate import WrongTokens
 from portico.doors.route import Caller, Route, Socket, Table
@@ -130,7 +130,7 @@ class Gate:
         caller = await self._identify(scope, headers, route)
         caller.require(route.scope)
         if route.scope != "open" or scope.get("method") not in ("GET", "HEAD"):
-            self._check_origin(scope, headers)
+            self._check_origin(scope, headers, route)
         if isinstance(route, Route) and route.limited:
             self._charge(caller)
         scope["portico.caller"] = caller
@@ -160,7 +160,9 @@ class Gate:
                 raise WrongMethod(scope["method"], sorted(allowed))
         raise NotFound("page", path)
 
-    def _check_origin(self, scope: Scope, headers: Headers) -> None:
+    def _check_origin(self, scope: Scope, headers: Headers, route: Route | Socket) -> None:
+        if _token(scope, headers, route) and isinstance(route, Socket) and is_editor_origin(headers.get("origin")):
+            return
         secure = scope["scheme"] in ("https", "wss")
         check_origin(
             headers.get("host", ""), secure, headers.get("origin"), headers.get("sec-fetch-site"), self.origins
@@ -169,7 +171,7 @@ class Gate:
     # -- who it is ---------------------------------------------------------------------------------------------
 
     async def _identify(self, scope: Scope, headers: Headers, route: Route | Socket) -> Caller:
-        token = _bearer(headers) or (_query_token(scope) if isinstance(route, Socket) else None)
+        token = _token(scope, headers, route)
         if token is not None:
             caller = self.tokens.by_token(token)
             if caller is None:
@@ -240,6 +242,8 @@ class Gate:
 
     def close_revoked(self) -> int:
         """Ends the open connections of tokens that are no more; returns how many. Called every second."""
+        for ident in [each for each in self._buckets if self.tokens.by_id(each) is None]:
+            del self._buckets[ident]
         revoked = [ident for ident in self._open if self.tokens.by_id(ident) is None]
         return sum(self._close(ident, POLICY_VIOLATION) for ident in revoked)
 
@@ -388,6 +392,11 @@ def _bounded(headers: Headers, receive: Receive, limit: int) -> Receive:
         return message
 
     return bounded
+
+
+def _token(scope: Scope, headers: Headers, route: Route | Socket) -> str | None:
+    """The token that the caller itself presents; a cookie is another matter."""
+    return _bearer(headers) or (_query_token(scope) if isinstance(route, Socket) else None)
 
 
 def _bearer(headers: Headers) -> str | None:

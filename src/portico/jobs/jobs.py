@@ -27,7 +27,7 @@ from portico.jobs.source import EntrySource
 from portico.jobs.state import JobState, JobSummary, Run, plan_of
 from portico.jobs.task import OPEN, TaskPlan, TaskRun
 from portico.jobs.task_sessions import withdraw
-from portico.jobs.tools import job_tools
+from portico.jobs.tools import job_tools, lend_tools
 from portico.jobs.work import in_condition
 
 LISTED_SECONDS = 3600.0
@@ -70,8 +70,9 @@ class Jobs:
         self._mains: dict[str, asyncio.Task[None]] = {}
         self._lent: dict[str, TaskRun] = {}
         self._taking = asyncio.Lock()
-        self._next_job = 1 + max(map(number_of, host.log.channels("job/")), default=0)
-        self._next_task = 1 + max(map(number_of, host.log.channels("task/")), default=0)
+        lost = host.log.identity.lost  # what was lost does not give its id back
+        self._next_job = 1 + lost + max(map(number_of, host.log.channels("job/")), default=0)
+        self._next_task = 1 + lost + max(map(number_of, host.log.channels("task/")), default=0)
         host.tools.update(job_tools())
         install(self)
 
@@ -301,6 +302,7 @@ class Jobs:
             by=by,
         )
         run = TaskRun(self.host, plan, borrowed)
+        await lend_tools(borrowed, by)
         await run.begin()
         self._lent[plan.id] = run
         self._mains[plan.id] = self.host.own(self._borrow(run), f"task {plan.id}")

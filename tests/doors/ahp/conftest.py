@@ -68,6 +68,15 @@ rules:
         output: written
         permission: {kind: write, path: "{cwd}/.env", editable: true}
       - {do: say, text: done}
+  - match: ^run (?P<line>.*)
+    steps:
+      - do: tool
+        name: bash
+        kind: execute
+        input: {command: "{line}", description: List things}
+        output: "made\\n"
+        permission: {kind: shell, command: "{line}", title: List things, editable: true}
+      - {do: say, text: done}
   - match: ^result
     steps:
       - {do: tool, name: fetch, partial: [half], output: page, structured: {n: 1}, confirm_result: true}

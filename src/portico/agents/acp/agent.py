@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from portico.agents.acp.autonomy import classify
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.program import Program, folder
-from portico.agents.agent import AgentInfo, Capabilities, Check, Model, Opening
+from portico.agents.agent import AgentInfo, Autonomy, Capabilities, Check, Model, Opening
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
 from portico.agents.supervisor import Process, Supervisor, agent_environment
@@ -23,6 +24,7 @@ from portico.home import write_private
 if TYPE_CHECKING:
     from portico.agents.acp.conversation import AcpConversation
     from portico.agents.acp.link import Link
+    from portico.agents.acp.servers import Servers
 
 logger = logging.getLogger("portico.agents.acp")
 
@@ -49,6 +51,7 @@ class AcpAgent:
         self.program = program
         self.tools = tools
         self._servers = servers
+        self._home = home
         self._folder = folder(home, name)
         self._facts = self._read_facts()
         self._registry = ProcessRegistry(home)
@@ -58,6 +61,9 @@ class AcpAgent:
     @property
     def id(self) -> str:
         return f"acp:{self.name}"
+
+    def autonomy(self, option: str, value: object) -> Autonomy:
+        return classify(self.program, option, value)
 
     async def describe(self) -> AgentInfo:
         facts = self._facts
@@ -161,19 +167,11 @@ class AcpAgent:
 
     # -- what it has -------------------------------------------------------------------------------------------
 
-    def mcp_servers(self, *, http: bool, off: frozenset[str] = frozenset()) -> list[Json]:
-        """The servers of the settings, in ACP's words. One over HTTP goes only to agents that take it."""
-        found: list[Json] = []
-        for name, server in self._servers.items():
-            if f"mcp:{name}" in off:
-                continue
-            if server.command:
-                env = [{"name": key, "value": value} for key, value in server.env.items()]
-                found.append({"name": name, "command": server.command[0], "args": server.command[1:], "env": env})
-            elif http:
-                headers = [{"name": key, "value": value} for key, value in server.headers.items()]
-                found.append({"type": "http", "name": name, "url": server.url, "headers": headers})
-        return found
+    def servers(self, opening: Opening) -> "Servers":
+        """The MCP servers of one conversation."""
+        from portico.agents.acp.servers import Servers
+
+        return Servers(self._servers if self.program.mcp else {}, self._home, self.tools, opening)
 
     def learn(self, link: "Link", answer: Json) -> None:
         """Keeps what describes the agent for the next time."""

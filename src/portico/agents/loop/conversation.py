@@ -6,6 +6,7 @@ from portico.agents.loop.command import execute
 from portico.agents.loop.model_call import ModelCaller
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import Run
+from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
 from portico.agents.loop.transcript import Entry, UserText, of_parts, of_turns
@@ -24,6 +25,7 @@ class LoopConversation:
         self._agent = agent
         self._opening = opening
         self._run: Run | None = None
+        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off)
 
     async def send(self, message: Message, turn: Turn) -> None:
         current = self._agent.settings.current()
@@ -48,9 +50,10 @@ class LoopConversation:
         self._run = run
         try:
             toolbox = self._toolbox(turn, current)
-            await run.pursue(toolbox, _steps(meta, current), self._opening.tools)
+            await run.pursue(toolbox, _steps(meta, current), self._opening.tools, self._servers)
         finally:
             self._run = None
+            self._servers.rest()
 
     async def _execute(self, name: str, argument: str, turn: Turn, current: Current) -> None:
         directory, meta = self._agent.directory, turn.message.meta
@@ -102,7 +105,7 @@ class LoopConversation:
         return False  # everything here can be cancelled where it waits
 
     async def close(self) -> None:
-        pass
+        await self._servers.close()
 
 
 def goal_of(said: str, prefix: str) -> str | None:

@@ -72,10 +72,12 @@ def frames(record: Record, watched: Watched) -> list[bytes]:
     elif isinstance(event, e.UsageReported) and event.model:
         watched.model = event.model
     elif isinstance(event, e.PartEnded):
-        if event.part not in watched.fresh:
+        if event.part in watched.fresh:
+            watched.fresh.discard(event.part)
+            return _framed(record, watched)  # not shared: only this reader has missed the deltas
+        if not event.replaces:
             return []
-        watched.fresh.discard(event.part)
-        return _framed(record, watched)  # not shared: only this reader has missed the deltas
+        return _numbered(record.seq, _correction(event, watched))
     made: list[bytes] = record.form("anywhere", lambda record: _framed(record, watched))
     return made
 
@@ -118,6 +120,14 @@ def _delta(event: e.PartDelta, watched: Watched) -> Iterator[tuple[str, Json]]:
 
 def _ended_part(event: e.PartEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
     return _fragments(event.part, event.text, watched)
+
+
+def _correction(event: e.PartEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
+    """The first piece says how much of what was said last it takes the place of."""
+    pieces = list(_fragments(event.part, event.text or " ", watched))
+    for index, (name, data) in enumerate(pieces):
+        data["fragment"] = data["fragment"] if event.text else ""
+        yield name, {**data, "replaces": event.replaces} if index == 0 else data
 
 
 def _fragments(part: str, text: str, watched: Watched) -> Iterator[tuple[str, Json]]:

@@ -12,6 +12,7 @@ from portico.errors import NotFound, SessionClosed
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.jobs.choice import choose, offered
+from portico.jobs.tools import lend_tools
 
 NOT_FOUND = {"error": "SessionNotFound"}
 
@@ -59,6 +60,7 @@ class Sessions:
         cwd = str(folder) if folder is not None else None
         command = StartSession(agent=agent, model=model, cwd=cwd)
         started: Summary = await self._host.do(command, caller(request))
+        await lend_tools(await self._host.get(started.id), caller(request).by)  # in this API every session has them
         return SessionStarted(started.id)
 
     async def stop(self, request: Request) -> Any:

@@ -42,6 +42,8 @@ class Decision(Struct, frozen=True):
 
     events: list[Event] = []
     answer: Any = None
+    host_events: list[Event] = []
+    """For the host's own channel, in the same commit: what has to be on record."""
 
 
 def check_open(state: SessionState) -> None:
