@@ -16,7 +16,13 @@ providers:
     name: Scripted
     autonomy: {mode: {yolo: asks-nobody, edits: asks-less}, allow_all: {"True": asks-nobody}, odd: {x: unknown}}
 """
-LOOSE = [{"mode": "yolo"}, {"mode": "edits"}, {"allow_all": True}, {"odd": "x"}, {"approvals": "allow"}]
+LOOSE: list[dict[str, object]] = [
+    {"mode": "yolo"},
+    {"mode": "edits"},
+    {"allow_all": True},
+    {"odd": "x"},
+    {"approvals": "allow"},
+]
 
 
 @asynccontextmanager

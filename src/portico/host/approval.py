@@ -1,12 +1,14 @@
 """Who may do what: policies and grants decide, or a person is asked. Everything is written down.
 
-The order: a denying grant, then the policies, then an allowing grant (but for edits that always ask), then a person.
+The order: a denying grant, then the policies, then an allowing grant, then a person. What must always be asked about
+passes by none of them: only their no counts then.
 The first valid answer wins; no answer in time is no; a turn that ends takes its open approvals with it.
 """
 
 import asyncio
 import contextlib
 import fnmatch
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING
 from portico import events as e
 from portico.errors import AlreadyAnswered, BadRequest, NotFound
 from portico.events import HOST, Channel, Grant, Json, Option
+from portico.host.action import Action, coverage, covered
 from portico.host.fold import find_approval
 
 if TYPE_CHECKING:
@@ -29,14 +32,14 @@ OPTIONS = [ONCE, SESSION, DENY]
 class Request:
     """A call that wants to run, as it would be shown to a person."""
 
-    kind: str
-    """read, write, shell or other."""
+    action: Action
+    """What it is about to do; this is judged, shown and run."""
     tool: str
     call: str
     title: str
     input: str
-    path: str | None = None
-    command: str | None = None
+    home: str = "/"
+    """The session's folder: names without a folder begin there."""
     diff: str | None = None
     options: list[Option] | None = None
     editable: bool = False
@@ -52,9 +55,28 @@ class Request:
     """Not said yet: it goes into the log together with the decision or the question."""
 
     @property
+    def kind(self) -> str:
+        return self.action.kind
+
+    @property
+    def path(self) -> str | None:
+        """The first of its files."""
+        return self.action.files[0] if self.action.files else None
+
+    @property
+    def command(self) -> str | None:
+        """Verbatim, with its environment and its folder."""
+        return self.action.shown(self.home)
+
+    @property
     def subject(self) -> str:
         """What a grant's pattern is matched against."""
         return self.path or self.command or ""
+
+    @property
+    def paths(self) -> list[str]:
+        """All of its files, from the root and with links followed."""
+        return [os.path.realpath(os.path.join(self.home, path)) for path in self.action.files if "\0" not in path]
 
 
 @dataclass(frozen=True)
@@ -96,10 +118,16 @@ def matching(grants: Iterable[Grant], session: "Session", request: Request, allo
             and grant.agent == session.state.agent
             and grant.tool in ("*", request.tool)
             and (grant.session == session.id if grant.session else grant.project == session.state.cwd)
-            and fnmatch.fnmatchcase(request.subject, grant.pattern)
+            and _covers(grant, request)
         ),
         None,
     )
+
+
+def _covers(grant: Grant, request: Request) -> bool:
+    if grant.covers:
+        return covered(grant.covers, request.action, request.paths, request.input, request.home)
+    return fnmatch.fnmatchcase(request.subject, grant.pattern)
 
 
 class Approvals:
@@ -108,6 +136,7 @@ class Approvals:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
+        self._asked: dict[str, Request] = {}
 
     async def request(self, turn: str, request: Request) -> Decision:
         ruling = self._rule(request)
@@ -121,18 +150,17 @@ class Approvals:
 
     def _rule(self, request: Request) -> Ruling | None:
         session = self._session
-        host, now = session.host, session.host.now()
+        host, now = session.host, session.host.grants.now()
         denied = matching(host.grants.values(), session, request, False, now)
         if denied is not None:
-            return Ruling(False, f"grant {denied.id}: deny {denied.tool} {denied.pattern}")
+            return Ruling(False, f"grant {denied.id}: deny {_named(denied)}")
+        asks = host.rules.must_ask(session, request) is not None
         for policy in host.policies:
             ruling = policy(session, request)
-            if ruling is not None:
+            if ruling is not None and not (asks and ruling.allowed):
                 return ruling
-        granted = matching(host.grants.values(), session, request, True, now)
-        if granted is not None and not host.rules.protects(session, request):
-            return Ruling(True, f"grant {granted.id}: allow {granted.tool} {granted.pattern}")
-        return None
+        granted = None if asks else matching(host.grants.values(), session, request, True, now)
+        return Ruling(True, f"grant {granted.id}: allow {_named(granted)}") if granted is not None else None
 
     async def _ask(self, turn: str, request: Request) -> Decision:
         session = self._session
@@ -140,7 +168,7 @@ class Approvals:
         deadline = clock.time() + (request.timeout or session.host.approval_timeout)
         ident = f"{session.id}.{session.new_id('a')}"
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        self._waiting[ident] = future
+        self._waiting[ident], self._asked[ident] = future, request
         try:
             await session.append(
                 *_before(request),
@@ -156,6 +184,7 @@ class Approvals:
                     options=request.options or OPTIONS,
                     path=request.path,
                     command=request.command,
+                    files=list(request.action.files) if len(request.action.files) > 1 else [],
                     diff=request.diff,
                     editable=request.editable,
                     result=request.result,
@@ -168,6 +197,7 @@ class Approvals:
             return await future
         finally:
             self._waiting.pop(ident, None)
+            self._asked.pop(ident, None)
 
     async def _time_out(self, ident: str) -> None:
         with contextlib.suppress(AlreadyAnswered):  # a person was faster by a hair: the future holds that answer
@@ -200,7 +230,7 @@ class Approvals:
             assert turn is not None  # an open approval lives in the active turn
             # The grant comes first: if it is refused the approval stays open, and the agent goes on only with both.
             if chosen.grant != "once":
-                await self._remember(call.tool, chosen, by)
+                await self._remember(call.tool, self._asked.get(ident), chosen, by)
             answered = e.ApprovalAnswered(
                 turn=turn.id,
                 approval=ident,
@@ -214,8 +244,12 @@ class Approvals:
             await session.host.log.append_all((session.channel, answered), *_audited(answered))
         return _decision(answered)
 
-    async def _remember(self, tool: str, chosen: Option, by: str) -> None:
+    async def _remember(self, tool: str, request: Request | None, chosen: Option, by: str) -> None:
+        """What was shown, and no more: this program and subcommand, these files."""
         session = self._session
+        if request is None:
+            return  # nobody waits for it any more
+        covers = coverage(request.action, request.paths, request.input, request.home)
         await session.host.grants.add(
             agent=session.state.agent,
             tool=tool,
@@ -223,6 +257,7 @@ class Approvals:
             by=by,
             session=session.id if chosen.grant == "session" else None,
             project=session.state.cwd if chosen.grant == "project" else None,
+            covers=covers,
         )
 
     def settle(self, answered: e.ApprovalAnswered) -> None:
@@ -236,6 +271,10 @@ class Approvals:
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(Decision(False, "turn", reason="the turn ended"))
+
+
+def _named(grant: Grant) -> str:
+    return f"{grant.tool} {', '.join(grant.covers) or grant.pattern}"
 
 
 def _before(request: Request) -> list[e.Event]:

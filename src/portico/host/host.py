@@ -170,7 +170,8 @@ class Host:
                 self.logger.warning("sweep: %s", error.message)
 
     async def sweep(self) -> int:
-        """Frees idle sessions and compacts old deltas; returns how many deltas went."""
+        """Frees idle sessions, forgets ended grants and compacts old deltas; returns how many deltas went."""
+        await self.grants.expire()
         old = time.monotonic() - _IDLE_SECONDS
         for session in self.catalogue:
             if session.loaded and session.used_at < old:

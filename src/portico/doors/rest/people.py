@@ -92,7 +92,7 @@ def table(house: House) -> Table:
         return JsonResponse(Drafted(ident))
 
     async def grants(request: Request) -> Response:
-        now = host.now()
+        now = host.grants.now()
         return JsonResponse(GrantList([grant for grant in host.grants.values() if grant.expires > now]))
 
     async def grant(request: Request) -> Response:
