@@ -21,7 +21,7 @@ from msgspec import Struct
 from portico.host import commandline, shell_syntax
 from portico.host.action import Action
 from portico.host.approval import Request, Ruling
-from portico.host.patience import Impatient, patience
+from portico.host.regex_timeout import RegexTimeout, regex_timeout
 from portico.workspace.glob import Glob
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class WorkspacePolicy:
         try:
             with _bounded([self.settings]):
                 return _refused(self.settings.refused, request.action)
-        except Impatient:
+        except RegexTimeout:
             return None  # nor does `allow` let it pass: a person looks at it
 
     def must_ask(self, session: "Session", request: Request) -> str | None:
@@ -152,7 +152,7 @@ class WorkspacePolicy:
         try:
             with _bounded(sources if request.action.text is not None else []):
                 return _always(sources, request, builtin=not owned) or (None if owned else self._kept(session, request))
-        except Impatient:
+        except RegexTimeout:
             return "a rule that takes too long"
 
     def _kept(self, session: "Session", request: Request) -> str | None:
@@ -163,7 +163,7 @@ class WorkspacePolicy:
         try:
             with _bounded(sources if request.action.text is not None else []):
                 return self._allow(sources, session, request)
-        except Impatient:
+        except RegexTimeout:
             return None
 
     def protects(self, session: "Session", request: Request) -> bool:
@@ -248,7 +248,7 @@ def _last(rules: Rules, path: str) -> tuple[str, bool] | None:
 def _bounded(sources: list[Rules]) -> AbstractContextManager[None]:
     """Expressions may be slow by mistake or on purpose."""
     rules = (rule for each in sources for rule in (*each.refused, *each.commands))
-    return patience(RULE_SECONDS) if any(map(commandline.is_expression, rules)) else nullcontext()
+    return regex_timeout(RULE_SECONDS) if any(map(commandline.is_expression, rules)) else nullcontext()
 
 
 def _refused(refused: Sequence[str], action: Action) -> Ruling | None:
