@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from portico import commands as c
 from portico import events as e
 from portico.agents import script as s
 from portico.agents.acp.autonomy import KNOWN, classify, kind_of
@@ -125,6 +126,9 @@ def test_the_settings_class_what_is_unknown_and_name_the_default() -> None:
     assert classify(loose, "mode", None) is N
 
 
+DRIVER = c.Caller("token-1", "driver", frozenset({"read", "drive"}))
+
+
 async def test_the_host_refuses_and_audits(open_host: HostOpener, tmp_path: Path) -> None:
     agent = ScriptedAgent(s.Provider("scripted", "Scripted", autonomy={"mode": {"yolo": "asks-nobody"}}))
     host = await open_host(agent)
@@ -132,12 +136,12 @@ async def test_the_host_refuses_and_audits(open_host: HostOpener, tmp_path: Path
         await host.start(by="driver", cwd=str(tmp_path), config={"mode": "yolo"}, may_approve=False)
     session = await host.start(by="driver", cwd=str(tmp_path), config={"mode": "plan"}, may_approve=False)
     with pytest.raises(Forbidden, match=r"config\.mode"):
-        await session.configure({"mode": "yolo"}, by="driver", may_approve=False)
+        await host.do(c.ConfigureSession(session=session.id, values={"mode": "yolo"}), DRIVER)
     assert session.state.config == {"mode": "plan"}
     await session.configure({"mode": "yolo"}, by="ada")
     # What is there may be forked and gone on with, and made stricter.
     fork = await host.fork(session.id, by="driver")
-    await session.configure({"mode": "plan"}, by="driver", may_approve=False)
+    await host.do(c.ConfigureSession(session=session.id, values={"mode": "plan"}), DRIVER)
     audit = [record.event for record in await host.log.read(HOST) if isinstance(record.event, e.Audited)]
     assert [(each.action, each.by, each.detail["session"]) for each in audit] == [
         ("approval.loosened", "ada", session.id)

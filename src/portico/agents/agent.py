@@ -9,7 +9,7 @@ from pathlib import Path
 
 from portico.errors import AgentDied, AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import ErrorInfo, Json, Message, Option, ToolSpec
-from portico.host.agent import Agent, AgentInfo, Capabilities, Conversation, Model, Opening, Resource
+from portico.host.agent import Agent, AgentInfo, Capabilities, Check, Checks, Conversation, Model, Opening, Resource
 from portico.host.approval import Decision
 from portico.host.autonomy import Autonomy
 from portico.host.call import Call
@@ -44,6 +44,8 @@ __all__ = [
     "Autonomy",
     "Call",
     "Capabilities",
+    "Check",
+    "Checks",
     "Conversation",
     "Decision",
     "ErrorInfo",

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any, Protocol, runtime_checkable
 
 from portico.errors import Forbidden
-from portico.events import HOST, Audited, Channel, Event, Json
+from portico.events import Audited, Event, Json
 from portico.host import fallback
 from portico.host.context import CONTEXT
 
@@ -122,9 +122,9 @@ def check(found: Sequence[Loosened]) -> None:
         )
 
 
-def audited(session: str, found: Sequence[Loosened], by: str) -> list[tuple[Channel, Event]]:
-    """Written together with the change itself."""
+def audited(session: str, found: Sequence[Loosened], by: str) -> list[Event]:
+    """For the host's channel, written together with the change itself."""
     if not found:
         return []
     detail: Json = {"session": session, "settings": [str(each) for each in found]}
-    return [(HOST, Audited(action="approval.loosened", by=by, detail=detail))]
+    return [Audited(action="approval.loosened", by=by, detail=detail)]

@@ -32,6 +32,8 @@ HUGE_BYTES = 1024 * 1024
 COMMAND_SECONDS_MAX = 3600.0
 PREVIEW_LINES = 2000
 """Lines of a diff that a person gets to see."""
+EDIT_CHARS = 64 * 1024
+"""Of either side of an edit that is kept with its call: what a model reads of one file at once."""
 WRAPPERS = ("args", "arguments", "parameters", "input")
 """Names under which weak models wrap the arguments once more, as other protocols do."""
 
@@ -83,6 +85,8 @@ class Plan:
     act: Callable[[Callable[[str], None]], Any]
     """Does it; gets a function for live output. Returns an awaitable text."""
     diff: str | None = None
+    edit: Json | None = None
+    """Both sides of a file that it changes, for those who look at it afterwards."""
 
     @property
     def changes(self) -> bool:
@@ -195,8 +199,13 @@ class Toolbox:
         if await self._exists(name):
             raise AlreadyExists(f"{name!r} exists already; read it and use editFile.")
         diff = await asyncio.to_thread(patch.diff, "", wanted.content, name, old_exists=False)
-        action = Action("write", files=(name,))
-        return Plan(action, f"Create {name}", lambda _: self._create(name, wanted.content), _shown(diff))
+        return Plan(
+            Action("write", files=(name,)),
+            f"Create {name}",
+            lambda _: self._create(name, wanted.content),
+            diff=_shown(diff),
+            edit=_edit(self.roots.at(name), None, wanted.content),
+        )
 
     async def _create(self, name: str, content: str) -> str:
         data = _encoded(content)
@@ -223,8 +232,13 @@ class Toolbox:
         if after == before:
             raise BadRequest(f"This would change nothing in {name!r}.", field="content")
         diff = _shown(await asyncio.to_thread(patch.diff, before, after, name))
-        action = Action("write", files=(name,))
-        return Plan(action, f"Edit {name}", lambda _: self._edit(name, after, found.etag), diff)
+        return Plan(
+            Action("write", files=(name,)),
+            f"Edit {name}",
+            lambda _: self._edit(name, after, found.etag),
+            diff=diff,
+            edit=_edit(self.roots.at(name), before, after),
+        )
 
     async def _edit(self, name: str, content: str, etag: str) -> str:
         """With the state that was shown: what changed while a person thought is not overwritten."""
@@ -292,6 +306,12 @@ def _shown(diff: str) -> str:
     if len(lines) <= PREVIEW_LINES:
         return diff
     return "".join(lines[:PREVIEW_LINES]) + f"[... {len(lines) - PREVIEW_LINES} more lines ...]\n"
+
+
+def _edit(path: str, old: str | None, new: str) -> Json | None:
+    if max(len(old or ""), len(new)) > EDIT_CHARS:
+        return None
+    return {"type": "diff", "path": path, "old": old, "new": new}
 
 
 def _encoded(content: str) -> bytes:
