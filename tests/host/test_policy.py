@@ -16,11 +16,12 @@ from portico.events import Message
 from portico.host.action import of
 from portico.host.approval import Request, Ruling
 from portico.host.commandline import forbids, mentions, split
-from portico.host.policy import Rules, WorkspacePolicy, below, rules_of
+from portico.host.policy import Rules, WorkspacePolicy, rules_of
 from portico.host.session import Session
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from portico.workspace.jail import below
 
 _NONE = Rules("setting")
 

@@ -23,6 +23,7 @@ from portico.host.action import Action
 from portico.host.approval import Request, Ruling
 from portico.host.regex_timeout import RegexTimeout, regex_timeout
 from portico.workspace.glob import Glob
+from portico.workspace.jail import below
 
 if TYPE_CHECKING:
     from portico.host.session import Session
@@ -213,17 +214,6 @@ def _inside(session: "Session", path: str) -> str | None:
     """The path relative to whichever of the session's folders it is in. What is named relative starts at its cwd."""
     named = os.path.join(session.state.cwd, path)
     return next((found for each in session.folders.reach() if (found := below(each, named)) is not None), None)
-
-
-def below(folder: str, path: str) -> str | None:
-    """The path relative to the folder, links followed; None when it leads out."""
-    if "\0" in path:
-        return None
-    root = os.path.realpath(folder)
-    whole = os.path.realpath(os.path.join(root, path))
-    if whole != root and not whole.startswith(root.rstrip("/") + "/"):
-        return None
-    return os.path.relpath(whole, root)
 
 
 def _edit(sources: list[Rules], path: str | None) -> Ruling | None:
