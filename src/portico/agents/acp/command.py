@@ -14,7 +14,7 @@ from portico.host.action import Action
 from portico.host.session import Session
 from portico.host.terminals import OpenTerminal
 from portico.workspace.escapes import Plain
-from portico.workspace.process import Clip, shell
+from portico.workspace.process import Clip, command_environment, shell
 from portico.workspace.terminal import Data, Event, Exited
 
 OUTPUT_BYTES = 1024 * 1024
@@ -81,7 +81,7 @@ class Commands:
             rows=ROWS,
             session=session.id,
             command=_arguments(action),
-            env={**_QUIET, **dict(action.env)},
+            env={**command_environment(), **_QUIET, **dict(action.env)},
             listener=command.hear,
         )
         self._running[command.terminal.id] = command

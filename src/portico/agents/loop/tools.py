@@ -19,7 +19,7 @@ from portico.events import Json, ToolSpec
 from portico.host.action import Action, command
 from portico.workspace import patch
 from portico.workspace.glob import Glob
-from portico.workspace.process import COMMAND_SECONDS, environment, run
+from portico.workspace.process import COMMAND_SECONDS, command_environment, run
 from portico.workspace.search import LIST_DEFAULT, LIST_MAX, MATCH_DEFAULT, MATCH_MAX, find, search
 
 FILE_BYTES = 64 * 1024
@@ -274,7 +274,7 @@ class Toolbox:
 
 async def _run(action: Action, timeout: float, report: Callable[[str], None]) -> str:
     line = action.argv or action.line or ""
-    done = await run(line, cwd=Path(action.cwd), env=environment(), timeout=timeout, on_output=report)
+    done = await run(line, cwd=Path(action.cwd), env=command_environment(), timeout=timeout, on_output=report)
     ending = f"timed out after {timeout:g} s and was ended" if done.timed_out else f"exit code {done.code}"
     text = f"{done.output.rstrip()}\n[{ending}]".lstrip()
     if done.code != 0 or done.timed_out:
