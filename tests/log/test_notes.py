@@ -235,8 +235,8 @@ async def test_notes_of_clients_that_never_came_back_go(log: SqliteLog) -> None:
     for key in ("live:one", "live:two", "summary"):
         log.put_kv("a", key, b"x")
     await log.flush()
-    assert await log.expire_notes("live", int(time.time() * 1000) - 1000) == 0
-    assert await log.expire_notes("live", int(time.time() * 1000) + 1000) == 2
+    assert await log.expire_kv("live", int(time.time() * 1000) - 1000) == 0
+    assert await log.expire_kv("live", int(time.time() * 1000) + 1000) == 2
     assert await log.get_kv("a", "summary") == b"x"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from portico.errors import AgentDied, AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import ErrorInfo, Json, Message, Option, ToolSpec
-from portico.host.agent import Agent, AgentInfo, Capabilities, Conversation, Model, Opening, Resource
+from portico.host.agent import Agent, AgentInfo, Capabilities, Check, Checks, Conversation, Model, Opening, Resource
 from portico.host.approval import Decision
 from portico.host.call import Call
 from portico.host.question import Answer
@@ -42,6 +42,8 @@ __all__ = [
     "Answer",
     "Call",
     "Capabilities",
+    "Check",
+    "Checks",
     "Conversation",
     "Decision",
     "ErrorInfo",

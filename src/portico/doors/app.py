@@ -21,7 +21,6 @@ class App:
     loaded: Loaded
     stop: Callable[[], None]
     """Asks the process for a graceful stop; returns at once."""
-    workspaces: list[Path] = field(default_factory=list)
     test: bool = False
     """`--test`: shorter countdowns and the test-only routes."""
     gate: "Gate | None" = None
@@ -29,6 +28,10 @@ class App:
     """With an index; None: searching reads the log."""
     at_start: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
     """What doors have to do before the first request, for example to go on with what a crash left waiting."""
+
+    @property
+    def workspaces(self) -> list[Path]:
+        return self.host.workspaces
 
     @property
     def settings(self) -> Settings:

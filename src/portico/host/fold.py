@@ -206,6 +206,8 @@ def _part_ended(state: SessionState, event: e.PartEnded, record: Record) -> None
     part = _find(state, event.turn, event.part, TextPart)
     if part is not None:
         part.text, part.done = event.text, True
+    if event.replaces and (turn := state.turn(event.turn)) is not None:
+        turn.corrections[record.pos] = len(turn.parts)
 
 
 def _usage(state: SessionState, event: e.UsageReported, record: Record) -> None:

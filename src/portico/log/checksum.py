@@ -8,7 +8,7 @@ def event_sum(seq: int, channel: int, pos: int, time: int, data: bytes) -> int:
     return crc32(data, (seq * 31 ^ pos * 8191 ^ channel << 20 ^ time) & 0xFFFFFFFF)
 
 
-def note_sum(channel: int, key: str, data: bytes) -> int:
+def kv_sum(channel: int, key: str, data: bytes) -> int:
     return crc32(data, crc32(key.encode(), channel))
 
 

@@ -14,7 +14,7 @@ from portico import faults, limits
 from portico.errors import LogUnavailable
 from portico.events import Channel
 from portico.log import schema
-from portico.log.checksum import channel_sum, event_sum, note_sum
+from portico.log.checksum import channel_sum, event_sum, kv_sum
 from portico.log.identity import Identity, check_files, check_pair, identify
 from portico.log.journal import Journal
 from portico.log.mark import Files, Mark, Marked
@@ -57,7 +57,7 @@ class KeyValue(NamedTuple):
 class Batch(NamedTuple):
     rows: list[Row]
     heads: dict[Channel, int]
-    list_kv: list[KeyValue]
+    values: list[KeyValue]
 
 
 class Database(Reader):
@@ -119,8 +119,8 @@ class Database(Reader):
                 self._id(channel)
             if batch.rows:
                 self._put_rows(batch.rows, batch.heads)
-            for put_kv in batch.list_kv:
-                self._put_kv(put_kv)
+            for value in batch.values:
+                self._put_kv(value)
             faults.reach("before-commit")
             db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -163,25 +163,36 @@ class Database(Reader):
             "Put it back, and the host goes on by itself; or stop the host."
         )
 
-    def _put_kv(self, put_kv: KeyValue) -> None:
-        if put_kv.data is None:
-            self._db.execute("DELETE FROM notes WHERE channel = ? AND key = ?", (self._id(put_kv.channel), put_kv.key))
+    def _put_kv(self, value: KeyValue) -> None:
+        if value.data is None:
+            self._db.execute("DELETE FROM notes WHERE channel = ? AND key = ?", (self._id(value.channel), value.key))
         else:
-            self._store_note(self._id(put_kv.channel), put_kv.key, put_kv.data)
+            self._store_kv(self._id(value.channel), value.key, value.data)
 
-    def _store_note(self, channel: int, key: str, data: bytes) -> None:
+    def _store_kv(self, channel: int, key: str, data: bytes) -> None:
         self._db.execute(
             "INSERT OR REPLACE INTO notes (channel, key, data, sum, time) VALUES (?, ?, ?, ?, ?)",
-            (channel, key, data, note_sum(channel, key, data), int(time.time() * 1000)),
+            (channel, key, data, kv_sum(channel, key, data), int(time.time() * 1000)),
         )
 
-    def expire_notes(self, prefix: str, before: int) -> int:
+    def expire_kv(self, prefix: str, before: int) -> int:
         """Drops notes whose key begins so and that were last written before that time (milliseconds)."""
         sql = "DELETE FROM notes WHERE substr(key, 1, ?) = ? AND time < ?"
         try:
             return self._db.execute(sql, (len(prefix), prefix, before)).rowcount
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
+
+    def drop_kv(self, channel: Channel, first: str, below: str) -> int:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            sql = "DELETE FROM notes WHERE channel = ? AND key >= ? AND key < ?"
+            dropped = self._db.execute(sql, (self._id(channel), first, below)).rowcount
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._rollback()
+            raise translate(error, self.path) from error
+        return dropped
 
     def probe(self) -> None:
         """Can we write again? Fails the way a commit would."""
@@ -235,7 +246,7 @@ class Database(Reader):
     def _lengthen(self, channel: int, key: str, compacted_offsets: list[int]) -> None:
         found = self._db.execute("SELECT data FROM notes WHERE channel = ? AND key = ?", (channel, key)).fetchone()
         before = msgspec.msgpack.decode(found[0], type=list[int]) if found else []
-        self._store_note(channel, key, msgspec.msgpack.encode(before + compacted_offsets))
+        self._store_kv(channel, key, msgspec.msgpack.encode(before + compacted_offsets))
 
     def checkpoint(self) -> int:
         """Moves what is committed from the write-ahead log into the database; the bytes of that log then. It waits for

@@ -68,8 +68,8 @@ class Log(Protocol):
         """Replay, then live. With one channel `after` is a position; with several or none it is a seq."""
 
     def on_commit(self, on_commit: CommitListener) -> None:
-        """Calls `on_commit` with every committed batch, before any follower has it. If it raises, that is logged; `append`
-        returns and followers get the batch all the same."""
+        """Calls `on_commit` with every committed batch, before any follower has it. If it raises, that is logged, and
+        `append` returns and followers get the batch all the same."""
 
     def on_failure(self, listener: FailureListener) -> None:
         """Calls `listener` when a commit failed; what was pending then is lost and was never visible."""
@@ -85,12 +85,15 @@ class Log(Protocol):
         """Keeps one value beside a channel without a commit of its own: when this returns, it survives the end of the
         process (not a loss of power). A key is written either this way or by `put_kv`."""
 
-    async def expire_notes(self, prefix: str, before: int) -> int:
+    async def expire_kv(self, prefix: str, before: int) -> int:
         """Drops values whose key begins so and that were last written before that time (milliseconds)."""
 
     async def list_kv(self, key: str) -> dict[Channel, bytes]: ...
 
     async def get_kv(self, channel: Channel, key: str) -> bytes | None: ...
+
+    async def drop_kv(self, channel: Channel, first: str, below: str) -> int:
+        """Removes the values beside a channel whose keys sort from `first` to before `below`; returns how many."""
 
     async def put_blob(self, data: bytes) -> str:
         """Stores the bytes durably under their SHA-256, which it returns."""

@@ -17,7 +17,7 @@ import msgspec
 from portico import limits
 from portico.errors import LogDamaged
 from portico.events import Channel, Record, Unreadable, decode, encode
-from portico.log.checksum import channel_sum, event_sum, note_sum
+from portico.log.checksum import channel_sum, event_sum, kv_sum
 from portico.log.trouble import translate
 
 logger = logging.getLogger("portico.log")
@@ -200,7 +200,7 @@ class Reader:
     @staticmethod
     def _is_whole(channel: int, key: str, data: bytes, checksum: int | None) -> bool:
         """A damaged note counts as missing: what it said follows from the events, or is asked again."""
-        whole = checksum is None or checksum == note_sum(channel, key, data)
+        whole = checksum is None or checksum == kv_sum(channel, key, data)
         if not whole:
             logger.error("the note %r of channel %d is damaged", key, channel)
         return whole

@@ -12,12 +12,13 @@ import msgspec
 
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.link import Link
-from portico.agents.acp.owntool import SERVER, OwnTools
+from portico.agents.acp.owntool import OwnTools
 from portico.agents.acp.prompt import blocks
 from portico.agents.acp.replay import Replay, ping
 from portico.agents.acp.service import Cancelled, Service
 from portico.agents.acp.update import Updates
 from portico.agents.agent import Json, Message, Opening, Turn
+from portico.agents.elicitation import elicit
 from portico.agents.supervisor import Supervisor
 from portico.agents.transcript import NOTE, retold
 from portico.errors import AgentDied, AgentError, AgentUnavailable, Conflict
@@ -43,7 +44,7 @@ class AcpConversation:
         self._vendor = opening.vendor
         self._service = Service(opening.cwd, opening.folders or ())
         self._link: Link | None = None
-        self._key: str | None = None
+        self._servers = agent.servers(opening)
         self._turn: Turn | None = None
         self._updates: Updates | None = None
         self._own_tools = OwnTools(())
@@ -135,15 +136,19 @@ class AcpConversation:
         return answer
 
     async def _mcp_servers(self, link: Link) -> list[Json]:
-        agent, http = self._agent, link.capability("mcpCapabilities", "http")
-        if not agent.program.mcp:
+        program = self._agent.program
+        if not program.mcp:
             return []
-        servers = agent.mcp_servers(http=http, off=self._opening.off)
-        if self._opening.tools and http:
-            url, self._key = await agent.tools.offer(self)
-            headers = [{"name": "Authorization", "value": f"Bearer {self._key}"}]
-            servers.append({"type": "http", "name": SERVER, "url": url, "headers": headers})
-        return servers
+        return await self._servers.offer(
+            self if self._opening.tools else None,
+            http=link.capability("mcpCapabilities", "http"),
+            stdio=program.mcp_stdio,
+            serving=self._answer_server,
+            note=self._note,
+        )
+
+    async def _answer_server(self, method: str, params: Json) -> Json:
+        return {"action": "cancel"} if self._turn is None else await elicit(params, self._turn)
 
     async def _configure(self, link: Link, config: Json) -> None:
         """The model, the mode and whatever else the session wants, where the agent has it."""
@@ -183,7 +188,7 @@ class AcpConversation:
             self._turn = self._updates = self._ended = None
 
     def _start(self, turn: Turn) -> None:
-        self._own_tools = OwnTools(spec.name for spec in self._opening.tools)
+        self._own_tools = OwnTools((spec.name for spec in self._opening.tools), self._servers.own_name)
         self._turn, self._updates = turn, Updates(turn, self._own_tools, self._service.commands)
         self._ended = asyncio.get_running_loop().create_future()
         self._service.begin()
@@ -241,9 +246,7 @@ class AcpConversation:
         if self._link is not None and self._vendor is not None:
             self._link.part(self._vendor, self)
         self._link = None
-        if self._key is not None:
-            self._agent.tools.withdraw(self._key)
-            self._key = None
+        await self._servers.close()
 
     # -- what the agent says and asks --------------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     """The id of the authentication method to use when it demands one."""
     mcp: bool = True
     """Gives it the MCP servers of the settings and the session's tools."""
+    mcp_stdio: bool = True
+    """Whether it starts MCP servers itself; where it cannot, Portico does and passes them on over HTTP."""
     files: bool = True
     terminals: bool = True
     """Whether it may read and write files and run commands through Portico, where they are asked for and recorded."""
@@ -80,6 +82,7 @@ PRESETS: dict[str, Program] = {
     "copilot": Program(
         name="Copilot (ACP)",
         command=["copilot", "--acp", "--no-auto-update"],
+        mcp_stdio=False,  # it leaves them out without a word
         pass_env=["COPILOT_HOME", "COPILOT_MODEL"],
         install="npm install -g @github/copilot",
     ),

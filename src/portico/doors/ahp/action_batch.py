@@ -9,13 +9,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from portico import events as e
-from portico.doors.ahp import session_commands, snapshots
+from portico.doors.ahp import session_commands
 from portico.doors.ahp.client_action import ClientAction
 from portico.errors import Conflict, LogUnavailable, PorticoError
 from portico.events import Channel
 from portico.host.config import APPROVAL_KEYS, OWN_KEYS
 from portico.host.config import check as check_values
-from portico.host.session import Session, checked_title
+from portico.host.decide.session import checked_title
+from portico.host.draft import DRAFT
+from portico.host.session import Session
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -111,7 +113,7 @@ def _archive(client_action: ClientAction, session: Session) -> e.Event:
 
 
 def _keep_draft(client_action: ClientAction, session: Session) -> e.Event:
-    return e.ClientKept(key=snapshots.DRAFT, value=client_action.action.get("draft"), by=client_action.by)
+    return e.ClientKept(key=DRAFT, value=client_action.action.get("draft"), by=client_action.by)
 
 
 BATCHED: dict[str, Callable[[ClientAction, Session], e.Event]] = {

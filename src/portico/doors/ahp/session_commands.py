@@ -3,6 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
+from portico.commands import Isolation
 from portico.doors.ahp import (
     attachments,
     clients,
@@ -27,7 +28,6 @@ from portico.events import Origin
 from portico.host.catalogue import children, descendants
 from portico.host.config import decides_calls
 from portico.host.context import CONTEXT, transcript
-from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.host.state import Summary, TurnState
 
