@@ -99,7 +99,10 @@ class Database(Reader):
 
     def _replay(self) -> None:
         """What a host before this one had no time to commit. Channels that were deleted since are passed over."""
-        if entries := self.journal.read():
+        entries = self.journal.read()
+        if self.identity.why:
+            self.journal.clear()  # it may be ahead of what is left of the log, or of another one
+        elif entries:
             self._db.execute("BEGIN IMMEDIATE")
             for (channel, key), data in entries.items():
                 known = "SELECT 1 FROM channels c JOIN events e ON e.channel = c.id WHERE c.name = ? LIMIT 1"

@@ -59,7 +59,7 @@ def identify(db: sqlite3.Connection, path: Path, mark: Mark, marked: Marked | No
     missing = max(0, own.seq - seq) if own is not None else 0
     why = _reason(epoch, own, missing, Files.of(path))
     if why:
-        epoch = secrets.token_hex(8)
+        epoch = secrets.token_hex(4)
         lost += missing
         db.execute("INSERT OR REPLACE INTO meta VALUES ('epoch', ?), ('lost', ?)", (epoch, str(lost)))
     return Identity(epoch, lost, missing, seq + missing, why if stored.get("epoch") else "")

@@ -48,7 +48,7 @@ class Mark:
         if len(data) != _SIZE or _SUM.unpack(data[_FIELDS.size :])[0] != zlib.crc32(data[: _FIELDS.size]):
             return None
         magic, epoch, seq, *files = _FIELDS.unpack(data[: _FIELDS.size])
-        return Marked(epoch.decode("ascii", "replace"), seq, Files(*files)) if magic == _MAGIC else None
+        return Marked(epoch.rstrip(b"\0").decode("ascii", "replace"), seq, Files(*files)) if magic == _MAGIC else None
 
     def begin(self, marked: Marked) -> None:
         self._epoch, self._files = marked.epoch.encode(), marked.files
