@@ -62,7 +62,7 @@ class Batch(NamedTuple):
 
 class Database(Reader):
     def __init__(self, path: Path, db: sqlite3.Connection, mark: Mark, identity: Identity) -> None:
-        super().__init__(path, db)
+        super().__init__(path, db, identity.salt)
         self._mark = mark
         self._name = str(path)
         self._files = Files.of(path)
@@ -139,7 +139,7 @@ class Database(Reader):
         self._db.executemany(
             "INSERT INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
-                (seq, ids[name], pos, time, delta, data, event_sum(seq, ids[name], pos, time, data))
+                (seq, ids[name], pos, time, delta, data, event_sum(self._salt, seq, ids[name], pos, time, data))
                 for seq, name, pos, time, delta, data in rows
             ],
         )
@@ -295,8 +295,11 @@ class Database(Reader):
             self._db.execute("ROLLBACK")
 
     def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         for db in [*self._read_connections, self._db]:
             db.close()
+        self._mark.end(self.path)
         self._mark.close()
         self.journal.close()
 
@@ -304,12 +307,12 @@ class Database(Reader):
 def _identified(db: sqlite3.Connection, path: Path, mark: Mark, marked: Marked | None) -> Identity:
     db.execute("BEGIN IMMEDIATE")
     try:
-        identity = identify(db, path, mark, marked)
+        identity = identify(db, path, marked)
         if identity.lost_now:  # no position and no number is given a second time
             db.execute("UPDATE channels SET pos = pos + ?, sum = NULL", (identity.lost_now,))
         db.execute("COMMIT")
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
-    mark.begin(Marked(identity.epoch, identity.last, Files.of(path)))
+    mark.begin(Marked(identity.epoch, identity.salt, identity.last, Files.of(path)))
     return identity
