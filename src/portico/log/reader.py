@@ -107,9 +107,8 @@ class Reader:
         try:
             rows = self._reading().execute(f"SELECT {_COLUMNS} {chosen} LIMIT ?", args)
             for seq, channel, pos, time, data, checksum in rows:
-                seed = (
-                    salt ^ seq * 31 ^ pos * 8191 ^ channel << 20 ^ time
-                ) & 0xFFFFFFFF  # `event_sum`, without the call
+                # `event_sum`, without the call: every read there is goes through here
+                seed = (salt ^ seq * 31 ^ pos * 8191 ^ channel << 20 ^ time) & 0xFFFFFFFF
                 if checksum == crc32(data, seed):
                     records.append(Record(seq, names[channel], pos, time, data))
                 else:
