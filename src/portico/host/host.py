@@ -96,7 +96,7 @@ class Host:
         """What clients call a session below another: the root's summary, the new id and where it comes from."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
-        self._descriptions = Descriptions(self)
+        self.descriptions = Descriptions(self)
         log.on_commit(self._apply)
         log.on_failure(self._log_failed)
 
@@ -247,11 +247,11 @@ class Host:
         """The host's own tools that this session has."""
         return [tool.spec for tool in self.tools.values() if tool.offered(state)]
 
-    async def describe(self) -> list[AgentInfo]:
-        return [self.readiness.show(info) for info in await self._descriptions.all()]
-
     async def described(self, ident: str) -> AgentInfo:
-        return await self._descriptions.of(self.agent(ident))
+        return self.readiness.show(await self.descriptions.of(self.agent(ident)))
+
+    async def describe(self) -> list[AgentInfo]:
+        return [self.readiness.show(info) for info in await self.descriptions.all()]
 
     async def check_model(self, agent: str, model: str) -> None:
         info = await self.described(agent)

@@ -67,6 +67,8 @@ class Known(Struct):
     version: str
     span: int = 1024
     """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
+    epoch: str = ""
+    """Of the log that its numbers count in; 0.1.0 did not say."""
 
 
 class Broker:
