@@ -2,6 +2,7 @@
 create, prompt, approve, deny, sub-agent, fork, rename, diff, terminal, kill, reconnect."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -72,8 +73,9 @@ async def test_the_story(tmp_path: Path, version: str) -> None:
     git(work, "add", ".")
     git(work, "commit", "-m", "first")
     serve = ["--script", str(script), "--agent", "scripted", "--workspace", str(work)]
-    shell = {"SHELL": "/bin/bash", "HOME": str(tmp_path)}  # not what the user's own start-up files make of it
-    with HostProcess(home, *serve, **shell) as host:
+    # A plain bash: what the user's own start-up files make of it is not ours to test.
+    host_process = partial(HostProcess, home, *serve, SHELL="/bin/bash", HOME=str(tmp_path))
+    with host_process() as host:
         editor = Editor(_url(host, home), version)
         await editor.client.open()
         await editor.client.initialize(editor.client.root)
@@ -81,7 +83,7 @@ async def test_the_story(tmp_path: Path, version: str) -> None:
         await editor.client.say(editor.chat, "cut", "hold")
         await editor.client.wait(lambda: "half" in str(editor.client.states[editor.chat].get("activeTurn")))
         await asyncio.to_thread(host.kill)
-    with HostProcess(home, *serve, **shell) as host:
+    with host_process() as host:
         await _return(editor, _url(host, home))
         await editor.client.close()
     assert editor.client.wrong == []
