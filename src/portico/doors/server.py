@@ -26,7 +26,7 @@ from portico import __version__, limits
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
-from portico.doors.ahp.door import ahp, restore
+from portico.doors.ahp.door import ahp
 from portico.doors.anywhere import anywhere
 from portico.doors.app import App
 from portico.doors.gate import Gate
@@ -146,7 +146,6 @@ class Server:
         self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.gate, search)
         self._apply_settings()
         self._build()
-        await restore(self.app)  # before anything runs again that it may concern
         await self._open_doors()
         await self.jobs.recover()
         await self._listen()
