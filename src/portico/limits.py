@@ -58,6 +58,8 @@ GRANTS = 1_000
 """Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0
 """An agent that says nothing for this long is taken for dead."""
+SILENCE_SECONDS = (20.0, 120.0, 600.0)
+"""Without a word of the agent: then a person is told what the turn waits for. Vendors retry in silence for a minute."""
 CANCEL_SECONDS = 5.0
 """An agent that does not obey a cancel in this time is left behind; the turn ends anyway."""
 STOP_SECONDS = 10.0

@@ -58,6 +58,8 @@ class Turn:
         self.waiting = 0
         """How many approvals and questions wait for a person: the idle watch stands still meanwhile."""
         self.active_at = session.host.clock.awake()
+        self.activity = ""
+        """What it is doing that nobody hears, in words that end a sentence: `retrying after 429`. Its agent says so."""
         self._part: _Part | None = None
         self._recent: deque[_Part] = deque(maxlen=_RECENT)
         """Those whose agent named them: they may still be corrected."""
@@ -91,6 +93,12 @@ class Turn:
         """A remark of the system (a retry, a fallback), not of the agent."""
         self._grow("notice", text, None)
         self.close_part()
+
+    def remark(self, text: str) -> None:
+        """A notice that is no word of the agent: its silence goes on."""
+        heard = self.active_at
+        self.notice(text)
+        self.active_at = heard
 
     def close_part(self, whole: str | None = None) -> None:
         """Ends the open part; `whole` replaces what the deltas said."""
@@ -130,6 +138,8 @@ class Turn:
 
     def _grow(self, kind: PartKind, delta: str, key: str | None) -> None:
         part = self._open(kind, key)
+        if kind != "notice":
+            self.activity = ""
         for piece in pieces(delta):
             if part.size + len(piece) > _PART_CHARS:
                 self.close_part()
@@ -166,7 +176,7 @@ class Turn:
         self.close_part()
         ident = self.session.new_id("c") if id is None or id in self._used else id
         self._used.add(ident)
-        call = Call(self, ident, name, owner)
+        call = Call(self, ident, name, owner, title)
         self.calls[ident] = call
         self.called = True
         self.report(
