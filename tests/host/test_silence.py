@@ -32,7 +32,7 @@ async def quiet(open_host: HostOpener, clock: FakeClock, before: Play) -> tuple[
 
 def notices(turn: TurnState | None) -> list[str]:
     parts = turn.parts if turn is not None else []
-    return [part.text for part in parts if isinstance(part, TextPart) and part.kind == "notice"]
+    return [part.text for part in parts if isinstance(part, TextPart) and part.kind == "notice" and part.done]
 
 
 async def told(session: Session, count: int) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from portico.agents.pool import Pool, Tell
 from portico.agents.process_registry import ProcessRegistry
 from portico.errors import AgentDied, AgentUnavailable
-from portico.workspace.child import MARK, Child, Outlet, UnownedPipe, environment
+from portico.workspace.child import MARK, Child, Outlet, UnownedPipe, command_environment
 from portico.workspace.escapes import plain
 
 LINE_BYTES = 32 * 1024 * 1024
@@ -55,7 +55,7 @@ def agent_environment(passed: Sequence[str] = (), extra: Mapping[str, str] | Non
     """What an agent's process gets: the way to its own files and the network, what the settings pass on by name, what
     they say in full. Never our token, never another agent's key."""
     own = {name: os.environ[name] for name in (*PASSED, *passed) if name in os.environ}
-    return environment(NO_COLOR="1", TERM="dumb") | own | dict(extra or {})
+    return command_environment(NO_COLOR="1", TERM="dumb") | own | dict(extra or {})
 
 
 class Process:

@@ -11,7 +11,8 @@ from portico import events as e
 from portico.errors import BadRequest
 from portico.events import HOST, Grant, Json
 from portico.host import terminal_rules
-from portico.host.config import APPROVAL_KEYS, decides_calls
+from portico.host.autonomy import APPROVAL_KEYS
+from portico.host.folders import check_reach
 from portico.host.state import Summary, TurnState
 from portico.host.terminals import OpenTerminal
 from portico.host.tool import ToolResult
@@ -32,14 +33,14 @@ def install(host: "Host") -> None:
 
 
 async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Summary:
-    if decides_calls(command.config):
-        caller.require("approve")
     origin = command.origin
     history: list[TurnState] = []
     shared: Json | None = None
     if origin is not None and origin.kind == "fork":
         source = await host.get(origin.session)
         history, shared = source.finished_turns(origin.turn), source.state.worktree
+    for folder in (command.cwd, *command.folders) if not shared else ():
+        check_reach(host, caller, folder, "approve", "terminal")
     isolation = c.Isolation() if command.worktree is True else command.worktree or None
     session = await host.start(
         by=caller.by,
@@ -55,6 +56,7 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         worktree=isolation or shared,
         folders=command.folders,
         model_config=command.model_config,
+        may_approve=caller.may("approve"),
     )
     return session.summary
 

@@ -36,6 +36,8 @@ class Track:
         self.own = own
         """One of the session's own tools: its input and output are told by us."""
         self.kind = kind
+        self.named = False
+        """The agent has told the tool's own name, or one of ACP's kinds."""
         self.title = ""
         self.input: Any = None
         self.raw_output: Any = None
@@ -54,6 +56,7 @@ class Track:
         self.title = str(update.get("title") or self.title)
         kind = kind_of(update)
         self.kind = self.kind if kind in (None, "other") else kind
+        self.named = self.named or kind not in (None, "other") or any(tool_names(update.get("_meta")))
         if isinstance(locations := update.get("locations"), list):
             self.locations = [str(each["path"]) for each in locations if isinstance(each, dict) and "path" in each]
         if not (self.decided or self.own):
@@ -93,22 +96,6 @@ class Track:
     def _tell(self) -> None:
         if content := [*self.diffs, *(each.shown for each in self.commands)]:
             self.call.content(content)
-
-    @property
-    def command(self) -> str | None:
-        if isinstance(self.input, dict):
-            found = self.input.get("command") or self.input.get("cmd")
-            if found:
-                return " ".join(map(str, found)) if isinstance(found, list) else str(found)
-        return self.title if self.kind == "execute" and self.title else None
-
-    @property
-    def path(self) -> str | None:
-        paths = [str(diff["path"]) for diff in self.diffs] + self.locations
-        if not paths and isinstance(self.input, dict):
-            names = ("path", "file_path", "filePath", "filepath", "fileName", "abs_path")
-            paths = [str(self.input[name]) for name in names if self.input.get(name)]
-        return paths[0] if paths else None
 
     async def end(self, ok: bool) -> None:
         output = None

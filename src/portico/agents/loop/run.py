@@ -251,10 +251,8 @@ async def _decide(call: Call, plan: Plan, current: Current) -> Decision:
     wanted = current.agent.require_approval
     asks = wanted == "all" or (wanted == "edits" and plan.changes)
     return await call.approve(
-        plan.kind,
+        action=plan.action,
         title=plan.title,
-        path=plan.path,
-        command=plan.command,
         diff=plan.diff,
         strict=asks,
         passing="" if asks else f"agent.require_approval = {wanted}",
