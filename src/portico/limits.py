@@ -58,6 +58,8 @@ GRANTS = 1_000
 """Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0
 """An agent that says nothing for this long is taken for dead."""
+SILENCE_SECONDS = (20.0, 120.0, 600.0)
+"""Without a word of the agent: then a person is told what the turn waits for. Vendors retry in silence for a minute."""
 DESCRIBE_SECONDS = 5.0
 """An agent that has not described itself by then is listed as one that does not answer: lists of agents are waited for
 by people, and finding a local model server takes a second."""
