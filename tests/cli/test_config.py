@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from portico.agents.agent import AgentInfo, Model, Resource
-from portico.cli.doctor import Finding, agent_finding
+from portico.cli.doctor import agent_finding
+from portico.cli.finding import Finding
 from portico.log.database import Batch, Database, Row
 from tests.cli.terminal import TerminalCommand
 from tests.process import inside, portico

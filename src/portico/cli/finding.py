@@ -1,0 +1,10 @@
+"""One thing that `portico doctor` has looked at."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Finding:
+    what: str
+    ok: bool
+    detail: str
