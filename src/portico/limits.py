@@ -40,6 +40,8 @@ SESSIONS = 100_000
 """Stored sessions: what is known of one that rests stays in memory, about 3 KB."""
 LIVE_TURNS = 1_000
 """Turns running at once: each may own a process of some 50 MB elsewhere."""
+AGENT_PROCESSES = 20
+"""Agent processes at once: with the 200 MB that most of them take, 4 GB."""
 MESSAGE_BYTES = 4 * MIB
 """One message with its attachments; larger things are files in the workspace."""
 QUEUE_LENGTH = 100
@@ -50,18 +52,25 @@ TITLE_CHARS = 200
 """A title: what a list can show."""
 TOOL_OUTPUT_CHARS = 64 * KIB
 """Tool output kept inside the event; the whole output goes into a blob."""
-APPROVAL_SECONDS = 120.0
-"""No answer in this time means no."""
 GRANT_SECONDS = 12 * 3600.0
 """A working day; a remembered yes must end."""
 GRANTS = 1_000
 """Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0
 """An agent that says nothing for this long is taken for dead."""
+DESCRIBE_SECONDS = 5.0
+"""An agent that has not described itself by then is listed as one that does not answer: lists of agents are waited for
+by people, and finding a local model server takes a second."""
+STEER_SECONDS = 5.0
+"""An agent that has not taken a message into its turn by then gets it as its next one. The session waits meanwhile."""
 CANCEL_SECONDS = 5.0
 """An agent that does not obey a cancel in this time is left behind; the turn ends anyway."""
 STOP_SECONDS = 10.0
 """Graceful stop: running turns are asked to end, then the process goes."""
+AGENT_CHECK_SECONDS = 60.0
+"""A check of an agent ends by then: some programs unpack themselves at their first start."""
+AGENT_RECHECK_SECONDS = 60.0
+"""An agent that was not ready is asked again after this, when a default is wanted: somebody may have signed in."""
 CAPTURES = 2
 """Folders captured at once: each starts half a dozen short git processes, and tools wait for theirs."""
 CAPTURE_SECONDS = 10.0
@@ -104,6 +113,8 @@ WRONG_TOKENS = 10
 REQUESTS_PER_SECOND = 200.0
 REQUEST_BURST = 400
 """Messages per token: above any person, below what hurts; streams count once."""
+REQUEST_ID_CHARS = 200
+"""Of a caller's own id for a command: a UUID, a URL or a delivery's name fits many times."""
 TERMINALS = 100
 """Open terminals: each is a process with a screen of scrollback."""
 SUBSCRIPTIONS = 1_000

@@ -2,8 +2,8 @@
 
 The prompt is a JSON list of steps, `[name, argument...]`. Variables of its environment make it misbehave before any
 prompt: FAKE_DIE=METHOD dies on that request, FAKE_DEAF=1 never answers a cancel, FAKE_STORE=FOLDER keeps sessions,
-FAKE_CAPS=JSON replaces its capabilities, FAKE_OPTIONS=JSON are options of its sessions, FAKE_LATE=1 answers
-session/load first and tells the history afterwards.
+FAKE_CAPS=JSON replaces its capabilities, FAKE_VERSION=N its protocol, FAKE_OPTIONS=JSON are options of its sessions,
+FAKE_LATE=1 answers session/load first and tells the history afterwards.
 """
 
 import json
@@ -114,7 +114,7 @@ class Fake:
                 methods = [{"id": "key", "name": "A key"}]
                 info = {"name": "fake", "version": "1.2"}
                 return {
-                    "protocolVersion": 1,
+                    "protocolVersion": int(os.environ.get("FAKE_VERSION", "1")),
                     "agentCapabilities": capabilities,
                     "authMethods": methods,
                     "agentInfo": info,
@@ -192,7 +192,7 @@ class Fake:
         said = "".join(block.get("text", "") for block in params["prompt"])
         self.keep(said)
         self.blocks = params["prompt"]
-        start = said.find("[[")
+        start = max(said.rfind("\n[["), -1 if not said.startswith("[[") else 0)  # not the steps of a retold turn
         reply: Json = {"stopReason": "end_turn"}
         for step in json.loads(said[start:]) if start >= 0 else [["text", f"You said: {said}"]]:
             if self.cancelled.is_set():

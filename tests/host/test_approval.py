@@ -126,10 +126,23 @@ async def test_input_can_be_edited_where_the_call_allows_it(open_host: HostOpene
         await session.approvals.answer(approval.id, allow=True, by="ada", input="{}")
 
 
-async def test_no_answer_in_time_is_no(open_host: HostOpener, clock: FakeClock) -> None:
+async def test_without_a_setting_it_waits_for_ever(open_host: HostOpener, clock: FakeClock) -> None:
+    """Whoever came back after lunch found that two minutes of silence had been a no."""
     session, approval = await ask(await open_host(PlayAgent(allowed), clock=clock))
-    assert approval.expires == int((clock.time() + limits.APPROVAL_SECONDS) * 1000)
-    clock.advance(limits.APPROVAL_SECONDS - 1)
+    assert approval.expires == 0
+    clock.advance(365 * 24 * 3600)
+    await asyncio.sleep(0)
+    assert session.state.status == "waiting"
+    await session.approvals.answer(approval.id, allow=True, by="ada")
+    assert (await said(session)).startswith("yes: ada")
+
+
+async def test_no_answer_in_time_is_no(open_host: HostOpener, clock: FakeClock) -> None:
+    host = await open_host(PlayAgent(allowed), clock=clock)
+    host.approval_timeout = 120
+    session, approval = await ask(host)
+    assert approval.expires == int((clock.time() + 120) * 1000)
+    clock.advance(120 - 1)
     await asyncio.sleep(0)
     assert session.state.status == "waiting"
     clock.advance(1)
@@ -248,13 +261,29 @@ async def test_allow_in_this_session_is_remembered_there_and_ends(open_host: Hos
 
     await session.send(Message("again"), by="test")
     assert await said(session) == "yes: policy"
-    assert call_of(session.state.turns[1]).rule == f"grant {grant.id}: allow shell *"
+    assert call_of(session.state.turns[1]).rule == f"grant {grant.id}: allow shell line:make"
 
     other, _ = await ask(host)
     await other.cancel(by="test")
 
     clock.advance(limits.GRANT_SECONDS)
     await ask(host, session)
+
+
+async def test_a_grant_that_has_ended_stays_ended_when_the_clock_goes_back(
+    open_host: HostOpener, clock: FakeClock
+) -> None:
+    host = await open_host(PlayAgent(allowed), clock=clock)
+    session = await host.start(by="test", cwd="/")
+    await host.grants.add(agent="play", tool="shell", allow=True, by="ada", session=session.id)
+    clock.advance(limits.GRANT_SECONDS)
+    await ask(host, session)
+    await session.cancel(by="test")
+    clock.advance(-limits.GRANT_SECONDS)
+    await ask(host, session)
+    await session.cancel(by="test")
+    await host.sweep()
+    assert (await open_host(PlayAgent(allowed), clock=clock)).grants == {}
 
 
 async def test_a_yes_to_all_edits_is_none_to_hooks_and_secrets(open_host: HostOpener) -> None:

@@ -60,7 +60,7 @@ export async function call<T extends object>(path: string, body?: string, signal
   const request: RequestInit = { cache: "no-store" };
   if (body !== undefined) Object.assign(request, { method: "POST", body, headers: { "Content-Type": "text/plain;charset=utf-8" } });
   if (signal) request.signal = signal;
-  const response = await fetch(`/api/${path}`, request);
+  const response = await fetch(`./api/${path}`, request);
   if (response.ok) return (await response.json()) as Partial<T> & Failure;
   if (response.status === 401) goToLogin();
   throw new Refused(response.status, await reason(response), Number(response.headers.get("Retry-After")) || 0);
@@ -80,7 +80,7 @@ export async function reason(response: Response): Promise<string> {
 
 export function goToLogin(): void {
   const here = window.location.pathname + window.location.search;
-  window.location.assign(`/login?next=${encodeURIComponent(here)}`);
+  window.location.assign(`./login?next=${encodeURIComponent(here)}`);
 }
 
 const part = encodeURIComponent;
@@ -105,11 +105,14 @@ export const api = {
     call<{ jobId: string; jobError: string }>(`copilot/job/start/${part(job)}`, `${folder}\n${input}`),
   jobStatus: (job: string) => call<RunningJob & { tasks: WorkStatus[] }>(`copilot/job/${part(job)}/status`),
   stop: (kind: Kind, id: string) => call<{ result: string }>(`copilot/${kind}/${part(id)}/stop`, ""),
-  /** `prompts=1`: what people wrote comes too (`onUserPrompt`), so that a reloaded page shows both sides, and what they are asked. */
+  /**
+   * `prompts=1`: what people wrote comes too (`onUserPrompt`), so that a reloaded page shows both sides, and what they are asked.
+   * `seq=1`: each element with its place in the log, so that a task's decisions stand between the words of its sessions.
+   */
   live: (kind: Kind, id: string, token: string, signal: AbortSignal) =>
-    call<{ responses: LiveElement[] }>(`copilot/${kind}/${part(id)}/live/${part(token)}?prompts=1`, undefined, signal),
+    call<{ responses: LiveElement[] }>(`copilot/${kind}/${part(id)}/live/${part(token)}?prompts=1&seq=1`, undefined, signal),
   /** Everything that is stored of something the live calls have forgotten. */
-  history: (kind: Kind, id: string) => call<{ responses: LiveElement[] }>(`copilot/${kind}/${part(id)}/history?prompts=1`),
+  history: (kind: Kind, id: string) => call<{ responses: LiveElement[] }>(`copilot/${kind}/${part(id)}/history?prompts=1&seq=1`),
 };
 
 const EXPLANATIONS: Record<string, string> = {

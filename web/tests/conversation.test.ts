@@ -98,6 +98,7 @@ describe("the conversation", () => {
     const shown = new Conversation(view, document.querySelector("button")!, acts);
     shown.open(now);
     expect([...view.querySelectorAll(".approval button")].map((each) => each.textContent)).toEqual(["Allowy", "Denyn"]);
+    expect(view.querySelector(".approval")!.textContent).not.toContain("No answer by");
     Object.assign(approval, { answered: true, allowed: true, by: "token:ann" });
     shown.move(now, [{ type: "approval.answered", turn: "t", approval: "s.a" }]);
     expect(view.querySelector(".approval")).toBeNull();

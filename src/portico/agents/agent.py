@@ -5,15 +5,21 @@ An entry point in the group `portico.agents` names a function `(AgentContext) ->
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from portico.errors import AgentDied, AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import ErrorInfo, Json, Message, Option, ToolSpec
-from portico.host.agent import Agent, AgentInfo, Capabilities, Conversation, Model, Opening, Resource
+from portico.host.agent import Agent, AgentInfo, Capabilities, Check, Checks, Conversation, Model, Opening, Resource
 from portico.host.approval import Decision
+from portico.host.autonomy import Autonomy
 from portico.host.call import Call
 from portico.host.question import Answer
 from portico.host.turn import Turn
+
+if TYPE_CHECKING:
+    from portico.agents.pool import Pool
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,13 @@ class AgentContext:
     script_delay: float = 0.0
     """`--script-delay`, in seconds."""
 
+    @cached_property
+    def pool(self) -> "Pool":
+        """Where the processes of all agents need a place."""
+        from portico.agents.pool import Pool
+
+        return Pool.of(self.home)
+
 
 Factory = Callable[[AgentContext], Iterable[Agent]]
 
@@ -40,8 +53,11 @@ __all__ = [
     "AgentInfo",
     "AgentUnavailable",
     "Answer",
+    "Autonomy",
     "Call",
     "Capabilities",
+    "Check",
+    "Checks",
     "Conversation",
     "Decision",
     "ErrorInfo",

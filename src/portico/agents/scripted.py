@@ -23,6 +23,7 @@ from portico.agents.agent import (
     AgentDied,
     AgentError,
     AgentInfo,
+    Autonomy,
     Call,
     Capabilities,
     ErrorInfo,
@@ -108,6 +109,10 @@ class ScriptedAgent:
             label=provider.label,
             customizations=provider.customizations,
         )
+
+    def autonomy(self, option: str, value: object) -> Autonomy:
+        name = self.provider.autonomy.get(option, {}).get(str(value), "asks")
+        return Autonomy[name.upper().replace("-", "_")]
 
     def _missing(self) -> str | None:
         wanted = self.provider.sign_in
@@ -224,7 +229,7 @@ class ScriptedConversation:
     @staticmethod
     async def _call(turn: Turn, name: str, argument: str) -> None:
         call = turn.session_tool(name, msgspec.json.encode({"argument": argument}).decode())
-        if call.owner is not None or name in turn.session.host.tools:
+        if call.owner is not None or turn.session.tools.is_own(name):
             call.output("...")
         await turn.perform(call)
 

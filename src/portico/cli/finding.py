@@ -8,3 +8,5 @@ class Finding:
     what: str
     ok: bool
     detail: str
+    status: str = ""
+    """Of an agent: what a check of it found."""

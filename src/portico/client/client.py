@@ -6,16 +6,18 @@ from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import msgspec
 
-from portico import errors
+from portico import errors, limits
 from portico.client.record import RemoteRecord, decoder
+from portico.client.tls import trusting
 from portico.errors import KINDS, PorticoError, Unreachable
 from portico.events import Json, TurnEnded, TurnStarted
 from portico.home import Endpoint, Home
-from portico.host.agent import AgentInfo
+from portico.host.agent import AgentInfo, Check
 from portico.host.state import ChangeList, SessionState, Summary
 
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
@@ -60,15 +62,30 @@ class _Outage:
 
 
 class Client:
-    def __init__(self, url: str, token: str | None = None, *, patience: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        patience: float = 30.0,
+        socket: str | None = None,
+        certificate: str | None = None,
+    ) -> None:
+        """`socket`: a Unix socket to connect to; `certificate`: a file with the only certificate to trust."""
         self.url = url
         self.patience = patience
         self.on_trouble: Callable[[str], None] = lambda words: None
         """Called with the reason when a stream stands still: its host is gone or cannot write. It goes on by itself."""
         self._home: Home | None = None
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        verify = trusting(certificate) if certificate else True
+        transport = httpx.AsyncHTTPTransport(uds=socket, verify=verify) if socket or certificate else None
         self._http = httpx.AsyncClient(
-            base_url=url, headers=headers, timeout=httpx.Timeout(30, connect=5), trust_env=False
+            base_url=url,
+            headers=headers,
+            timeout=httpx.Timeout(30, connect=5),
+            trust_env=False,
+            transport=transport,
         )
 
     @classmethod
@@ -78,7 +95,8 @@ class Client:
         endpoint = place.endpoint()
         if endpoint is None:
             raise Unreachable(f"No host runs on the home folder {str(place.path)!r}. Start one with: portico serve")
-        client = cls(endpoint.url, _token(place, endpoint))
+        token = _token(place, endpoint)
+        client = cls(endpoint.url, token, socket=endpoint.socket, certificate=endpoint.certificate)
         client._home = place
         return client
 
@@ -97,10 +115,13 @@ class Client:
 
     async def call(self, method: str, path: str, body: Any = None, /, **query: Any) -> bytes:
         """One call of the REST door; the host's errors come back as `RemoteError`."""
+        return await self._call(method, path, body, query, httpx.USE_CLIENT_DEFAULT)
+
+    async def _call(self, method: str, path: str, body: Any, query: Json, timeout: Any) -> bytes:
         content = None if body is None else msgspec.json.encode(body)
         params = {name: _text(value) for name, value in query.items() if value is not None}
         try:
-            answer = await self._http.request(method, path, content=content, params=params)
+            answer = await self._http.request(method, path, content=content, params=params, timeout=timeout)
         except httpx.TransportError as error:
             raise Unreachable(f"The host at {self.url} does not answer: {_words(error)}.") from error
         if answer.status_code >= 400:
@@ -116,6 +137,17 @@ class Client:
             agents: list[AgentInfo]
 
         return msgspec.json.decode(await self.call("GET", "/v1/agents"), type=_Agents).agents
+
+    async def default_agent(self) -> str | None:
+        """The agent of sessions that name none, as far as the host can tell without starting one."""
+        found = msgspec.json.decode(await self.call("GET", "/v1/agents"))["default"]
+        return str(found) if found is not None else None
+
+    async def check_agent(self, ident: str) -> Check:
+        """Starts an agent on the host and speaks its first handshake; takes up to a minute."""
+        path = f"/v1/agents/{quote(ident, safe='')}/check"
+        answer = await self._call("POST", path, None, {}, limits.AGENT_CHECK_SECONDS + 10)
+        return msgspec.json.decode(answer, type=Check)
 
     async def sessions(self, **query: Any) -> list[Summary]:
         class _Sessions(msgspec.Struct):
@@ -160,15 +192,18 @@ class Client:
         self, path: str, after: int = 0, by_seq: bool = False, **query: Any
     ) -> AsyncGenerator[RemoteRecord, None]:
         """Events behind the cursor, for ever. A dropped connection or a restarted host is waited out, up to
-        `patience` seconds; however long nothing happened before counts for nothing."""
+        `patience` seconds; however long nothing happened before counts for nothing. `cursor_lost` (410): the host has
+        another log now; read the state again."""
         outage = _Outage(self.patience)
+        cursor = str(after)
         while True:
             try:
-                async with aclosing(self._stream(path, after, query)) as records:
+                async with aclosing(self._stream(path, cursor, query)) as records:
                     async for record in records:
                         outage.over()
                         if record is not None:
-                            after = record.seq if by_seq else record.pos
+                            number = record.seq if by_seq else record.pos
+                            cursor = f"{number}.{record.epoch}" if record.epoch else str(number)
                             yield record
             except httpx.TransportError as error:
                 if not outage.goes_on():
@@ -181,18 +216,22 @@ class Client:
                     raise
             await asyncio.sleep(outage.wait)
 
-    async def _stream(self, path: str, after: int, query: dict[str, Any]) -> AsyncGenerator[RemoteRecord | None, None]:
+    async def _stream(self, path: str, after: str, query: dict[str, Any]) -> AsyncGenerator[RemoteRecord | None, None]:
         """First None: the host is there."""
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": after}
         timeout = httpx.Timeout(60, connect=5)  # the host beats every 15 seconds
         async with self._http.stream("GET", path, headers=headers, params=query, timeout=timeout) as answer:
             if answer.status_code >= 400:
                 raise _remote(answer.status_code, await answer.aread())
             yield None
-            down = b""
+            down, epoch = b"", ""
             async for line in _lines(answer):
-                if line.startswith(b'data: {"seq"'):
-                    yield decoder.decode(line[6:])
+                if line.startswith(b"id: "):
+                    epoch = epoch or line.partition(b".")[2].decode("ascii", "replace").strip()
+                elif line.startswith(b'data: {"seq"'):
+                    record = decoder.decode(line[6:])
+                    record.epoch = epoch
+                    yield record
                 elif line.startswith(_DOWN) and line != down:  # said with every beat
                     down = line
                     self.on_trouble(msgspec.json.decode(line.removeprefix(_DOWN), type=str))
@@ -219,16 +258,17 @@ class RemoteSession:
 
     async def head(self) -> int:
         """The position of the newest event."""
-        beyond = 10**17
-        page: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/events", after=beyond))
+        page: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/events", limit=1))
         return int(page["head"])
 
     def follow(self, after: int = 0) -> AsyncGenerator[RemoteRecord, None]:
         return self.client.follow(f"{self.path}/events", after)
 
-    async def post(self, text: str, *, busy: str = "queue", model: str | None = None) -> Json:
+    async def post(
+        self, text: str, *, busy: str = "queue", model: str | None = None, attachments: list[Json] | None = None
+    ) -> Json:
         """Sends without waiting: `{turn}` or `{queued, pending, position}`."""
-        body = {"text": text, "busy": busy, "model": model}
+        body = {"text": text, "busy": busy, "model": model, "attachments": attachments or []}
         found: Json = msgspec.json.decode(await self.client.call("POST", f"{self.path}/messages", body))
         return found
 

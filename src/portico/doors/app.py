@@ -1,6 +1,6 @@
 """What a door gets when it is built: the host and what belongs to this process."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,12 +21,17 @@ class App:
     loaded: Loaded
     stop: Callable[[], None]
     """Asks the process for a graceful stop; returns at once."""
-    workspaces: list[Path] = field(default_factory=list)
     test: bool = False
     """`--test`: shorter countdowns and the test-only routes."""
     gate: "Gate | None" = None
     search: Search | None = None
     """With an index; None: searching reads the log."""
+    at_start: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
+    """What doors have to do before the first request, for example to go on with what a crash left waiting."""
+
+    @property
+    def workspaces(self) -> list[Path]:
+        return self.host.workspaces
 
     @property
     def settings(self) -> Settings:

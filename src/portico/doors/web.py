@@ -16,6 +16,7 @@ from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import COOKIE_SECONDS
 from portico.doors.origin import is_loopback
+from portico.doors.proxy import ROOT
 from portico.doors.route import Route, Table, caller
 from portico.errors import BadRequest, NotFound
 
@@ -35,20 +36,33 @@ _TYPES = {
     ".ico": "image/x-icon",
     ".woff2": "font/woff2",
 }
-_NO_PAGE: dict[int, str | None] = {303: None, 404: "text/plain"}
-"""To the login; or there is nothing of that name."""
+_NO_SITE: dict[int, str | None] = {303: None, 503: "text/plain"}
+"""To the login, or on from there; or this host was installed without pages."""
+_NO_PAGE: dict[int, str | None] = {**_NO_SITE, 404: "text/plain"}
+"""Or there is nothing of that name."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 _HASHED = "assets/"
 """Vite puts files whose name holds their hash here: they never change."""
+
+
+NO_PAGES = (
+    "This host was installed without its web pages. Everything else works: the command line, the APIs and editors. "
+    "To get the pages, install a released wheel or sdist of Portico, or in a checkout run `make run` (it needs Node)."
+)
 
 
 def pages_folder() -> Path:
     return Path(str(resources.files("portico.doors"))) / "pages"
 
 
+def pages_missing() -> bool:
+    return not (pages_folder() / "index.html").is_file()
+
+
 class Pages:
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
+        self.empty = not (self._folder / "index.html").is_file()
 
     def find(self, name: str) -> Path:
         """A file below the folder; anything else does not exist."""
@@ -73,6 +87,12 @@ class Pages:
         return Response(path.read_bytes(), media_type=media, headers=headers)
 
 
+def root(request: Request) -> str:
+    """The base path below which this request came."""
+    found: str = request.scope.get(ROOT, "")
+    return found
+
+
 def web(app: App, gate: Gate) -> Table:
     pages = Pages(pages_folder())
 
@@ -90,16 +110,21 @@ def web(app: App, gate: Gate) -> Table:
         if name.partition("/")[0] in ("api", "v1"):
             raise NotFound("page", f"/{name}")
         if name.endswith(".html") and name != "login.html" and not caller(request).scopes:
-            return RedirectResponse("/login", 303)
+            return RedirectResponse(f"{root(request)}/login", 303)
+        if name.endswith(".html") and pages.empty:
+            return no_pages()
         try:
             return send(request, name)
         except NotFound:
             return Response("Not Found", 404, media_type="text/plain")
 
+    def no_pages() -> Response:
+        return Response(NO_PAGES + "\n", 503, media_type="text/plain")
+
     async def login_page(request: Request) -> Response:
         token = request.query_params.get("tkn")
         if token is None:
-            return send(request, "login.html")
+            return no_pages() if pages.empty else send(request, "login.html")
         return await enter(request, token)
 
     async def login(request: Request) -> Response:
@@ -114,12 +139,13 @@ def web(app: App, gate: Gate) -> Table:
         found = gate.tokens.by_token(token)
         if found is None:
             await gate.wrong_token(request.scope)
-            return RedirectResponse("/login?error=1", 303)
-        answer = RedirectResponse("/", 303)
+            return RedirectResponse(f"{root(request)}/login?error=1", 303)
+        answer = RedirectResponse(f"{root(request)}/", 303)
         answer.set_cookie(
-            gate.cookie,
+            gate.cookie_of(request.scope),
             gate.tokens.cookie(found),
             max_age=COOKIE_SECONDS,
+            path=f"{root(request)}/",
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",
@@ -127,18 +153,19 @@ def web(app: App, gate: Gate) -> Table:
         return answer
 
     async def logout(request: Request) -> Response:
-        answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(gate.cookie)
+        answer = RedirectResponse(f"{root(request)}/login", 303)
+        secure = request.url.scheme == "https"
+        answer.delete_cookie(gate.cookie_of(request.scope), path=f"{root(request)}/", secure=secure, httponly=True)
         return answer
 
     return [
-        Route("/", page, "open", summary="The website.", doc={"media": "text/html", "others": {303: None}}),
+        Route("/", page, "open", summary="The website.", doc={"media": "text/html", "others": _NO_SITE}),
         Route(
             "/login",
             login_page,
             "open",
             summary="The login page, or the login link printed at start.",
-            doc={"media": "text/html", "others": {303: None}, "query": {"tkn": "a token: log in with it"}},
+            doc={"media": "text/html", "others": _NO_SITE, "query": {"tkn": "a token: log in with it"}},
         ),
         Route("/login", login, "open", ("POST",), "Log in with a token.", doc={"others": {303: None}}),
         Route("/logout", logout, "open", ("POST",), "Forget the login.", doc={"others": {303: None}}),

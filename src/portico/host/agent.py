@@ -98,6 +98,8 @@ class Opening:
     """Where it may work, if that is not just `cwd`; for agents that can (`Capabilities.folders`)."""
     off: frozenset[str] = frozenset()
     """The ids of the customizations that a person switched off here."""
+    tell: Callable[[str], None] = lambda text: None
+    """Shows a notice in the turn that waits for this conversation."""
     client: str = ""
     """Whose token counts, for agents that take tokens (`Authenticates`)."""
 
@@ -135,6 +137,30 @@ class Completes(Protocol):
 
     async def complete(self, property: str, query: str) -> list[Json]:
         """Items with `value`, `label` and perhaps `description`; the caller filters them by `query`."""
+
+
+CheckStatus = Literal["ready", "missing", "not_signed_in", "wrong_version", "wrong_node", "not_acp", "failed"]
+
+
+class Check(Struct, frozen=True):
+    """What was found when an agent was really started."""
+
+    agent: str
+    status: CheckStatus
+    detail: str
+    """In one sentence: what there is, or what to do."""
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ready"
+
+
+@runtime_checkable
+class Checks(Protocol):
+    """An agent that can tell more than `describe` does, by starting its program."""
+
+    async def check(self) -> Check:
+        """Starts it and speaks the first handshake. Never raises for what is wrong with it."""
 
 
 @runtime_checkable

@@ -91,11 +91,13 @@ class Catalogue:
             session = Session(self._host, ident, None, decoder.decode(data) if data else None)
             if data is None:
                 await session.load()
-                if not session.state.agent:  # its beginning is gone: a kill at the last step of a deletion
+                if not session.state.agent and not await self._log.read(channel, 0, 1):
+                    # Nothing of it is left: a kill at the last step of a deletion.
                     await self.erase(channel)
                     continue
                 session.refresh_summary()
             self._add(session)
+        self._next += self._log.identity.lost  # sessions that were lost do not give their ids back either
 
     async def recover(self) -> None:
         """Closes what a crash left open."""

@@ -5,37 +5,44 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from portico import __version__, limits
+from portico import commands as c
 from portico import events as e
 from portico.errors import (
-    AgentUnavailable,
     BadRequest,
     LogUnavailable,
     NotFound,
     PorticoError,
-    RateLimited,
 )
-from portico.events import HOST, Channel, Json, Message, Origin, Record
+from portico.events import HOST, Channel, Json, Message, Origin, Record, ToolSpec
 from portico.host import fallback
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
+from portico.host.autonomy import Answering, Loosened, audited, loosened
+from portico.host.autonomy import check as check_loosened
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.config import check as check_config
+from portico.host.descriptions import Descriptions
+from portico.host.do import RECEIPTS, Dispatcher, note_started
 from portico.host.folders import check_folder, check_folders
 from portico.host.grants import Grants
-from portico.host.isolation import Isolation, isolate, release
-from portico.host.policy import WorkspacePolicy
+from portico.host.handlers import CLIENT_SETTINGS, install
+from portico.host.isolation import isolate, release
+from portico.host.policy import WorkspacePolicy, rules_of
+from portico.host.readiness import Readiness
 from portico.host.session import Session
-from portico.host.state import Summary, TurnState
+from portico.host.state import SessionState, Summary, TurnState
 from portico.host.terminals import Terminals
 from portico.host.tool import Tool
 from portico.host.turn import Turn
+from portico.log.listeners import Listeners
 from portico.log.log import Log
 
 T = TypeVar("T")
@@ -44,6 +51,9 @@ Watcher = Callable[[str, Summary | None], None]
 
 _SWEEP_SECONDS = 60.0
 """How often idle sessions leave memory and old deltas are compacted."""
+_EXPIRING = {"live": 30, "ahp.client/": 90, RECEIPTS: 2}
+"""Values that are kept for clients which may never come back (cursors of pages, clients of AHP, ids of commands), and
+after how many days without a change they go."""
 _IDLE_SECONDS = 120.0
 """A session that nobody asked for this long leaves memory."""
 
@@ -56,25 +66,37 @@ class Host:
         self.clock = clock
         self.logger = logging.getLogger("portico.host")
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
+        self.default_agent = ""
+        self.readiness = Readiness(self)
         self.tools: dict[str, Tool] = {}
         self.rules = WorkspacePolicy()
         self.policies: list[Policy] = [self.rules.refuse, session_policy, self.rules.allow]
         self.grants = Grants(self)
-        self.approval_timeout = limits.APPROVAL_SECONDS
+        self.approval_timeout: float | None = None
         self.turn_idle_timeout = limits.TURN_IDLE_SECONDS
         self.retention_hours = limits.RETENTION_HOURS
         self.capture_changes = True
         self.capturing = asyncio.Semaphore(limits.CAPTURES)
         self.stopping = False
+        self.workspaces: list[Path] = []
+        """Where sessions and terminals begin that name no folder: in the first of them."""
+        self.client_settings: Json = {}
+        """What editors share through the host; some of it are rules of approval."""
+        self.connected: Container[str] = ()
+        """The clients that are connected, by their own ids."""
+        self.commands = Dispatcher(self)
+        install(self)
+        self.do = self.commands.do
         self.started_at = time.monotonic()
         self.catalogue = Catalogue(self)
         self.turns: dict[str, Turn] = {}
         """The turns that run, by session."""
-        self._watchers: list[Watcher] = []
+        self._watchers = Listeners[[str, Summary | None]]("session")
         self.name_child: Callable[[Summary, str, Origin | None], str] | None = None
         """What clients call a session below another: the root's summary, the new id and where it comes from."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
+        self.descriptions = Descriptions(self)
         log.on_commit(self._apply)
         log.on_failure(self._log_failed)
 
@@ -86,11 +108,21 @@ class Host:
         host = cls(log, agents, clock or Clock())
         await host.catalogue.read()
         await host.grants.load()
+        data = await log.get_kv(HOST, CLIENT_SETTINGS)
+        host._share(msgspec.json.decode(data) if data else {})
         await host.terminals.recover()
         await host.catalogue.recover()
+        await host._tell_loss()
         await log.append(HOST, e.HostStarted(version=__version__, pid=os.getpid()))
         host.own(host._sweep(), "sweep")
         return host
+
+    async def _tell_loss(self) -> None:
+        found = self.log.identity
+        if found.why:
+            self.logger.warning("the log has a new identity: %s; clients take new snapshots", found.why)
+        if found.lost_now:
+            await self.log.append(HOST, e.LogLost(count=found.lost_now, last=found.last))
 
     async def close(self, reason: str = "stopped") -> None:
         """In this order: refuse new turns; end the running ones as interrupted; release conversations, then agents;
@@ -118,12 +150,14 @@ class Host:
 
     async def _interrupt_all(self) -> None:
         """Again and again: a turn whose start was being written when the stop came begins after it."""
-        await self.log.flush()
-        while self.turns:
+        while True:
+            with contextlib.suppress(LogUnavailable):
+                await self.log.flush()
+            if not self.turns:
+                return
             running = [turn.session for turn in self.turns.values()]
             ends = [self.own(session.runner.interrupt(), f"stop {session.id}") for session in running]
             await asyncio.gather(*ends)
-            await self.log.flush()
             if self.log.down is not None:
                 return
 
@@ -156,10 +190,22 @@ class Host:
                 self.terminals.apply(record)
             elif record.channel == HOST:
                 self.grants.apply(record.event)
+                if isinstance(record.event, e.ClientKept) and record.event.key == CLIENT_SETTINGS:
+                    self._share(record.event.value or {})
         for channel, part in parts.items():
             session = self.catalogue.get(channel.removeprefix("session/"))
             if session is not None:
-                session.apply(part)
+                self._apply_to(session, part)
+
+    def _apply_to(self, session: Session, records: list[Record]) -> None:
+        try:
+            session.apply(records)
+        except Exception:  # the other sessions of this batch have to follow theirs
+            self.logger.exception("the session %s did not follow its events", session.id)
+
+    def _share(self, values: Json) -> None:
+        self.client_settings = values
+        self.rules.clients = rules_of(values)
 
     async def _sweep(self) -> None:
         while True:
@@ -168,9 +214,12 @@ class Host:
                 await self.sweep()
             except LogUnavailable as error:
                 self.logger.warning("sweep: %s", error.message)
+            except Exception:
+                self.logger.exception("the sweep failed; the next one comes in %g seconds", _SWEEP_SECONDS)
 
     async def sweep(self) -> int:
-        """Frees idle sessions and compacts old deltas; returns how many deltas went."""
+        """Frees idle sessions, forgets ended grants and compacts old deltas; returns how many deltas went."""
+        await self.grants.expire()
         old = time.monotonic() - _IDLE_SECONDS
         for session in self.catalogue:
             if session.loaded and session.used_at < old:
@@ -178,6 +227,8 @@ class Host:
         before = self.now() - int(self.retention_hours * 3_600_000)
         keep = await self.terminals.compactable(before)
         keep |= {s.channel: s.state.active.pos for s in self.catalogue if s.loaded and s.state.active}
+        for prefix, days in _EXPIRING.items():
+            await self.log.expire_kv(prefix, self.now() - days * 86_400_000)
         return await self.log.compact(before, keep)
 
     def now(self) -> int:
@@ -192,20 +243,18 @@ class Host:
             raise NotFound("agent", ident, f"There are: {names}.")
         return agent
 
-    async def describe(self) -> list[AgentInfo]:
-        return [await agent.describe() for agent in self.agents.values()]
+    def tools_of(self, state: SessionState) -> list[ToolSpec]:
+        """The host's own tools that this session has."""
+        return [tool.spec for tool in self.tools.values() if tool.offered(state)]
 
-    async def first_ready(self) -> AgentInfo:
-        """The agent of those who name none: the first with nothing missing."""
-        infos = await self.describe()
-        ready = next((info for info in infos if info.missing is None), None)
-        if ready is None:
-            missing = "; ".join(f"{info.id}: {info.missing}" for info in infos) or "there is none"
-            raise AgentUnavailable(f"No agent is ready ({missing}).")
-        return ready
+    async def described(self, ident: str) -> AgentInfo:
+        return self.readiness.show(await self.descriptions.of(self.agent(ident)))
+
+    async def describe(self) -> list[AgentInfo]:
+        return [self.readiness.show(info) for info in await self.descriptions.all()]
 
     async def check_model(self, agent: str, model: str) -> None:
-        info = await self.agent(agent).describe()
+        info = await self.described(agent)
         if info.models and model not in {each.id for each in info.models}:
             names = ", ".join(repr(each.id) for each in info.models)
             raise NotFound("model", model, f"{info.name} has: {names}.")
@@ -225,33 +274,39 @@ class Host:
         origin: Origin | None = None,
         config: Json | None = None,
         history: list[TurnState] | None = None,
-        worktree: Isolation | Json | None = None,
+        worktree: c.Isolation | Json | None = None,
         folders: Iterable[str] = (),
         model_config: Json | None = None,
+        may_approve: bool = True,
         draft: bool = False,
     ) -> Session:
-        """A new session. Without an agent the first one that is ready; without a model its first; without a folder
-        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON); `folders`
-        are those beside it. An agent that is not there is no mistake where the settings name a fallback for it."""
+        """A new session. Without an agent the default one; without a model its first; without a folder
+        the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
+        `folders` are those beside it. An agent that is not there is no mistake where the settings name a fallback
+        for it. Settings that loosen approval are refused to who may not approve, and audited."""
         check_config(config or {})
         if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
         else:
-            info = await self.agent(agent).describe() if agent else await self.first_ready()
+            info = await self.described(agent) if agent else await self.readiness.default()
             agent = info.id
             if model is None:
                 model = info.models[0].id if info.models else ""
             else:
                 await self.check_model(agent, model)
-        folder = check_folder(cwd if cwd is not None else os.getcwd())
+        folder = check_folder(cwd if cwd is not None else str(self.default_folder()))
         more = await check_folders(self, agent, folder, folders)
         if parent is not None:
             await self.get(parent)  # it hears of its child
+        source = await self._source(parent, origin)
+        found = loosened(self.agents, source, Answering(agent, config or {}))
+        if not may_approve:
+            check_loosened(found)
         ident = self.catalogue.new_id()
         if parent is not None and uri is None:
             uri = self._child_uri(parent, ident, origin)
         tree: Json = {}
-        if isinstance(worktree, Isolation):
+        if isinstance(worktree, c.Isolation):
             made = await isolate(folder, ident, worktree)
             folder, tree = made.folder, msgspec.to_builtins(made)
         elif worktree:
@@ -274,12 +329,18 @@ class Host:
         )
         try:
             session = await self.catalogue.reserve(ident, uri)
-            await asyncio.shield(self.own(self._begin(session, started, *_copied(history or [])), f"start {ident}"))
+            await asyncio.shield(
+                self.own(self._begin(session, started, found, *_copied(history or [])), f"start {ident}")
+            )
         except PorticoError:
-            if isinstance(worktree, Isolation):
+            if isinstance(worktree, c.Isolation):
                 await release(tree)
             raise
         return session
+
+    def default_folder(self) -> Path:
+        """Where what names no folder works: the first workspace."""
+        return self.workspaces[0] if self.workspaces else Path.cwd()
 
     def _child_uri(self, parent: str, ident: str, origin: Origin | None) -> str | None:
         """A name that is taken (an agent may use a call's id twice) is not given again."""
@@ -289,15 +350,24 @@ class Host:
         uri = self.name_child(self.catalogue.root(above).summary, ident, origin)
         return None if self.has(uri) else uri
 
-    async def _begin(self, session: Session, started: e.SessionStarted, *copied: e.Event) -> None:
+    async def _source(self, parent: str | None, origin: Origin | None) -> Answering | None:
+        """The session whose settings a new one takes over: to have what that one has loosens nothing."""
+        ident = origin.session if origin is not None and origin.kind != "agent" else parent
+        state = (await self.get(ident)).state if ident is not None and self.has(ident) else None
+        return Answering(state.agent, state.config) if state is not None else None
+
+    async def _begin(
+        self, session: Session, started: e.SessionStarted, found: Sequence[Loosened], *copied: e.Event
+    ) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
         # Together: a session that is there is also listed, and its parent knows of it.
         events: list[tuple[Channel, e.Event]] = [(session.channel, event) for event in (started, *copied)]
-        events.append((HOST, listed))
+        events += [(HOST, event) for event in (listed, *audited(session.id, found, started.by))]
         if started.parent is not None:
             origin = started.origin or Origin("side", started.parent)
             child = e.ChildStarted(session=session.id, kind=origin.kind, turn=origin.turn, call=origin.call)
             events.append((f"session/{started.parent}", child))
+        note_started(session.id)
         try:
             await self.log.append_all(*events)
         except PorticoError:  # the disk says no, or the settings or the history are too large
@@ -333,12 +403,7 @@ class Host:
     async def fork(self, ident: str, *, by: str, turn: str | None = None, uri: str | None = None) -> Session:
         """A new session that begins with the other's turns, through `turn` (all finished ones, when None)."""
         source = await self.get(ident)
-        turns = [each for each in source.state.turns if each.outcome is not None]
-        if turn is not None:
-            index = next((i for i, each in enumerate(turns) if each.id == turn), None)
-            if index is None:
-                raise NotFound("finished turn", turn)
-            turns = turns[: index + 1]
+        turns = source.finished_turns(turn)
         state = source.state
         return await self.start(
             by=by,
@@ -396,8 +461,7 @@ class Host:
                 raise NotFound("session", ident)  # somebody else was faster
             await self.catalogue.remove(session, by)
         await self.catalogue.erase(session.channel)
-        for watcher in self._watchers:
-            watcher(session.id, None)
+        self._watchers.call(session.id, None)
         return stays
 
     async def _release(self, session: Session, by: str) -> str:
@@ -419,25 +483,17 @@ class Host:
             raise NotFound("approval or question", ident)
         return session
 
-    def check_room(self) -> None:
-        if self.stopping:
-            raise LogUnavailable("The host is stopping.")
-        if self.running >= limits.LIVE_TURNS:
-            raise RateLimited(f"{self.running} turns are running; wait for one to end.", retry_after=5)
-
     @property
     def running(self) -> int:
         """How many turns."""
         return len(self.turns)
 
     def changed(self, session: Session) -> None:
-        for watcher in self._watchers:
-            watcher(session.id, session.summary)
+        self._watchers.call(session.id, session.summary)
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Calls `watcher` whenever a summary changes; returns what ends it."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)
+        return self._watchers.add(watcher)
 
     async def audit(self, action: str, by: str, **detail: object) -> None:
         await self.log.append(HOST, e.Audited(action=action, by=by, detail=detail))

@@ -105,6 +105,18 @@ rules:
     steps:
       - {do: tool, name: pick, input: {n: 1}, input_deltas: 2, session_tool: true}
       - {do: say, text: "picked"}
+  - match: ^peek
+    steps:
+      - {do: tool, name: readActiveDocument, session_tool: true}
+  - match: ^apply
+    steps:
+      - {do: tool, name: applyActiveEdit, input: {content: "new text\\n"}, session_tool: true}
+  - match: ^patch
+    steps:
+      - do: tool
+        name: applyActiveEdit
+        input: {diff: "--- a\\n+++ b\\n@@ -1 +1 @@\\n-unsaved\\n+patched\\n"}
+        session_tool: true
   - match: ^usage
     steps:
       - {do: usage, input: 3, output: 4, model: m}
@@ -143,7 +155,8 @@ class Served:
         self.tokens = Tokens(self.home)
         self.gate = Gate(self.tokens, hosts=frozenset({"127.0.0.1", "localhost"}))
         loaded = load(self.home.settings_path, environ={})
-        self.app = App(self.host, self.home, loaded, lambda: None, [self.work], False, self.gate)
+        self.host.workspaces = [self.work]
+        self.app = App(self.host, self.home, loaded, lambda: None, False, self.gate)
         self.broker = Broker(self.app)
         self.gate.add(build(self.broker))
         config = uvicorn.Config(

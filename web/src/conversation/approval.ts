@@ -36,8 +36,10 @@ export function approvalCard(approval: Approval, call: CallPart, acts: CardActs)
     if (!(await acts.attempt(() => v1.approve(approval.id, body)))) for (const button of card.querySelectorAll("button")) button.disabled = false;
   };
   card.append(reason, buttons(approval.options, answer));
-  const until = new Date(approval.expires).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  card.append(make("p", "soft", `No answer by ${until} counts as no.`));
+  if (approval.expires) {
+    const until = new Date(approval.expires).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+    card.append(make("p", "soft", `No answer by ${until} counts as no.`));
+  }
   return card;
 }
 

@@ -1,15 +1,17 @@
 /** Where people write. What is not sent yet survives a reload. */
 
+import { OfferedDraft } from "../offeredDraft";
 import { byId, hasKeys } from "../page";
 import { v1 } from "../v1";
 import type { Acts } from "./pieces";
-import { active, type SessionState, statusOf } from "./state";
+import { active, offeredDraft, type SessionState, statusOf } from "./state";
 
 export class Composer {
   private readonly area = byId("message", HTMLTextAreaElement);
   private readonly button = byId("send", HTMLButtonElement);
   private readonly steer = byId("steer", HTMLButtonElement);
   private readonly draft: string;
+  private readonly offered: OfferedDraft;
 
   constructor(
     private readonly id: string,
@@ -17,6 +19,7 @@ export class Composer {
   ) {
     this.draft = `portico.draft.${id}`;
     this.area.value = sessionStorage.getItem(this.draft) ?? "";
+    this.offered = new OfferedDraft(id, this.area, (text) => this.put(text));
     this.area.addEventListener("input", () => {
       sessionStorage.setItem(this.draft, this.area.value);
       this.grow();
@@ -40,6 +43,7 @@ export class Composer {
     this.button.textContent = busy ? "Queue" : "Send";
     this.area.disabled = this.button.disabled = state.closed === true;
     this.area.placeholder = hint(state);
+    this.offered.offer(offeredDraft(state));
   }
 
   focus(): void {
@@ -51,7 +55,8 @@ export class Composer {
     if (!text.trim() || this.button.disabled) return;
     // Gone from the field at once, so that nothing is sent twice; back again if the host did not take it.
     this.put("");
-    if (!(await this.acts.attempt(() => v1.send(this.id, text, busy)))) this.put(text + this.area.value);
+    if (await this.acts.attempt(() => v1.send(this.id, text, busy))) this.offered.sent();
+    else this.put(text + this.area.value);
   }
 
   private put(text: string): void {

@@ -175,6 +175,10 @@ const FOLDS: Record<string, Fold> = {
       question.by = event.by;
       question.answers = { ...question.answers, ...(event["answers"] as object) };
     }),
+  "client.kept": (state, event) => {
+    const { [event["key"] as string]: _before, ...others } = state.kept ?? {};
+    state.kept = event["value"] == null ? others : { ...others, [event["key"] as string]: event["value"] as Record<string, unknown> };
+  },
   "queue.added": (state, event) => {
     const queue = (state.queue ??= []);
     if (!queue.some(({ id }) => id === event["pending"]))

@@ -1,6 +1,7 @@
 /** The page of one session. */
 
 import { explain } from "../api";
+import { notificationButton, notify } from "../notifications";
 import { byId, make } from "../page";
 import { ask, dialog, shortcuts } from "../shortcuts";
 import { TerminalPanel } from "../terminal/panel";
@@ -80,6 +81,15 @@ function markRead(now: SessionState): void {
   if (now.read === false && !document.hidden && !active(now)) v1.change(id, { read: true }).catch(() => undefined);
 }
 
+/** Whoever looked away is told what waits for them, and what is done. */
+function tellAway(now: SessionState, events: LogRecord["event"][]): void {
+  const title = now.title || "New session";
+  const asked = events.some(({ type }) => type === "approval.asked" || type === "question.asked");
+  const ended = events.findLast(({ type }) => type === "turn.ended");
+  if (asked && statusOf(now) === "waiting") notify(title, "The agent waits for your answer.", id);
+  else if (ended) notify(title, ended["outcome"] === "completed" ? "The agent is done." : `The agent stopped: ${String(ended["outcome"])}.`, id);
+}
+
 const stream = new Stream(id, {
   opened(now) {
     state = now;
@@ -92,11 +102,12 @@ const stream = new Stream(id, {
     // Deltas change nothing up there, and there are thousands of them.
     if (events.some(({ type }) => !DELTAS.has(type))) showHead(now);
     if (events.some(({ type }) => type === "turn.ended")) markRead(now);
+    tellAway(now, events);
   },
   gone() {
     const lead = make("p", "page-hint", "This session does not exist (any more). ");
     const anchor = make("a", "", "All sessions");
-    anchor.href = "/sessions.html";
+    anchor.href = "./sessions.html";
     lead.append(anchor);
     document.querySelector("main")?.replaceChildren(lead);
   },
@@ -161,10 +172,11 @@ on("delete", () =>
   ask("Delete this session?", "Its history and the sessions that came out of it go with it. This cannot be undone.", "Delete", () =>
     attempt(async () => {
       await v1.remove(id);
-      window.location.assign("/sessions.html");
+      window.location.assign("./sessions.html");
     }),
   ),
 );
+notificationButton(byId("notify", HTMLButtonElement));
 byId("export-markdown", HTMLAnchorElement).href = exportAddress(id, "markdown");
 byId("export-html", HTMLAnchorElement).href = exportAddress(id, "html");
 byId("export-jsonl", HTMLAnchorElement).href = exportAddress(id, "jsonl");
@@ -181,7 +193,7 @@ shortcuts(
     { key: "m", text: "Another model", run: switchModel },
     { key: "r", text: "Rename", run: rename },
     { key: ".", text: "Stop the agent", run: () => (state && active(state) ? stop() : false) },
-    { key: "s", text: "All sessions", run: () => window.location.assign("/sessions.html") },
+    { key: "s", text: "All sessions", run: () => window.location.assign("./sessions.html") },
   ],
   [
     ["Ctrl+Enter", "Send; while the agent works: queue"],
@@ -190,4 +202,4 @@ shortcuts(
 );
 
 if (id) void stream.open();
-else window.location.replace("/sessions.html");
+else window.location.replace("./sessions.html");

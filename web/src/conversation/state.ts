@@ -135,7 +135,15 @@ export interface SessionState {
   children?: string[];
   usage?: Usage;
   rewound?: boolean;
+  /** What clients share through the host; pages know the draft. */
+  kept?: Record<string, Record<string, unknown>>;
   pos: number;
+}
+
+/** The draft that a program offers; what somebody types in an editor is none. */
+export function offeredDraft(state: SessionState): string {
+  const draft = state.kept?.["draft"] as { text?: string; _meta?: Record<string, unknown> } | undefined;
+  return draft?._meta?.["portico.offered"] === true ? (draft.text ?? "") : "";
 }
 
 export interface Summary {

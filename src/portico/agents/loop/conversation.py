@@ -1,11 +1,13 @@
 """One conversation with the built-in agent: what a message asks for, and the run that answers it."""
 
+from portico.agents import attachment
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
 from portico.agents.loop.command import execute
 from portico.agents.loop.model_call import ModelCaller
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import Run
+from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
 from portico.agents.loop.transcript import Entry, UserText, of_parts, of_turns
@@ -14,6 +16,7 @@ from portico.models.catalogue import is_toy
 
 STEPS_MAX = 1000
 """As the setting's own ceiling."""
+TOY_CHATS = "is a toy: it chats and gets no tools. `portico agents list` shows who can do this."
 
 
 class LoopConversation:
@@ -23,6 +26,7 @@ class LoopConversation:
         self._agent = agent
         self._opening = opening
         self._run: Run | None = None
+        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off)
 
     async def send(self, message: Message, turn: Turn) -> None:
         current = self._agent.settings.current()
@@ -33,19 +37,25 @@ class LoopConversation:
         if not current.agent.enabled:
             raise AgentUnavailable("The built-in agent is off. Set enabled = true in [agent] of the settings.")
         goal, wants_agent = self._goal(message.text, turn, current)
-        asker = ModelCaller(
-            self._agent.directory, current, await self._models(turn, current), self._agent.lacking, turn.notice
-        )
-        run = Run(turn, asker, current, [*self._before(turn), UserText("user", goal)])
+        models = await self._models(turn, current)
+        if wants_agent:
+            able = [model for model in models if not is_toy(model)]
+            if not able:
+                turn.notice(f"{models[0]} {TOY_CHATS}")
+            models, wants_agent = able or models, bool(able)
+        toolbox = self._toolbox(turn, current)
+        said = await self._said(goal, message, turn, toolbox)
+        asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice)
+        run = Run(turn, asker, current, [*self._before(turn), said])
         if not wants_agent:
             await run.chat()
             return
         self._run = run
         try:
-            toolbox = self._toolbox(turn, current)
-            await run.pursue(toolbox, _steps(meta, current), self._opening.tools)
+            await run.pursue(toolbox, _steps(meta, current), self._opening.tools, self._servers)
         finally:
             self._run = None
+            self._servers.rest()
 
     async def _execute(self, name: str, argument: str, turn: Turn, current: Current) -> None:
         directory, meta = self._agent.directory, turn.message.meta
@@ -58,6 +68,18 @@ class LoopConversation:
     def _toolbox(self, turn: Turn, current: Current) -> Toolbox:
         return Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots, self._opening.folders))
 
+    async def _said(self, goal: str, message: Message, turn: Turn, toolbox: Toolbox) -> UserText:
+        """The message with what is attached to it; a notice says what was left out."""
+        attached = [await attachment.read(each, toolbox.roots.files) for each in message.attachments]
+        texts = [f"=== attached: {each.label}\n{each.text}" for each in attached if each.text is not None]
+        pictures = [f"data:{each.media};base64,{each.data}" for each in attached if each.is_picture]
+        for each in attached:
+            if each.text is None and not each.is_picture:
+                turn.notice(
+                    f"The attachment {each.label!r} is left out: {each.problem or 'it is neither text nor a picture'}."
+                )
+        return UserText("user", "\n\n".join([goal, *texts]), pictures)
+
     def _goal(self, text: str, turn: Turn, current: Current) -> tuple[str, bool]:
         """The text without the prefix, and whether it is a goal to work on."""
         said = turn.message.text.strip()
@@ -66,7 +88,7 @@ class LoopConversation:
             return text.replace(said, goal, 1), True
         mode = turn.message.meta.get("mode") or turn.session.state.config.get("mode", "auto")
         if mode not in ("agent", "chat"):
-            mode = "chat" if is_toy(turn.model) and not self._opening.tools else "agent"
+            mode = "chat" if is_toy(turn.model) else "agent"
         return text, mode == "agent"
 
     async def _models(self, turn: Turn, current: Current) -> list[str]:
@@ -97,7 +119,7 @@ class LoopConversation:
         return False  # everything here can be cancelled where it waits
 
     async def close(self) -> None:
-        pass
+        await self._servers.close()
 
 
 def goal_of(said: str, prefix: str) -> str | None:

@@ -5,8 +5,6 @@ from costing more than a slow one. The key is in no message and no log line.
 """
 
 import asyncio
-import functools
-import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from urllib.parse import urlsplit
@@ -15,6 +13,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
+from portico.agents.certificates import certificates
 from portico.agents.loop.answer import (
     ANSWER_MAX,
     ERROR_CHARS,
@@ -35,6 +34,7 @@ LIST_SECONDS = 1.5
 """For the list of models: a person waits for it."""
 
 _WORDS: dict[Feature, tuple[str, ...]] = {
+    "pictures": ("image", "vision", "multimodal", "mmproj"),
     "usage": ("stream_options", "include_usage"),
     "tools": ("tool", "function", "jinja"),
     "schema": ("response_format", "json_schema", "schema", "grammar"),
@@ -51,6 +51,10 @@ class Ask(Struct, frozen=True):
     usage: bool = True
     temperature: float | None = None
     max_tokens: int | None = None
+
+    @property
+    def pictures(self) -> bool:
+        return any(isinstance(message.get("content"), list) for message in self.messages)
 
     def body(self) -> Json:
         body: Json = {"model": self.model, "messages": list(self.messages), "stream": True}
@@ -74,12 +78,6 @@ class _Listed(Struct):
 
 class _List(Struct):
     data: list[_Listed] = []
-
-
-@functools.cache
-def certificates() -> ssl.SSLContext:
-    """Reading the system's certificates takes 20 ms: once for all endpoints, and not in the event loop."""
-    return httpx.create_ssl_context()
 
 
 class Endpoint:

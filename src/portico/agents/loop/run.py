@@ -4,15 +4,17 @@ Append, then act, then record: every call is in the log before it runs and ends 
 ask; what is allowed is decided by the settings, the grants and people.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Sequence
 
 import msgspec
 
-from portico.agents.loop.answer import ModelError, Reply, Report
+from portico.agents.loop.answer import ModelError, Reply
 from portico.agents.loop.endpoint import Ask
 from portico.agents.loop.model_call import ModelCaller, Way
-from portico.agents.loop.partial_json import PartialJson
+from portico.agents.loop.prose import Prose
 from portico.agents.loop.protocol import (
+    FINISH,
+    NOT_FINAL,
     QUOTE,
     Action,
     Invalid,
@@ -21,15 +23,17 @@ from portico.agents.loop.protocol import (
     correction,
     instructions,
     native_tools,
+    read_answer,
     read_calls,
     read_text,
     step_schema,
 )
+from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import TOOLS, Plan, Toolbox, plain
 from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, render
 from portico.errors import AgentError, Forbidden, PorticoError
-from portico.events import ErrorInfo, ToolSpec
+from portico.events import ErrorInfo, Json, ToolSpec
 from portico.host.approval import Decision
 from portico.host.call import Call
 from portico.host.turn import Turn
@@ -44,48 +48,6 @@ _KINDS = {
     "editFile": "edit",
     "runCommand": "execute",
 }
-
-
-class Prose:
-    """Lets words through as they come: prose as it is, of JSON only what it says to a person."""
-
-    def __init__(self, turn: Turn, key: str) -> None:
-        self._turn = turn
-        self._key = key
-        self.begin()
-
-    def begin(self) -> None:
-        """Another attempt: what a broken answer said does not count."""
-        self._held: list[str] = []
-        self._partial = PartialJson()
-        self._spoken: list[str] = []
-
-    def report(self, text: str, reasoning: str) -> None:
-        if reasoning:
-            self._turn.reasoning(reasoning, self._key)
-        if not self._held:
-            at = min((index for sign in "{`[" if (index := text.find(sign)) >= 0), default=len(text))
-            if text[:at].strip():
-                self._turn.text(text[:at], self._key)
-            text = text[at:]
-        if text:
-            self._held.append(text)
-            said = self._partial.feed(text)
-            if said:
-                self._spoken.append(said)
-                self._turn.text(said, self._key)
-
-    def finish(self, words: str) -> None:
-        """The whole of what was to be said: what has not been said yet is said now."""
-        spoken = "".join(self._spoken)
-        rest = words.removeprefix(spoken) if words.startswith(spoken) else f"\n{words}"
-        if words:
-            self._turn.text(rest + "\n", self._key)
-
-    def release(self) -> None:
-        """Words beside native calls that looked like JSON."""
-        if self._held and not self._spoken:
-            self._turn.text("".join(self._held), self._key)
 
 
 class Run:
@@ -106,35 +68,35 @@ class Run:
         turn = self._turn
         system = chat_instructions(turn.session.state.cwd)
 
-        def report(text: str, reasoning: str) -> None:
-            if reasoning:
-                turn.reasoning(reasoning)
-            if text:
-                turn.text(text)
-
-        reply = await self._ask(system, (), report)
+        prose = Prose(turn, "answer")
+        reply = await self._ask(system, (), prose)
+        prose.release()
         if not reply.text.strip():
             raise AgentError(f"{self._asker.model} gave an empty answer.")
 
     # -- an agent run ------------------------------------------------------------------------------------------
 
-    async def pursue(self, toolbox: Toolbox, max_steps: int, more_tools: Sequence[ToolSpec]) -> None:
+    async def pursue(
+        self, toolbox: Toolbox, max_steps: int, more_tools: Sequence[ToolSpec], servers: ServerTools
+    ) -> None:
         """Steps until the model is done, the budget is spent or it talks nonsense twice in a row."""
-        own = {tool.name for tool in TOOLS}
+        own = {tool.name for tool in TOOLS} | {FINISH}
         tools = [*TOOLS, *(tool for tool in more_tools if tool.name not in own)]
+        tools += await servers.offer(self._turn, [tool.name for tool in tools])
+        self._servers = servers
         wrong = 0
         for number in range(1, max_steps + 1):
             self._take_steering()
             prose = Prose(self._turn, f"step{number}")
-            reply = await self._ask("", tools, prose.report, prose.begin)
+            reply = await self._ask("", tools, prose)
             try:
-                step = read_calls(reply.calls, reply.text) if reply.calls else read_text(reply.text)
+                step = self._read(reply, tools)
             except Invalid as error:
                 wrong += 1
                 self._complain(reply, str(error), tools, wrong)
                 continue
             wrong = 0
-            if reply.calls:
+            if reply.calls or step.summary == reply.text:
                 prose.release()
             else:
                 prose.finish(step.summary or step.commentary)
@@ -148,6 +110,13 @@ class Run:
             self._entries.append(UserText("assistant", step.summary))
         raise AgentError(f"The goal was not reached in {max_steps} steps. Resume the turn to go on.")
 
+    def _read(self, reply: Reply, tools: Sequence[ToolSpec]) -> Step:
+        if reply.calls:
+            return read_calls(reply.calls, reply.text)
+        if self._native:
+            return read_answer(reply.text, [tool.name for tool in tools])
+        return read_text(reply.text)
+
     def _take_steering(self) -> None:
         self._entries += [UserText("user", text) for text in self.steered]
         self.steered.clear()
@@ -159,20 +128,17 @@ class Run:
             raise AgentError(f"{self._asker.model} gave {wrong} answers in a row that are no step. {diagnosis}")
         self._entries.append(Wrong(reply.text, correction(problem, tools, self._native)))
 
-    async def _ask(
-        self, system: str, tools: Sequence[ToolSpec], report: Report, begin: Callable[[], None] | None = None
-    ) -> Reply:
-        """`system` is for a chat; a run's own depends on how the model is asked. `begin` is told of each attempt."""
+    async def _ask(self, system: str, tools: Sequence[ToolSpec], prose: Prose) -> Reply:
+        """`system` is for a chat; a run's own depends on how the model is asked."""
 
         def build(way: Way) -> Ask:
             self._native = way.mode == "tools" and bool(tools)
-            if begin is not None:
-                begin()
+            prose.begin("native" if self._native else "text" if tools else "chat")
             return self._request(way, system, tools)
 
         for _ in range(3):
             try:
-                reply = await self._asker.ask(build, report, self._turn.drained)
+                reply = await self._asker.ask(build, prose.report, self._turn.drained, prose.void)
                 break
             except ModelError:  # only one that is too long for the model comes here
                 self._limit //= 3
@@ -180,6 +146,8 @@ class Run:
         else:
             raise AgentError(f"The conversation is too long for {self._asker.model}.")
         self._count(reply)
+        if reply.finish == "length":
+            self._turn.notice("The answer ended at the model's limit of tokens.")
         return reply
 
     def _request(self, way: Way, system: str, tools: Sequence[ToolSpec]) -> Ask:
@@ -190,7 +158,7 @@ class Run:
         limit = min(self._limit, endpoint.context_chars or self._limit)
         return Ask(
             way.model,
-            render(told, self._entries, native=native, limit=limit),
+            render(told, self._entries, native=native, limit=limit, pictures=way.pictures),
             tools=native_tools(tools) if native else (),
             schema=step_schema(tools, endpoint.bound) if way.mode == "schema" and tools else None,
             usage=way.usage,
@@ -212,9 +180,18 @@ class Run:
     async def _act(self, step: Step, toolbox: Toolbox, own: set[str]) -> None:
         results: list[tuple[str, str]] = []
         for action in step.actions:
-            perform = self._perform(action, toolbox) if self._is_own(action, own) else self._delegate(action)
-            results.append((action.tool, await perform))
+            results.append((action.tool, await self._do(action, toolbox, own)))
         self._entries.append(Exchange(step, results))
+
+    async def _do(self, action: Action, toolbox: Toolbox, own: set[str]) -> str:
+        if action.tool == FINISH:
+            return NOT_FINAL
+        if action.tool in self._servers:
+            plan = self._servers.plan(action.tool, action.arguments)
+            return await perform(self._turn, action, action.arguments, plan, self._current)
+        if self._is_own(action, own):
+            return await perform_own(self._turn, action, toolbox, self._current)
+        return await self._delegate(action)
 
     def _is_own(self, action: Action, own: set[str]) -> bool:
         return action.tool in own or all(spec.name != action.tool for spec in self._turn.session.tools.specs())
@@ -225,17 +202,19 @@ class Run:
         result = await self._turn.perform(call)
         return result.output if result.ok else f"error: {result.error.message if result.error else 'it failed'}"
 
-    async def _perform(self, action: Action, toolbox: Toolbox) -> str:
-        return await perform(self._turn, action, toolbox, self._current)
 
-
-async def perform(turn: Turn, action: Action, toolbox: Toolbox, current: Current) -> str:
-    """One call of our own tools, from its start to its recorded end; returns what the model reads."""
+async def perform_own(turn: Turn, action: Action, toolbox: Toolbox, current: Current) -> str:
+    """One call of our own tools."""
     wanted = plain(action.arguments)
+    return await perform(turn, action, wanted, toolbox.plan(action.tool, wanted), current)
+
+
+async def perform(turn: Turn, action: Action, wanted: Json, planned: Awaitable[Plan], current: Current) -> str:
+    """A call from its start to its recorded end; returns what the model reads."""
     arguments = msgspec.json.encode(wanted).decode()
     call = turn.tool(action.tool, id=action.id, kind=_KINDS.get(action.tool, "other"), title=action.tool)
     try:
-        plan = await toolbox.plan(action.tool, wanted)
+        plan = await planned
     except PorticoError as error:
         call.ready(arguments, action.tool)
         return await _fail(turn, call, error)
@@ -272,10 +251,8 @@ async def _decide(call: Call, plan: Plan, current: Current) -> Decision:
     wanted = current.agent.require_approval
     asks = wanted == "all" or (wanted == "edits" and plan.changes)
     return await call.approve(
-        plan.kind,
+        action=plan.action,
         title=plan.title,
-        path=plan.path,
-        command=plan.command,
         diff=plan.diff,
         strict=asks,
         passing="" if asks else f"agent.require_approval = {wanted}",

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
+from portico.cache import Cache
 from portico.doors.ahp import (
     changes,
     config,
@@ -25,6 +26,7 @@ from portico.doors.ahp import (
     terminal_commands,
     terminal_shapes,
 )
+from portico.doors.ahp.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.drafts import Drafts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.replay_buffer import ReplayBuffers
@@ -52,6 +54,8 @@ _REMOVALS = (e.SessionRemoved, e.TerminalRemoved)
 _PROXIES = (e.ClientJoined, e.ApprovalAsked)
 """What a client said is one part of these, and so is its name."""
 
+_FOLDERS = 10_000
+"""Folders of which is remembered whether git is at home there; others are looked at again."""
 _KNOWN = 10_000
 """Clients remembered in memory; the log remembers them all."""
 
@@ -63,6 +67,8 @@ class Known(Struct):
     version: str
     span: int = 1024
     """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
+    epoch: str = ""
+    """Of the log that its numbers count in; 0.1.0 did not say."""
 
 
 class Broker:
@@ -71,10 +77,10 @@ class Broker:
         self.host = app.host
         self.agents: dict[str, AgentInfo] = {}
         self.root_values: Json = {}
-        self.git_folders: dict[str, bool] = {}
+        self.git_folders = Cache[str, bool](_FOLDERS)
         self.connections: set[Connection] = set()
         self.clients: dict[str, Connection] = {}
-        self.known: dict[str, Known] = {}
+        self.known = Cache[str, Known](_KNOWN)
         self.away: dict[str, Connection] = {}
         """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
         self.watches: dict[str, Watch] = {}
@@ -130,10 +136,7 @@ class Broker:
 
     def remember(self, client_id: str, known: Known) -> None:
         """At once: a client may drop and come back before the log has written its note."""
-        self.known.pop(client_id, None)
         self.known[client_id] = known
-        if len(self.known) > _KNOWN:
-            del self.known[next(iter(self.known))]
 
     def dialect(self, version: str) -> Dialect:
         """One for all who speak it."""
@@ -308,7 +311,7 @@ class Broker:
         match target.kind:
             case "seed":
                 extra = customization_actions.of_session(self.agents.get(state.agent), state, as_seed=True)
-                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect) | extra
+                return snapshots.seed_session(state, self._tools(state), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
             case "annotations":
@@ -323,7 +326,7 @@ class Broker:
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
-            self._tools(),
+            self._tools(state),
             self.config_of(state),
             self.changesets(state),
             dialect,
@@ -353,8 +356,9 @@ class Broker:
             return []
         return changes.of_chat(state) if of_chat else changes.catalogue(state)
 
-    def _tools(self) -> list[e.ToolSpec]:
-        return [tool.spec for tool in self.host.tools.values()]
+    def _tools(self, state: SessionState) -> list[e.ToolSpec]:
+        """Those that come and go with editors are left out: nobody is told when this list would change."""
+        return [spec for spec in self.host.tools_of(state) if spec.name not in DOCUMENT_TOOLS]
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""

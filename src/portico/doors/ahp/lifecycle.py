@@ -118,7 +118,7 @@ def _welcome(connection: "Connection", client_id: str, version: str) -> None:
         before.end(REPLACED, "The same client has connected again.")
         connection.joined |= before.joined
     connection.start(client_id, version)
-    known = Known(connection.caller.id, version, numbers.SPAN)
+    known = Known(connection.caller.id, version, numbers.SPAN, connection.host.log.epoch)
     connection.broker.remember(client_id, known)
     connection.host.log.put_kv(HOST, _CLIENT + client_id, msgspec.json.encode(known))
 
@@ -208,7 +208,8 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
     connection.behind = True
     try:
         _welcome(connection, client_id, known.version)
-        last_seen = last_seen if known.span == numbers.SPAN else numbers.FOREIGN
+        same_log = known.epoch in ("", connection.host.log.epoch)
+        last_seen = last_seen if known.span == numbers.SPAN and same_log else numbers.FOREIGN
         return await _come_back(connection, wanted[: limits.SUBSCRIPTIONS], last_seen)
     finally:
         connection.behind = False
@@ -317,7 +318,12 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
     if records and records[0].time < host.now() - int(host.retention_hours * 3_600_000) // 2:
         return False
     told_otherwise = {e.SessionRemoved} if connection.dialect.since("0.9.0") else {e.SessionRemoved, e.TurnResumed}
-    return told_otherwise.isdisjoint([type(record.event) for record in records])
+    return not any(type(each.event) in told_otherwise or corrects(each) for each in records)
+
+
+def corrects(record: Record) -> bool:
+    """Told anew with the turn as it was then: too late for that."""
+    return isinstance(record.event, e.PartEnded) and record.event.replaces > 0
 
 
 def _replay(connection: "Connection", target: Target, records: list[Record]) -> list[Act]:

@@ -20,6 +20,7 @@ from portico.doors.ahp.status import (
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import ToolSpec
 from portico.host.agent import AgentInfo
+from portico.host.draft import DRAFT
 from portico.host.state import (
     CHANGES,
     CallPart,
@@ -32,7 +33,6 @@ from portico.host.state import (
 )
 
 ANNOTATION = "annotation/"
-DRAFT = "draft"
 REVIEWED = "reviewed/"
 
 MODERN = Dialect("0.7.0", lambda: 0)

@@ -13,10 +13,11 @@ from msgspec import Struct
 from portico import events as e
 from portico.doors.ahp import card, content, message, names, parts
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.snapshots import DRAFT, MODERN, client, model
+from portico.doors.ahp.snapshots import MODERN, client, model
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import Record
 from portico.host.customization import KEY as CUSTOMIZATION
+from portico.host.draft import DRAFT
 from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart
 
 SEED = Dialect("1", lambda: 0)
@@ -104,19 +105,25 @@ def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Outgoing]:
     if index is None:
         return resumed
     turn = scene.state.turns[index]
+    return resumed + _told_anew(scene, index, turn.stops[-1].parts if turn.stops else len(turn.parts), before="0.9.0")
+
+
+def _told_anew(scene: Scene, index: int, shown: int, before: str | None = None) -> list[Outgoing]:
+    """A turn told anew, with so many of its parts: no action changes what was said, or takes up a turn that ended."""
+    turn = scene.state.turns[index]
     back: Json = {"turnId": scene.state.turns[index - 1].id} if index else {}
     start: Json = {"turnId": turn.id, **scene.message(turn.message)}
     if not scene.seed:
         start["startedAt"] = iso(turn.started)
-    said = [Outgoing("truncated", back, before="0.9.0"), Outgoing("turnStarted", start, before="0.9.0")]
-    for part in turn.parts[: turn.stops[-1].parts if turn.stops else None]:
+    said = [Outgoing("truncated", back, before=before), Outgoing("turnStarted", start, before=before)]
+    for part in turn.parts[:shown]:
         made = parts.response_part(part, scene.dialect)
         if made is not None:
-            said.append(Outgoing("responsePart", {"turnId": turn.id, "part": made}, before="0.9.0"))
+            said.append(Outgoing("responsePart", {"turnId": turn.id, "part": made}, before=before))
     if turn.usage is not None:
         spent = parts.usage(turn.usage, scene.seed)
-        said.append(Outgoing("usage", {"turnId": turn.id, "usage": spent}, before="0.9.0"))
-    return resumed + said
+        said.append(Outgoing("usage", {"turnId": turn.id, "usage": spent}, before=before))
+    return said
 
 
 def _truncated(event: e.SessionTruncated, scene: Scene) -> list[Outgoing]:
@@ -140,11 +147,22 @@ def _part_delta(event: e.PartDelta, scene: Scene) -> list[Outgoing]:
 
 def _part_ended(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
     part = scene.part(event.turn, event.part)
-    if not isinstance(part, TextPart) or part.kind != "notice":
+    if not isinstance(part, TextPart):
         return []
+    if part.kind != "notice":
+        return _corrected(event, scene) if event.replaces else []
     return [
         Outgoing("responsePart", {"turnId": event.turn, "part": parts.notice(event.part, event.text, scene.seed)}),
     ]
+
+
+def _corrected(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
+    index = next((at for at, turn in enumerate(scene.state.turns) if turn.id == event.turn), None)
+    if index is None or scene.record.pos not in scene.state.turns[index].corrections:
+        return []
+    said = _told_anew(scene, index, scene.state.turns[index].corrections[scene.record.pos])
+    # The turn's beginning counts as news; who has read it so far has read it still.
+    return [*said, Outgoing("isReadChanged", {"isRead": True})] if scene.state.read else said
 
 
 def _usage(event: e.UsageReported, scene: Scene) -> list[Outgoing]:

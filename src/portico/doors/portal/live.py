@@ -4,18 +4,19 @@ An answer goes out as soon as there is something to say; a reader that was answe
 so that a fast stream becomes few answers. While somebody polls, new records are handed to the reader by reference;
 a reader that falls silent or behind keeps only its cursor and comes back through the log. Cursors are kept in the log
 beside the channel, so a reader goes on after a restart where it was; an answer leaves only when the cursor behind it is
-durable, so whoever has it and sees the host die is not told the same again.
+in the log's journal, so whoever has it and sees the host die is not told the same again.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from portico.doors.portal.callbacks import Element, Open, Translate, closes, coalesce
+from portico.errors import LogUnavailable
 from portico.events import HOST, Channel, HostStopped, Record
 from portico.host.host import Host
 from portico.log.log import Log
@@ -37,11 +38,8 @@ _LONG_TOKEN = 80
 Trouble = Literal["NotFound", "Closed", "Timeout", "Parallel"]
 Closed = Callable[[], Awaitable[int | None]]
 """When was it closed (milliseconds since the epoch)? None: it is open."""
-GONE_SECONDS = 0.25
-"""How often a waiting call looks whether its caller is still there."""
-
-Gone = Callable[[], Awaitable[bool]]
-"""Has the caller hung up?"""
+Left = Callable[[], Awaitable[None]]
+"""Returns when the caller has hung up."""
 
 
 class Cursor(Struct, omit_defaults=True):
@@ -51,14 +49,19 @@ class Cursor(Struct, omit_defaults=True):
     open: Open = {}
     told: int = 0
     """Elements of the record behind `pos` that were sent already: without a token they go one by one."""
+    epoch: str = ""
+    """Of the log that it counts in; 0.1.0 did not say."""
 
 
 class Reader:
-    def __init__(self, channel: Channel, key: str, translate: Translate, cursor: Cursor, *, whole: bool) -> None:
+    def __init__(
+        self, channel: Channel, key: str, translate: Translate, cursor: Cursor, *, whole: bool, numbered: bool = False
+    ) -> None:
         self.channel = channel
         self.key = key
         self.translate = translate
         self.whole = whole
+        self.numbered = numbered
         self.pos = cursor.pos
         self.open = cursor.open
         self.unsent: list[tuple[Cursor, Element]] = []
@@ -81,6 +84,8 @@ class Reader:
             before = {} if self.whole else dict(self.open)
             told = self._begun.told if record.pos == self._begun.pos + 1 else 0
             for index, element in enumerate(self.translate(event, self.open)):
+                if self.numbered:
+                    element["seq"] = record.seq
                 if index >= told:
                     self.unsent.append((Cursor(record.pos - 1, before, index), element))
             closing = closes(event)
@@ -125,7 +130,9 @@ class Live:
         return self._host.now() - closed > self._countdown * 1000
 
     def restart_countdown(self, channel: Channel) -> None:
-        self._closed_again[channel] = self._host.now()
+        now = self._host.now()
+        self._closed_again = {each: at for each, at in self._closed_again.items() if now - at < self._countdown * 1000}
+        self._closed_again[channel] = now
 
     def stop_waiting(self) -> None:
         """The host stops: nobody is kept waiting."""
@@ -136,28 +143,40 @@ class Live:
     # -- one call ----------------------------------------------------------------------------------------------
 
     async def poll(
-        self, channel: Channel, token: str | None, translate: Translate, closed: Closed, gone: Gone
+        self,
+        channel: Channel,
+        token: str | None,
+        translate: Translate,
+        closed: Closed,
+        left: Left,
+        *,
+        numbered: bool = False,
     ) -> list[Element] | Trouble:
         """What the reader has not seen yet, as soon as there is something. Without a token all callers share one
-        reader, and an answer has one element as it happened. Nothing is taken for a caller who has gone."""
-        reader = await self._reader(channel, token, translate, closed)
+        reader, and an answer has one element as it happened. Nothing is taken for a caller who has left."""
+        reader = await self._reader(channel, token, translate, closed, numbered)
         if reader is None or reader.told:
             return "NotFound"
         if reader.busy:
             return "Parallel"
         reader.busy = True
+        leaving = asyncio.ensure_future(left())
         try:
-            trouble = await self._patiently(reader, gone)
-            if await gone():
+            trouble = await self._patiently(reader, leaving)
+            await asyncio.sleep(0)  # a caller who left while the data came has left
+            if leaving.done():
                 return "Timeout"  # nobody hears this
             if trouble == "Closed":
                 self._tell(reader)
-            return trouble or await self._answer(reader)
+            return trouble or self._answer(reader)
         finally:
+            leaving.cancel()
             reader.busy = False
             reader.used = asyncio.get_running_loop().time()
 
-    async def _reader(self, channel: Channel, token: str | None, translate: Translate, closed: Closed) -> Reader | None:
+    async def _reader(
+        self, channel: Channel, token: str | None, translate: Translate, closed: Closed, numbered: bool
+    ) -> Reader | None:
         key = "live" if token is None else f"live:{_short(token)}"
         reader = self._readers.get((channel, key))
         if reader is None:
@@ -166,11 +185,17 @@ class Live:
             at = await closed()
             if stored is None and self.expired(channel, at):
                 return None
-            cursor = msgspec.json.decode(stored, type=Cursor) if stored else Cursor()
-            made = Reader(channel, key, translate, cursor, whole=token is not None)
+            cursor = self._checked(channel, stored)
+            made = Reader(channel, key, translate, cursor, whole=token is not None, numbered=numbered)
             made.closed = at is not None
             reader = self._readers.setdefault((channel, key), made)
         return reader
+
+    def _checked(self, channel: Channel, stored: bytes | None) -> Cursor:
+        """A cursor of another log says nothing about this one: its reader gets everything."""
+        cursor = msgspec.json.decode(stored, type=Cursor) if stored else Cursor()
+        same_log = cursor.epoch in ("", self._log.epoch) and cursor.pos <= self._log.head(channel)
+        return cursor if same_log else Cursor()
 
     async def _wait(self, reader: Reader) -> Trouble | None:
         loop = asyncio.get_running_loop()
@@ -191,15 +216,13 @@ class Live:
                 return "Timeout"
             await self._until_pushed(reader, deadline - now)
 
-    async def _patiently(self, reader: Reader, gone: Gone) -> Trouble | None:
+    async def _patiently(self, reader: Reader, leaving: "asyncio.Future[None]") -> Trouble | None:
         """Waits, but not for a caller who has left: the token's next call must not find this one in its way."""
         waiting = asyncio.ensure_future(self._wait(reader))
         try:
-            while not waiting.done():
-                await asyncio.wait({waiting}, timeout=GONE_SECONDS)
-                if not waiting.done() and await gone():
-                    return "Timeout"
-            return waiting.result()
+            both: set[asyncio.Future[Any]] = {waiting, leaving}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else "Timeout"
         finally:
             if waiting.cancel():  # it must have let go of the reader before the next call may have it
                 await asyncio.wait({waiting})
@@ -208,7 +231,7 @@ class Live:
         """This reader has heard that it is over: from now on there is nothing here for it."""
         reader.told = True
         self._detach(reader)
-        self._log.put_kv(reader.channel, reader.key, None)
+        self._log.journal(reader.channel, reader.key, None)
 
     async def _until_pushed(self, reader: Reader, seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -238,12 +261,19 @@ class Live:
             records, reader.buffer, reader.buffered = reader.buffer, [], 0
             reader.take(records)
 
-    async def _answer(self, reader: Reader) -> list[Element]:
+    def _answer(self, reader: Reader) -> list[Element]:
         count = len(reader.unsent) if reader.whole else 1
         taken, reader.unsent = reader.unsent[:count], reader.unsent[count:]
-        self._log.put_kv(reader.channel, reader.key, msgspec.json.encode(reader.sent))
+        try:
+            self._log.journal(
+                reader.channel,
+                reader.key,
+                msgspec.json.encode(msgspec.structs.replace(reader.sent, epoch=self._log.epoch)),
+            )
+        except LogUnavailable:
+            reader.unsent = taken + reader.unsent
+            raise
         elements = coalesce([element for _, element in taken])
-        await self._log.flush()
         reader.answered = asyncio.get_running_loop().time()
         return elements
 
