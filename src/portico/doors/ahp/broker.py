@@ -16,6 +16,7 @@ from msgspec import Struct
 from portico import events as e
 from portico.cache import Cache
 from portico.doors.ahp import (
+    card,
     changes,
     config,
     customization_actions,
@@ -233,6 +234,11 @@ class Broker:
     def state(self, ident: str) -> SessionState | None:
         session = self.host.find(ident)
         return session.state if session is not None and session.loaded else None
+
+    def activity(self, ident: str) -> str:
+        """What a session is doing. One that is not in memory does nothing."""
+        state = self.state(ident)
+        return card.activity(state) if state is not None else ""
 
     # -- the root ----------------------------------------------------------------------------------------------
 

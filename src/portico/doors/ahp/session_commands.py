@@ -161,14 +161,19 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
     seed = connection.dialect.seed
     found = [each for each in connection.host.list() if each.agent and _listed(each, seed)]
     if seed:
-        return {"items": [snapshots.summary(each, connection.dialect) for each in found]}
+        items = [snapshots.summary(each, connection.dialect, (), connection.broker.activity(each.id)) for each in found]
+        return {"items": items}
     family = children(connection.host.list())
     below = {each.id: descendants(each.id, family) for each in found}
     found.sort(key=lambda each: snapshots.together(each, below[each.id]).last_turn_at, reverse=True)
     limit = optional(params, "limit", int)
     start = _cursor(found, optional(params, "cursor", str))
     end = start + min(limit, 1000) if limit is not None and limit > 0 else len(found)
-    result: Json = {"items": [snapshots.summary(each, connection.dialect, below[each.id]) for each in found[start:end]]}
+    items = [
+        snapshots.summary(each, connection.dialect, below[each.id], connection.broker.activity(each.id))
+        for each in found[start:end]
+    ]
+    result: Json = {"items": items}
     return result | ({"nextCursor": found[end - 1].id} if end < len(found) else {})
 
 
