@@ -6,7 +6,7 @@ Reading an entry from outside goes through `load.py`, which knows the exact plac
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -81,13 +81,63 @@ class FailureAction(Part, frozen=True, kw_only=True):
     additional_prompt: Prompt | None = None
 
 
+class FilesCheck(Part, frozen=True, kw_only=True):
+    """Globs below the working directory. What the task changed is known in a git work tree."""
+
+    exist: list[str] = []
+    absent: list[str] = []
+    changed_only: list[str] = []
+    """Nothing else was changed by the task."""
+    max_changed_lines: Count | None = None
+    """Added and removed ones, together."""
+
+
+class SchemaCheck(Part, frozen=True, kw_only=True):
+    """A JSON file below the working directory, or the JSON in the agent's last answer, fits the JSON Schema."""
+
+    schema: dict[str, Any]
+    file: str | None = None
+
+
+class ModelCheck(Part, frozen=True, kw_only=True):
+    """Judges answer a condition with the boolean tools, each in a session of its own; `quorum` of them say yes."""
+
+    condition: Prompt
+    judges: list[Model] = []
+    """None: one, on another model than the worker's where the entry has one."""
+    quorum: Positive | None = None
+    """All of them, if absent."""
+
+
+class PersonCheck(Part, frozen=True, kw_only=True):
+    """A person looks at what was done and says yes."""
+
+    question: Prompt
+    people: list[str] = []
+    """Names of tokens whose answers count; empty: anybody's who may answer questions."""
+    expires: Seconds | None = None
+    on_expiry: Literal["fail", "pass"] = "fail"
+
+
+class Check(Part, frozen=True, kw_only=True):
+    """One thing that must hold; exactly one of these."""
+
+    command: str | list[str] | None = None
+    files: FilesCheck | None = None
+    schema: SchemaCheck | None = None
+    model: ModelCheck | None = None
+    person: PersonCheck | None = None
+
+
 class Criteria(Part, frozen=True, kw_only=True):
-    """When the task counts as done: tools that must have been called, a condition, a command that must succeed."""
+    """When the task counts as done: tools that must have been called, a condition, a command that must succeed, and
+    further checks. A plain list of checks means the same, with the default retries."""
 
     tool_executed: list[str] | None = None
     condition: Prompt | None = None
     run_condition_in_same_session: bool | None = None
     command: str | list[str] | None = None
+    checks: list[Check] = []
     failure_action: FailureAction
 
 

@@ -300,6 +300,7 @@ class Jobs:
             cwd=borrowed.state.cwd,
             input=input,
             by=by,
+            models=entry.models,
         )
         run = TaskRun(self.host, plan, borrowed)
         await lend_tools(borrowed, by)

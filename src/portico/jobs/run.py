@@ -129,6 +129,7 @@ class JobRun:
             job=self._job,
             path=path,
             attempt=known.attempt + 1 if known is not None else 1,
+            models=entry.models,
         )
 
 

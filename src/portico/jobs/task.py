@@ -12,8 +12,9 @@ from portico import faults
 from portico.events import TaskOutcome
 from portico.host.host import Host
 from portico.host.session import Session
-from portico.jobs.check import check_command
-from portico.jobs.entry import Criteria, DrivingRetry, Prompt, Task
+from portico.jobs.check import Checked, check_command, check_files, check_schema
+from portico.jobs.entry import Check, Criteria, DrivingRetry, ModelCheck, Prompt, Task
+from portico.jobs.opinion import Opinions
 from portico.jobs.prompt import expand_prompt_dynamic
 from portico.jobs.task_sessions import CRASH_PREFIX, Mode, SessionCrash, TaskCrash, TaskSessions
 from portico.jobs.tools import Report
@@ -41,6 +42,15 @@ class TaskPlan(Struct, kw_only=True):
     job: str | None = None
     path: str = ""
     attempt: int = 1
+    models: dict[str, str] = {}
+    """The entry's models by category, for judges."""
+
+    def judges(self, check: ModelCheck) -> list[str]:
+        """The ids of the judges' models. Without any, one that is not the worker's, where there is one."""
+        if check.judges:
+            return [each.id or self.models[each.category or ""] for each in check.judges]
+        others = (model for model in (self.driving_model, *self.models.values()) if model != self.model)
+        return [next(others, self.driving_model)]
 
 
 class TaskResult(Struct, frozen=True):
@@ -219,9 +229,41 @@ class TaskRun:
             self._values["check-output"] = checked.output
             self._decide(f"[CRITERIA] {checked.reason}")
             passed = passed and checked.passed
+        if criteria.checks:
+            passed = await self._checks(criteria.checks, report) and passed
         if criteria.condition is not None:
             passed = await self._condition(criteria.condition) and passed
         return passed
+
+    async def _checks(self, checks: list[Check], report: Report) -> bool:
+        """Those of people come last, and only when all others hold: nobody is asked about what has to be done again."""
+        failed: list[str] = []
+        for check in sorted(checks, key=lambda check: check.person is not None):
+            if check.person is not None and failed:
+                continue
+            checked = await self._checked(check, report)
+            self._decide(f"[CRITERIA] {checked.reason}")
+            if not checked.passed:
+                failed.append(checked.output or checked.reason)
+        if failed:
+            self._values["check-output"] = "\n".join(failed)
+        return not failed
+
+    async def _checked(self, check: Check, report: Report) -> Checked:
+        cwd = self.plan.cwd
+        if check.command is not None:
+            return await check_command(check.command, cwd)
+        if check.files is not None:
+            return await check_files(check.files, cwd, await self._sessions_of_task.changes())
+        if check.schema is not None:
+            return await check_schema(check.schema, cwd, report.answer)
+        opinions = Opinions(self._sessions_of_task, self.plan.name, self._decide)
+        if check.model is not None:
+            return await opinions.judges(
+                check.model, self.plan.judges(check.model), self._expand(check.model.condition)
+            )
+        assert check.person is not None
+        return await opinions.person(check.person, self._expand(check.person.question))
 
     async def _condition(self, condition: Prompt) -> bool:
         held = (await self._drive(condition)).verdict is True

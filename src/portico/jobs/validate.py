@@ -9,20 +9,25 @@ from itertools import count
 
 from msgspec.structs import replace
 
+from portico.errors import BadRequest
 from portico.jobs.entry import (
     JOB_TOOLS,
     Alt,
+    Check,
     Criteria,
     DrivingRetry,
     Entry,
     EntryError,
     FailureAction,
+    FilesCheck,
     Job,
     Loop,
     Model,
+    ModelCheck,
     Par,
     Prompt,
     Ref,
+    SchemaCheck,
     Seq,
     Task,
     Work,
@@ -30,6 +35,7 @@ from portico.jobs.entry import (
     refs_of,
 )
 from portico.jobs.prompt import expand_prompt_static, variables_of
+from portico.workspace.glob import Glob
 
 
 def validate_entry(entry: Entry, code_path: str = "") -> Entry:
@@ -100,7 +106,61 @@ def _criteria(entry: Entry, criteria: Criteria, base: str) -> Criteria:
     condition = _condition(entry, f"{base}.condition", criteria.condition)
     action = _failure_action(entry, criteria.failure_action, f"{base}.failureAction")
     _check_command(criteria.command, f"{base}.command")
-    return replace(criteria, condition=condition, failure_action=action)
+    checks = [_check(entry, check, f"{base}.checks[{i}]") for i, check in enumerate(criteria.checks)]
+    return replace(criteria, condition=condition, failure_action=action, checks=checks)
+
+
+def _check(entry: Entry, check: Check, base: str) -> Check:
+    _check_command(check.command, f"{base}.command")
+    if check.files is not None:
+        _check_files(check.files, f"{base}.files")
+    if check.schema is not None:
+        _check_schema(check.schema, f"{base}.schema")
+    if check.model is not None:
+        return replace(check, model=_model_check(entry, check.model, f"{base}.model"))
+    if check.person is not None:
+        question = expand_prompt_static(entry, f"{base}.person.question", check.person.question)
+        return replace(check, person=replace(check.person, question=question))
+    return check
+
+
+def _check_files(files: FilesCheck, base: str) -> None:
+    if not (files.exist or files.absent or files.changed_only or files.max_changed_lines is not None):
+        raise EntryError(base, "Should check something.")
+    for key, globs in (("exist", files.exist), ("absent", files.absent), ("changedOnly", files.changed_only)):
+        for i, glob in enumerate(globs):
+            _check_glob(glob, f"{base}.{key}[{i}]")
+
+
+def _check_glob(glob: str, path: str) -> None:
+    if not glob or glob.startswith("/") or ".." in glob.split("/"):
+        raise EntryError(path, f'"{glob}" should be a path or glob below the working directory.')
+    try:
+        Glob(glob).matches("x")
+    except BadRequest as error:
+        raise EntryError(path, error.message) from error
+
+
+def _check_schema(check: SchemaCheck, base: str) -> None:
+    from jsonschema import Draft202012Validator, SchemaError  # late: few entries have one
+
+    if check.file is not None:
+        _check_glob(check.file, f"{base}.file")
+    try:
+        Draft202012Validator.check_schema(check.schema)
+    except SchemaError as error:
+        raise EntryError(f"{base}.schema", f"Is not a JSON Schema: {error.message}.") from error
+
+
+def _model_check(entry: Entry, check: ModelCheck, base: str) -> ModelCheck:
+    for i, judge in enumerate(check.judges):
+        _check_category(entry, judge, f"{base}.judges[{i}]")
+    judges = max(1, len(check.judges))
+    if check.quorum is not None and check.quorum > judges:
+        raise EntryError(f"{base}.quorum", f"Should be at most {judges}, the number of judges, but is {check.quorum}.")
+    condition = _condition(entry, f"{base}.condition", check.condition)
+    assert condition is not None
+    return replace(check, condition=condition)
 
 
 def _failure_action(entry: Entry, action: FailureAction, base: str) -> FailureAction:
