@@ -82,10 +82,10 @@ def _found(folder: Path, pattern: str) -> list[str]:
     if "/" in pattern and not set(pattern) & set("*?[{"):
         return [pattern] if os.path.lexists(folder / pattern) else []
     glob = Glob(pattern)
-    return list(islice((path for path in _files(folder) if glob.matches(path)), OFFENDING_PATHS))
+    return list(islice((path for path in files_below(folder) if glob.matches(path)), OFFENDING_PATHS))
 
 
-def _files(folder: Path) -> Iterator[str]:
+def files_below(folder: Path) -> Iterator[str]:
     """Every file below; links to folders are not followed, and git's own folder is nobody's work."""
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != ".git")

@@ -28,6 +28,12 @@ RUNTIME_VARIABLES = (
     "check-output",
 )
 
+ANSWER, ITEM = "answer", "item"
+"""Variables of entries with an Ask or an Each; elsewhere these names are free."""
+
+NAME_CHARS = 60
+"""Of a question, where it is the name of its work."""
+
 DEFAULT_CRITERIA_RETRIES = 5
 
 Prompt = list[str]
@@ -141,6 +147,13 @@ class Criteria(Part, frozen=True, kw_only=True):
     failure_action: FailureAction
 
 
+class Output(Part, frozen=True, kw_only=True):
+    """What a task leaves for later prompts: its last answer as `$name`, or the JSON in it, which has to fit."""
+
+    name: str
+    schema: dict[str, Any] | None = None
+
+
 class Task(Part, frozen=True, kw_only=True):
     """One prompt for one model, with what must hold before and after."""
 
@@ -151,6 +164,8 @@ class Task(Part, frozen=True, kw_only=True):
     require_user_input: bool = False
     availability: Availability | None = None
     criteria: Criteria | None = None
+    output: Output | None = None
+    """A plain name means `{name}`."""
     on_interrupt: OnInterrupt = "retry"
     timeout: Seconds | None = None
 
@@ -193,7 +208,50 @@ class Alt(Part, frozen=True, kw_only=True, tag_field="kind", tag="Alt"):
     false_work: "Work | None" = None
 
 
-Work = Ref | Seq | Par | Loop | Alt
+class Choice(Part, frozen=True, kw_only=True):
+    """One of the answers of an Ask, and what follows it."""
+
+    label: str
+    work: "Work | None" = None
+
+
+class Ask(Part, frozen=True, kw_only=True, tag_field="kind", tag="Ask"):
+    """Asks a person. The answer is `$answer` from then on, and chooses a branch where there are choices."""
+
+    work_id_in_job: int = -1
+    question: Prompt
+    choices: list[Choice] = []
+    """None: any text."""
+    people: list[str] = []
+    """Names of tokens whose answers count; empty: anybody's who may answer questions."""
+    expires: Seconds | None = None
+    """After so many seconds without an answer it has failed."""
+
+
+class Wait(Part, frozen=True, kw_only=True, tag_field="kind", tag="Wait"):
+    """Waits so long, or until then."""
+
+    work_id_in_job: int = -1
+    seconds: Seconds | None = None
+    until: str | None = None
+    """ISO 8601 with its time zone."""
+
+
+class Each(Part, frozen=True, kw_only=True, tag_field="kind", tag="Each"):
+    """The same work for every item, which is `$item` in its prompts; succeeds if all do."""
+
+    files: str | None = None
+    """A glob below the working directory."""
+    output: str | None = None
+    """The name of an output that is a JSON array."""
+    items: list[str] | None = None
+    body: "Work"
+    concurrency: Positive = 1
+
+
+Work = Ref | Seq | Par | Loop | Alt | Ask | Wait | Each
+Leaf = Ref | Ask | Wait
+"""Works that run by themselves, and have a number."""
 
 
 class Job(Part, frozen=True, kw_only=True):
@@ -248,6 +306,32 @@ def parts_of(work: Work) -> Iterator[tuple[str, Work]]:
                 yield ".trueWork", work.true_work
             if work.false_work is not None:
                 yield ".falseWork", work.false_work
+        case Ask():
+            for index, choice in enumerate(work.choices):
+                if choice.work is not None:
+                    yield f".choices[{index}].work", choice.work
+        case Each():
+            yield ".body", work.body
+
+
+def leaves_of(work: Work) -> Iterator[Leaf]:
+    """Every work with a number, in the order of numbers."""
+    if isinstance(work, Ref | Ask | Wait):
+        yield work
+    for _, child in parts_of(work):
+        yield from leaves_of(child)
+
+
+def name_of(leaf: Leaf) -> str:
+    """What lists call it: its task, its question, or how long it waits."""
+    match leaf:
+        case Ref():
+            return leaf.task_id
+        case Ask():
+            line = leaf.question[0].partition("\n")[0]
+            return line if len(line) <= NAME_CHARS else line[: NAME_CHARS - 1] + "…"
+        case Wait():
+            return f"wait until {leaf.until}" if leaf.until is not None else f"wait {leaf.seconds:g} s"
 
 
 def refs_of(work: Work) -> Iterator[Ref]:

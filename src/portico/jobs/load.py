@@ -78,26 +78,30 @@ def read_entry(data: object, code_path: str = "") -> Entry:
     """The entry of plain data with the right keys, kinds and types, not yet validated."""
     root = f"{code_path}entry"
     _check_driving_first(data, root)
-    data = _whole_criteria(data)
+    data = _whole_tasks(data)
     _Check().value(data, _ENTRY, root)
     return _converted(data, Entry, root)
 
 
-def _whole_criteria(data: object) -> object:
-    """A task's `criteria` may be a plain list of checks: it gets the default retries, and a prompt that says why."""
+def _whole_tasks(data: object) -> object:
+    """Short forms of tasks: a plain list of checks as `criteria` gets the default retries, and a prompt that says why;
+    an `output` may be just its name."""
     tasks = data.get("tasks") if isinstance(data, Mapping) else None
     if not isinstance(data, Mapping) or not isinstance(tasks, Mapping):
-        return data
-    if not any(isinstance(task, Mapping) and isinstance(task.get("criteria"), list) for task in tasks.values()):
         return data
     return {**data, "tasks": {name: _whole_task(task) for name, task in tasks.items()}}
 
 
 def _whole_task(task: object) -> object:
-    if not isinstance(task, Mapping) or not isinstance(task.get("criteria"), list):
+    if not isinstance(task, Mapping):
         return task
-    action = {"retryTimes": DEFAULT_CRITERIA_RETRIES, "additionalPrompt": [CHECKS_FAILED]}
-    return {**task, "criteria": {"checks": task["criteria"], "failureAction": action}}
+    whole = dict(task)
+    if isinstance(task.get("criteria"), list):
+        action = {"retryTimes": DEFAULT_CRITERIA_RETRIES, "additionalPrompt": [CHECKS_FAILED]}
+        whole["criteria"] = {"checks": task["criteria"], "failureAction": action}
+    if isinstance(task.get("output"), str):
+        whole["output"] = {"name": task["output"]}
+    return whole
 
 
 def drop_unknown_keys(data: object, code_path: str = "") -> list[str]:

@@ -34,7 +34,10 @@ def _state_rules(entry: dict[str, Any], definitions: dict[str, Any]) -> None:
     checks = {"type": "array", "items": {"$ref": "#/$defs/Check"}}
     definitions["Task"]["properties"]["criteria"] = {"anyOf": [{"$ref": "#/$defs/Criteria"}, checks]}
     definitions["Criteria"]["properties"]["toolExecuted"]["items"] = {"enum": list(JOB_TOOLS)}
-    del definitions["Ref"]["properties"]["workIdInJob"]["default"]
+    output = definitions["Task"]["properties"]["output"]
+    definitions["Task"]["properties"]["output"] = {"anyOf": [{"type": "string"}, output]}
+    for leaf in ("Ref", "Ask", "Wait"):
+        del definitions[leaf]["properties"]["workIdInJob"]["default"]
 
 
 def _plain(part: Any) -> Any:

@@ -12,8 +12,20 @@ from portico import faults
 from portico.events import TaskOutcome
 from portico.host.host import Host
 from portico.host.session import Session
-from portico.jobs.check import Checked, check_command, check_files, check_schema
-from portico.jobs.entry import Check, Criteria, DrivingRetry, ModelCheck, Prompt, Task
+from portico.jobs.check import Checked, check_command, check_files, check_schema, json_of
+from portico.jobs.entry import (
+    DEFAULT_CRITERIA_RETRIES,
+    Check,
+    Criteria,
+    DrivingRetry,
+    FailureAction,
+    ModelCheck,
+    Output,
+    Prompt,
+    SchemaCheck,
+    Task,
+)
+from portico.jobs.load import CHECKS_FAILED
 from portico.jobs.opinion import Opinions
 from portico.jobs.prompt import expand_prompt_dynamic
 from portico.jobs.task_sessions import CRASH_PREFIX, Mode, SessionCrash, TaskCrash, TaskSessions
@@ -44,6 +56,8 @@ class TaskPlan(Struct, kw_only=True):
     attempt: int = 1
     models: dict[str, str] = {}
     """The entry's models by category, for judges."""
+    values: dict[str, str] = {}
+    """What earlier works have left: outputs, answers, the item."""
 
     def judges(self, check: ModelCheck) -> list[str]:
         """The ids of the judges' models. Without any, one that is not the worker's, where there is one."""
@@ -58,6 +72,8 @@ class TaskResult(Struct, frozen=True):
     error: str = ""
     crashed: bool = False
     """It ended with an error: in a job this ends everything."""
+    values: dict[str, str] = {}
+    """What it leaves for later works, by name."""
 
 
 class TaskRun:
@@ -66,7 +82,8 @@ class TaskRun:
         self._host = host
         self._borrowed = borrowed
         self._channel = f"task/{plan.id}"
-        self._values = {"task-model": plan.model} | ({"user-input": plan.input} if plan.input else {})
+        self._values = {**plan.values, "task-model": plan.model} | ({"user-input": plan.input} if plan.input else {})
+        self._left: dict[str, str] = {}
         self._missing: list[str] = []
         self._retrying = 0
         self._scope: asyncio.Timeout | None = None
@@ -176,7 +193,7 @@ class TaskRun:
             self._decide(f"[TASK FAILED] Task error: {crash.detail}")
             return TaskResult("failed", crash.detail, crashed=True)
         await self._sessions_of_task.end(passed)
-        return TaskResult("succeeded" if passed else "failed")
+        return TaskResult("succeeded", values=self._left) if passed else TaskResult("failed")
 
     async def _finish(self, result: TaskResult) -> None:
         await self._sessions_of_task.leave()
@@ -195,7 +212,7 @@ class TaskRun:
             return False
         prompt = self._expand(self.plan.task.prompt)
         report = await self._work(CRASH_PREFIX + prompt if self.plan.attempt > 1 else prompt)
-        criteria = self.plan.task.criteria
+        criteria = criteria_of(self.plan.task)
         passed = criteria is None or await self._check(criteria, report) or await self._retries(criteria)
         self._decide(
             "[TASK SUCCEEDED] Decision: task succeeded"
@@ -309,7 +326,11 @@ class TaskRun:
     # -- prompts -----------------------------------------------------------------------------------------------
 
     async def _work(self, prompt: str) -> Report:
-        return await self._sent(self._sessions_of_task.work(prompt))
+        report = await self._sent(self._sessions_of_task.work(prompt))
+        output = self.plan.task.output
+        if output is not None:
+            self._left = {output.name: _output(output, report.answer)}
+        return report
 
     async def _drive(self, prompt: Prompt, *, availability: bool = False) -> Report:
         return await self._sent(self._sessions_of_task.drive(self._expand(prompt), availability=availability))
@@ -340,6 +361,25 @@ class TaskRun:
 
     def _decide(self, reason: str) -> None:
         self._sessions_of_task.decide(reason)
+
+
+def criteria_of(task: Task) -> Criteria | None:
+    """With the check that the schema of its output is."""
+    if task.output is None or task.output.schema is None:
+        return task.criteria
+    fits = Check(schema=SchemaCheck(schema=task.output.schema))
+    action = FailureAction(retry_times=DEFAULT_CRITERIA_RETRIES, additional_prompt=[CHECKS_FAILED])
+    criteria = task.criteria or Criteria(failure_action=action)
+    return msgspec.structs.replace(criteria, checks=[*criteria.checks, fits])
+
+
+def _output(output: Output, answer: str) -> str:
+    if output.schema is None:
+        return answer
+    try:
+        return msgspec.json.encode(json_of(answer)).decode()
+    except ValueError:
+        return answer  # its check fails, and so does the task
 
 
 def mode_of(task: Task, borrowing: bool) -> Mode:
