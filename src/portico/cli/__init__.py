@@ -22,6 +22,7 @@ VERBS = (
     "check",
     "chart",
     "model",
+    "agents",
     "sessions",
     "acp",
     "token",

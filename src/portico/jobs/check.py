@@ -16,7 +16,7 @@ from portico.errors import PorticoError
 from portico.events import Json
 from portico.jobs.entry import FilesCheck, SchemaCheck
 from portico.workspace.glob import Glob
-from portico.workspace.process import environment, run
+from portico.workspace.process import command_environment, run
 
 Changes = dict[str, int]
 """Changed lines by path."""
@@ -43,7 +43,7 @@ class Checked(Struct, frozen=True):
 async def check_command(command: str | list[str], cwd: str) -> Checked:
     line = command if isinstance(command, str) else shlex.join(command)
     try:
-        done = await run(command, cwd=Path(cwd), env=environment(), timeout=CHECK_SECONDS)
+        done = await run(command, cwd=Path(cwd), env=command_environment(), timeout=CHECK_SECONDS)
     except PorticoError as error:
         return Checked(False, f"Command could not be run: {line}: {error.message}", error.message)
     output = done.output[-TAIL_CHARS:].strip()
