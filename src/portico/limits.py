@@ -125,3 +125,6 @@ RECENT_BYTES = 512 * KIB
 """Actions of one channel kept ready for clients that come back: some thousand, minutes of a lively session."""
 RECENT_TOTAL_BYTES = 16 * MIB
 """The same for all channels; it is a cache, and the log has everything."""
+
+EACH_ITEMS = 1_000
+"""Of one Each in a job: each is at least one session; more is a mistake in a glob."""
