@@ -27,6 +27,9 @@ VERBS = (
     "token",
     "config",
     "doctor",
+    "backup",
+    "restore",
+    "log",
     "model-server",
     "version",
 )
