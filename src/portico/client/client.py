@@ -149,6 +149,12 @@ class Client:
         answer = await self._call("POST", path, None, {}, limits.AGENT_CHECK_SECONDS + 10)
         return msgspec.json.decode(answer, type=Check)
 
+    async def import_session(self, archive: Json, *, agent: str | None = None, cwd: str | None = None) -> str:
+        """A session of another host, as its archive has it; the id that it has here."""
+        body = {"archive": archive, "agent": agent, "cwd": cwd}
+        answer = await self._call("POST", "/v1/sessions/import", body, {}, 120)
+        return str(msgspec.json.decode(answer)["id"])
+
     async def sessions(self, **query: Any) -> list[Summary]:
         class _Sessions(msgspec.Struct):
             sessions: list[Summary]
@@ -314,6 +320,11 @@ class RemoteSession:
     async def diff(self, path: str | None = None, turn: str | None = None) -> str:
         """The same as a unified diff, of one file or of all."""
         return (await self.client.call("GET", f"{self.path}/changes/diff", path=path, turn=turn)).decode()
+
+    async def archive(self) -> Json:
+        """With its blobs, for `Client.import_session` of another host."""
+        found: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/archive"))
+        return found
 
     async def export(self, form: str = "markdown") -> bytes:
         return await self.client.call("GET", f"{self.path}/export", format=form)
