@@ -134,6 +134,8 @@ _MOST_HOURS = 100 * 365 * 24
 _MOST_SECONDS = _MOST_HOURS * 3600
 """As good as for ever, and still a number that one can reckon with: TOML knows `inf`."""
 
+_OTHERS = ("PORTICO_HOME", "PORTICO_URL", "PORTICO_TOKEN", "PORTICO_CONTEXT")
+"""Variables of ours that are no settings."""
 SECTIONS = ("server", "security", "log", "agent", "http", "approvals")
 
 
@@ -211,7 +213,7 @@ def _check_known(key: str, where: str) -> None:
 def _variable(name: str) -> str | None:
     """The key that an environment variable sets. One that is nearly a setting's is a mistake; others are not ours."""
     names = {env_name(key): key for key in keys() if key != "agents"}  # a table has no place in one variable
-    if name not in names and name != "PORTICO_HOME":
+    if name not in names and name not in _OTHERS:
         near = nearest(name, names, 0.85)
         if near:
             raise BadRequest(f"The environment: there is no setting {name!r}. Did you mean {near!r}?", field=name)

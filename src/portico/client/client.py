@@ -12,6 +12,7 @@ import httpx
 import msgspec
 
 from portico import errors, limits
+from portico.client.context import chosen
 from portico.client.record import RemoteRecord, decoder
 from portico.client.tls import trusting
 from portico.errors import KINDS, PorticoError, Unreachable
@@ -90,7 +91,11 @@ class Client:
 
     @classmethod
     def local(cls, home: Path | None = None) -> "Client":
-        """The host that runs on this machine and home folder, found by its endpoint file."""
+        """The host that runs on this machine and home folder, found by its endpoint file; or the one that
+        PORTICO_URL, PORTICO_CONTEXT or the saved choice names."""
+        elsewhere = chosen()
+        if elsewhere is not None:
+            return cls(elsewhere.url, elsewhere.token or None)
         place = Home.default(home)
         endpoint = place.endpoint()
         if endpoint is None:

@@ -25,11 +25,17 @@ def ops(app: App, gate: Gate) -> Table:
         down = app.host.log.down
         return JsonResponse(Health(down is None), 200 if down is None else 503)
 
+    async def ready(request: Request) -> Response:
+        """200 while new work is taken: it has started, does not stop, and its log can be written."""
+        ok = app.host.log.down is None and not app.host.stopping
+        return JsonResponse(Health(ok), 200 if ok else 503)
+
     async def metrics(request: Request) -> Response:
         return Response(render(measure(app, gate)), media_type="text/plain; version=0.0.4")
 
     return [
         Route("/healthz", health, "open", summary="Is the host well?", doc={"answer": Health}),
+        Route("/readyz", ready, "open", summary="Does the host take new work?", doc={"answer": Health}),
         Route("/metrics", metrics, "read", summary="Prometheus metrics.", doc={"media": "text/plain"}),
     ]
 

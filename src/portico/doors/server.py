@@ -33,6 +33,7 @@ from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
 from portico.doors.jobs import job_routes
 from portico.doors.mcp import mcp
+from portico.doors.notify import Notify
 from portico.doors.openapi import openapi
 from portico.doors.ops import ops
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
@@ -101,6 +102,7 @@ class Server:
         self._known: dict[str, str] = {}
         self.port = 0
         self.socket_path: str | None = None
+        self.notify = Notify.from_environment()
         self.certificate: Certificate | None = None
 
     # -- start -------------------------------------------------------------------------------------------------
@@ -266,6 +268,7 @@ class Server:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
+            self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
             for look in (self._audit_tokens, self._look_at_settings, self._look_at_certificate):
                 try:
                     self.gate.close_revoked()
@@ -422,7 +425,9 @@ async def run(options: Options, ready: Callable[[Server], None]) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, server.stop)
         ready(server)
+        server.notify.ready(f"Listening on {server.public_url}")
         await server.stopped()
+        server.notify.stopping()
 
 
 async def _cancel(task: "asyncio.Task[None]") -> None:

@@ -1,6 +1,7 @@
 """A session as one document that another host can take in: its finished turns, and the blobs they refer to.
 
-The ids of the session and of everything asked in it are this host's own; in another host they name something else. So an imported session gets a new id, and ids inside that begin with the old one are renamed.
+The ids of the session and of everything asked in it are this host's own; in another host they name something else. So
+an imported session gets a new id, and ids inside that begin with the old one are renamed.
 """
 
 import base64
