@@ -4,6 +4,8 @@
 ARG BASE=python:3.13-slim-bookworm
 FROM ${BASE}
 
+# 1: all wheels lie in dist/, and no index is asked.
+ARG PIP_NO_INDEX=
 COPY dist/*.whl /tmp/dist/
 RUN python3 -m venv /opt/portico \
     && /opt/portico/bin/pip install --no-cache-dir --disable-pip-version-check --find-links /tmp/dist /tmp/dist/portico-*.whl \

@@ -62,6 +62,13 @@ class LogSettings(Struct, forbid_unknown_fields=True):
     """The least that is logged."""
 
 
+class Telemetry(Struct, forbid_unknown_fields=True):
+    endpoint: str = ""
+    """Where OpenTelemetry goes (OTLP over HTTP), such as `http://127.0.0.1:4318`; empty: nowhere. Read at start."""
+    content: bool = False
+    """Also what was said, and what tools got and gave. Read at start."""
+
+
 class AgentSettings(Struct, forbid_unknown_fields=True):
     enabled: bool = True
     """The built-in agent loop, on or off."""
@@ -105,6 +112,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     server: Server = msgspec.field(default_factory=Server)
     security: Security = msgspec.field(default_factory=Security)
     log: LogSettings = msgspec.field(default_factory=LogSettings)
+    telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     http: HttpSettings = msgspec.field(default_factory=HttpSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
@@ -136,7 +144,7 @@ _MOST_SECONDS = _MOST_HOURS * 3600
 
 _OTHERS = ("PORTICO_HOME", "PORTICO_URL", "PORTICO_TOKEN", "PORTICO_CONTEXT")
 """Variables of ours that are no settings."""
-SECTIONS = ("server", "security", "log", "agent", "http", "approvals")
+SECTIONS = ("server", "security", "log", "telemetry", "agent", "http", "approvals")
 
 
 def keys() -> dict[str, Any]:

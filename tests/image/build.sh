@@ -18,7 +18,7 @@ echo "Building the image ..."
 mkdir -p "$work/context/dist"
 cp Dockerfile .dockerignore "$work/context/"
 ${PYTHON:-.venv/bin/python} -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --wheel-dir "$work/context/dist" .
-$buildah bud --quiet --build-arg BASE=localhost/portico-base --env PIP_NO_INDEX=1 --tag portico "$work/context" >/dev/null
+$buildah bud --quiet --build-arg BASE=localhost/portico-base --build-arg PIP_NO_INDEX=1 --tag portico "$work/context" >/dev/null
 
 echo "Starting it ..."
 container=$($buildah from --quiet localhost/portico)

@@ -148,6 +148,7 @@ class Server:
         self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.gate, search)
         self._apply_settings()
         self._build()
+        self._measure()
         await restore(self.app)  # before anything runs again that it may concern
         await self._open_doors()
         await self.jobs.recover()
@@ -188,6 +189,17 @@ class Server:
         self.gate.add(openapi(self.gate))
         self.gate.add(ops(self.app, self.gate))
         self.gate.add(web(self.app, self.gate))
+
+    def _measure(self) -> None:
+        settings = self.loaded.settings.telemetry
+        if not settings.endpoint:
+            return
+        try:
+            from portico.doors.telemetry import Telemetry
+        except ImportError as error:
+            words = f"Telemetry needs more packages: pip install 'portico[otel]' ({error})."
+            raise BadRequest(words, field="telemetry.endpoint") from error
+        self._stack.push_async_callback(Telemetry(self.host, settings).close)
 
     async def _open_doors(self) -> None:
         for begin in self.app.at_start:
