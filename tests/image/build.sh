@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
-export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
-buildah="buildah --root $work/storage --runroot $work/run"
+export BUILDAH_ISOLATION=chroot
+buildah="buildah --storage-driver vfs --root $work/storage --runroot $work/run"
 trap 'rm -rf "$work"' EXIT
 
 echo "Making a base of Debian's packages ..."

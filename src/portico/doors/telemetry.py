@@ -147,9 +147,14 @@ class Telemetry:
             self._traces.shutdown()
             self._meters.shutdown()
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waited so long
-                loop.call_soon_threadsafe(lambda: done.done() or done.set_result(None))
+                loop.call_soon_threadsafe(_complete, done)
 
         threading.Thread(target=shut_down, name="portico-telemetry", daemon=True).start()
         await asyncio.wait({done}, timeout=CLOSE_SECONDS)
         if not done.done():
             logger.warning("not everything was sent to the receiver of telemetry before the end")
+
+
+def _complete(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
