@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -31,7 +32,7 @@ def test_every_page_is_in_the_menu_once() -> None:
 def test_the_site_is_built_without_a_broken_link_and_asks_nobody_else(tmp_path: Path) -> None:
     config = (ROOT / "zensical.toml").read_text("utf-8")
     (tmp_path / "zensical.toml").write_text(config)
-    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
     command = [str(Path(sys.executable).parent / "zensical"), "build", "--strict"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
