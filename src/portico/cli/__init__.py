@@ -26,6 +26,7 @@ VERBS = (
     "model",
     "agents",
     "sessions",
+    "acp",
     "token",
     "config",
     "doctor",

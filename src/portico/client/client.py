@@ -203,15 +203,18 @@ class Client:
         self, path: str, after: int = 0, by_seq: bool = False, **query: Any
     ) -> AsyncGenerator[RemoteRecord, None]:
         """Events behind the cursor, for ever. A dropped connection or a restarted host is waited out, up to
-        `patience` seconds; however long nothing happened before counts for nothing."""
+        `patience` seconds; however long nothing happened before counts for nothing. `cursor_lost` (410): the host has
+        another log now; read the state again."""
         outage = _Outage(self.patience)
+        cursor = str(after)
         while True:
             try:
-                async with aclosing(self._stream(path, after, query)) as records:
+                async with aclosing(self._stream(path, cursor, query)) as records:
                     async for record in records:
                         outage.over()
                         if record is not None:
-                            after = record.seq if by_seq else record.pos
+                            number = record.seq if by_seq else record.pos
+                            cursor = f"{number}.{record.epoch}" if record.epoch else str(number)
                             yield record
             except httpx.TransportError as error:
                 if not outage.goes_on():
@@ -224,18 +227,22 @@ class Client:
                     raise
             await asyncio.sleep(outage.wait)
 
-    async def _stream(self, path: str, after: int, query: dict[str, Any]) -> AsyncGenerator[RemoteRecord | None, None]:
+    async def _stream(self, path: str, after: str, query: dict[str, Any]) -> AsyncGenerator[RemoteRecord | None, None]:
         """First None: the host is there."""
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": after}
         timeout = httpx.Timeout(60, connect=5)  # the host beats every 15 seconds
         async with self._http.stream("GET", path, headers=headers, params=query, timeout=timeout) as answer:
             if answer.status_code >= 400:
                 raise _remote(answer.status_code, await answer.aread())
             yield None
-            down = b""
+            down, epoch = b"", ""
             async for line in _lines(answer):
-                if line.startswith(b'data: {"seq"'):
-                    yield decoder.decode(line[6:])
+                if line.startswith(b"id: "):
+                    epoch = epoch or line.partition(b".")[2].decode("ascii", "replace").strip()
+                elif line.startswith(b'data: {"seq"'):
+                    record = decoder.decode(line[6:])
+                    record.epoch = epoch
+                    yield record
                 elif line.startswith(_DOWN) and line != down:  # said with every beat
                     down = line
                     self.on_trouble(msgspec.json.decode(line.removeprefix(_DOWN), type=str))
@@ -262,16 +269,17 @@ class RemoteSession:
 
     async def head(self) -> int:
         """The position of the newest event."""
-        beyond = 10**17
-        page: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/events", after=beyond))
+        page: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/events", limit=1))
         return int(page["head"])
 
     def follow(self, after: int = 0) -> AsyncGenerator[RemoteRecord, None]:
         return self.client.follow(f"{self.path}/events", after)
 
-    async def post(self, text: str, *, busy: str = "queue", model: str | None = None) -> Json:
+    async def post(
+        self, text: str, *, busy: str = "queue", model: str | None = None, attachments: list[Json] | None = None
+    ) -> Json:
         """Sends without waiting: `{turn}` or `{queued, pending, position}`."""
-        body = {"text": text, "busy": busy, "model": model}
+        body = {"text": text, "busy": busy, "model": model, "attachments": attachments or []}
         found: Json = msgspec.json.decode(await self.client.call("POST", f"{self.path}/messages", body))
         return found
 

@@ -131,7 +131,7 @@ class Server:
         stack.push_async_callback(self.host.close)
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
-        await seed(self.host)
+        await seed(self.host, str(self._workspaces()[0]))
         self.jobs = await Jobs.open(self.host, entry_source(options))
         stack.push_async_callback(self.jobs.close)
         self.tokens = Tokens(self.home, options.with_token)

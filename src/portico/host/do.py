@@ -139,7 +139,9 @@ class Dispatcher:
             await self._host.log.append_all(*events)
 
     def context(self, session: "Session", caller: c.Caller, found: Any = None) -> Context:
-        return Context(caller, session.new_id, self._host.running, self._host.stopping, found)
+        host, running = self._host, session.running
+        withdrawn = running is not None and running.withdrawn
+        return Context(caller, session.new_id, host.running, host.stopping, withdrawn, found)
 
     def _session_of(self, command: c.Command) -> str:
         if command.about in ("approval", "question"):

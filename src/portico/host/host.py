@@ -96,7 +96,7 @@ class Host:
         """What clients call a session below another: the root's summary, the new id and where it comes from."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
-        self._descriptions = Descriptions(self)
+        self.descriptions = Descriptions(self)
         log.on_commit(self._apply)
         log.on_failure(self._log_failed)
 
@@ -218,7 +218,8 @@ class Host:
                 self.logger.exception("the sweep failed; the next one comes in %g seconds", _SWEEP_SECONDS)
 
     async def sweep(self) -> int:
-        """Frees idle sessions and compacts old deltas; returns how many deltas went."""
+        """Frees idle sessions, forgets ended grants and compacts old deltas; returns how many deltas went."""
+        await self.grants.expire()
         old = time.monotonic() - _IDLE_SECONDS
         for session in self.catalogue:
             if session.loaded and session.used_at < old:
@@ -246,11 +247,11 @@ class Host:
         """The host's own tools that this session has."""
         return [tool.spec for tool in self.tools.values() if tool.offered(state)]
 
-    async def describe(self) -> list[AgentInfo]:
-        return [self.readiness.show(info) for info in await self._descriptions.all()]
-
     async def described(self, ident: str) -> AgentInfo:
-        return await self._descriptions.of(self.agent(ident))
+        return self.readiness.show(await self.descriptions.of(self.agent(ident)))
+
+    async def describe(self) -> list[AgentInfo]:
+        return [self.readiness.show(info) for info in await self.descriptions.all()]
 
     async def check_model(self, agent: str, model: str) -> None:
         info = await self.described(agent)
@@ -277,6 +278,7 @@ class Host:
         folders: Iterable[str] = (),
         model_config: Json | None = None,
         may_approve: bool = True,
+        draft: bool = False,
     ) -> Session:
         """A new session. Without an agent the default one; without a model its first; without a folder
         the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
@@ -323,6 +325,7 @@ class Host:
             worktree=tree,
             folders=more,
             model_config=model_config or {},
+            draft=draft,
         )
         try:
             session = await self.catalogue.reserve(ident, uri)
@@ -386,9 +389,16 @@ class Host:
     def has(self, ident: str) -> bool:
         return self.catalogue.find(ident) is not None
 
-    def list(self, *, archived: bool | None = None, parent: str | None = None, children: bool = True) -> list[Summary]:
-        """Newest first."""
-        return self.catalogue.list(archived=archived, parent=parent, children=children)
+    def list(
+        self,
+        *,
+        archived: bool | None = None,
+        parent: str | None = None,
+        children: bool = True,
+        drafts: bool = False,
+    ) -> list[Summary]:
+        """Newest first; without drafts, unless they are wanted."""
+        return self.catalogue.list(archived=archived, parent=parent, children=children, drafts=drafts)
 
     async def fork(self, ident: str, *, by: str, turn: str | None = None, uri: str | None = None) -> Session:
         """A new session that begins with the other's turns, through `turn` (all finished ones, when None)."""

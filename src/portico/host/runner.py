@@ -147,6 +147,7 @@ class Runner:
             fork_of=await self._forked(),
             off=switched_off(state.client_data),
             history=turn.earlier,
+            tell=turn.notice,
             client=client,
         )
         self._conversation = await agent.open(opening)
@@ -172,8 +173,7 @@ class Runner:
             return
         if turn.cancelled_by is None:
             turn.cancelled_by = by
-            self._session.approvals.abandon()
-            self._session.questions.abandon()
+            turn.withdraw()
             await self._stop()
         if task is not None:
             await asyncio.wait({task})

@@ -26,6 +26,8 @@ from portico.doors.ahp import (
     terminal_commands,
     terminal_shapes,
 )
+from portico.doors.ahp.documents import DOCUMENT_TOOLS
+from portico.doors.ahp.drafts import Drafts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.replay_buffer import ReplayBuffers
 from portico.doors.ahp.subscription import Subscription
@@ -65,6 +67,8 @@ class Known(Struct):
     version: str
     span: int = 1024
     """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
+    epoch: str = ""
+    """Of the log that its numbers count in; 0.1.0 did not say."""
 
 
 class Broker:
@@ -85,6 +89,7 @@ class Broker:
         self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
         self.replay = ReplayBuffers()
+        self.drafts = Drafts(self)
         self.configuring = asyncio.Lock()
         """Held while clients' settings change: two of them must not overwrite each other's."""
         self.passed = 0
@@ -106,6 +111,7 @@ class Broker:
         self.configure(msgspec.json.decode(data) if data else {})
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
+        self.drafts.look()
 
     def configure(self, values: Json) -> None:
         """What clients pushed, from now on; some of it are rules of approval."""
@@ -150,6 +156,7 @@ class Broker:
                 self.replay.retain(target, seed)
             if not hearers:
                 del self._hearers[target]
+                self.drafts.left(target.ident)
 
     def heard(self, kind: str) -> list[Target]:
         return [target for target in self._hearers if target.kind == kind]
@@ -304,7 +311,7 @@ class Broker:
         match target.kind:
             case "seed":
                 extra = customization_actions.of_session(self.agents.get(state.agent), state, as_seed=True)
-                return snapshots.seed_session(state, self.host.tools_of(state), self.config_of(state), dialect) | extra
+                return snapshots.seed_session(state, self._tools(state), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
             case "annotations":
@@ -319,7 +326,7 @@ class Broker:
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
-            self.host.tools_of(state),
+            self._tools(state),
             self.config_of(state),
             self.changesets(state),
             dialect,
@@ -340,13 +347,18 @@ class Broker:
         return snapshots.source(of, above.summary if above is not None else None)
 
     def config_of(self, state: SessionState) -> Json:
-        schema = config.session_schema(self.agents.get(state.agent), is_git=self.git_folders.get(state.cwd, False))
+        is_git, isolation = self.git_folders.get(state.cwd, False), state.config.get("isolation")
+        schema = config.session_schema(self.agents.get(state.agent), is_git=is_git, isolation=isolation)
         return {"schema": schema, "values": state.config}
 
     def changesets(self, state: SessionState, *, of_chat: bool = False) -> list[Json]:
         if not self.git_folders.get(state.cwd, False):
             return []
         return changes.of_chat(state) if of_chat else changes.catalogue(state)
+
+    def _tools(self, state: SessionState) -> list[e.ToolSpec]:
+        """Those that come and go with editors are left out: nobody is told when this list would change."""
+        return [spec for spec in self.host.tools_of(state) if spec.name not in DOCUMENT_TOOLS]
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""
