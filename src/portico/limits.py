@@ -92,6 +92,8 @@ INTERRUPTIONS = 20
 # -- the doors -------------------------------------------------------------------------------------------------
 BODY_BYTES = 8 * MIB
 """One HTTP body: MESSAGE_BYTES with room for JSON escapes."""
+ARCHIVE_BYTES = 64 * MIB
+"""A session that comes from another host, with its blobs: some of them, in base64; all of it stands in memory once."""
 FRAME_BYTES = 8 * MIB
 """One WebSocket frame, the same."""
 JSON_DEPTH = 64

@@ -16,6 +16,7 @@ import typer
 
 from portico import heap
 from portico.cli.output import HomeOption, print_json
+from portico.correlation import current
 from portico.errors import BadRequest
 from portico.home import Home
 
@@ -166,6 +167,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **current(),
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)

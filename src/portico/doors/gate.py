@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from portico import limits
+from portico.correlation import REQUEST, begin_request
 from portico.doors.body import error_response, too_large
 from portico.doors.cors import answer_headers, is_preflight, preflight_headers
 from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
@@ -119,6 +120,7 @@ class Gate:
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         _check_head(scope)
+        begin_request(headers.get("x-request-id"))
         check_host(headers.get("host"), self.hosts)
         if is_preflight(scope, headers, self.origins):
             await self._answer_preflight(headers, send)
@@ -263,6 +265,8 @@ class Gate:
 
     def _counting(self, headers: Headers, send: Send) -> Send:
         extra = [*SECURITY_HEADERS, *answer_headers(headers, self.origins)]
+        if ident := REQUEST.get():
+            extra.append((b"x-request-id", ident.encode()))
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":

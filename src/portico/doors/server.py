@@ -33,6 +33,7 @@ from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
 from portico.doors.jobs import job_routes
 from portico.doors.mcp import mcp
+from portico.doors.notify import Notify
 from portico.doors.openapi import openapi
 from portico.doors.ops import ops
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
@@ -101,6 +102,7 @@ class Server:
         self._known: dict[str, str] = {}
         self.port = 0
         self.socket_path: str | None = None
+        self.notify = Notify.from_environment()
         self.certificate: Certificate | None = None
 
     # -- start -------------------------------------------------------------------------------------------------
@@ -146,6 +148,7 @@ class Server:
         self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.gate, search)
         self._apply_settings()
         self._build()
+        self._measure()
         await self._open_doors()
         await self.jobs.recover()
         await self._listen()
@@ -185,6 +188,17 @@ class Server:
         self.gate.add(openapi(self.gate))
         self.gate.add(ops(self.app, self.gate))
         self.gate.add(web(self.app, self.gate))
+
+    def _measure(self) -> None:
+        settings = self.loaded.settings.telemetry
+        if not settings.endpoint:
+            return
+        try:
+            from portico.doors.telemetry import Telemetry
+        except ImportError as error:
+            words = f"Telemetry needs more packages: pip install 'portico[otel]' ({error})."
+            raise BadRequest(words, field="telemetry.endpoint") from error
+        self._stack.push_async_callback(Telemetry(self.host, settings).close)
 
     async def _open_doors(self) -> None:
         for begin in self.app.at_start:
@@ -265,6 +279,7 @@ class Server:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
+            self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
             for look in (self._audit_tokens, self._look_at_settings, self._look_at_certificate):
                 try:
                     self.gate.close_revoked()
@@ -421,7 +436,9 @@ async def run(options: Options, ready: Callable[[Server], None]) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, server.stop)
         ready(server)
+        server.notify.ready(f"Listening on {server.public_url}")
         await server.stopped()
+        server.notify.stopping()
 
 
 async def _cancel(task: "asyncio.Task[None]") -> None:
