@@ -31,7 +31,7 @@ table and nothing else. A message says what happened and what to do next; names 
 
 import difflib
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 class PorticoError(Exception):
@@ -42,6 +42,12 @@ class PorticoError(Exception):
         self.message = message
         self.field = field
         self.retry_after = retry_after
+
+    def copy(self) -> Self:
+        """The same refusal for another caller. An exception that is raised again and again keeps every traceback."""
+        error = type(self).__new__(type(self), self.message)
+        error.__dict__.update(self.__dict__)
+        return error
 
 
 class BadRequest(PorticoError):

@@ -40,6 +40,8 @@ SESSIONS = 100_000
 """Stored sessions: what is known of one that rests stays in memory, about 3 KB."""
 LIVE_TURNS = 1_000
 """Turns running at once: each may own a process of some 50 MB elsewhere."""
+AGENT_PROCESSES = 20
+"""Agent processes at once: with the 200 MB that most of them take, 4 GB."""
 MESSAGE_BYTES = 4 * MIB
 """One message with its attachments; larger things are files in the workspace."""
 QUEUE_LENGTH = 100
@@ -56,6 +58,11 @@ GRANTS = 1_000
 """Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0
 """An agent that says nothing for this long is taken for dead."""
+DESCRIBE_SECONDS = 5.0
+"""An agent that has not described itself by then is listed as one that does not answer: lists of agents are waited for
+by people, and finding a local model server takes a second."""
+STEER_SECONDS = 5.0
+"""An agent that has not taken a message into its turn by then gets it as its next one. The session waits meanwhile."""
 CANCEL_SECONDS = 5.0
 """An agent that does not obey a cancel in this time is left behind; the turn ends anyway."""
 STOP_SECONDS = 10.0

@@ -64,6 +64,10 @@ class AgentSettings(Struct, forbid_unknown_fields=True):
     """Seconds; no answer in time means no. Unset: an approval waits as long as its turn lives."""
     turn_idle_timeout: float = limits.TURN_IDLE_SECONDS
     """Seconds of silence after which an agent counts as dead."""
+    max_processes: int = limits.AGENT_PROCESSES
+    """Agent processes at once; 0: no bound. One that nobody uses is ended first, then turns wait."""
+    max_memory_mb: int = 0
+    """Memory of all agent processes together, in MB; 0: half of the machine's."""
     capture_changes: bool = True
     """Remember what each turn changes in a git work tree."""
 

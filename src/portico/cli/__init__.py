@@ -23,6 +23,7 @@ VERBS = (
     "chart",
     "model",
     "sessions",
+    "acp",
     "token",
     "config",
     "doctor",

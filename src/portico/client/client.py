@@ -241,9 +241,11 @@ class RemoteSession:
     def follow(self, after: int = 0) -> AsyncGenerator[RemoteRecord, None]:
         return self.client.follow(f"{self.path}/events", after)
 
-    async def post(self, text: str, *, busy: str = "queue", model: str | None = None) -> Json:
+    async def post(
+        self, text: str, *, busy: str = "queue", model: str | None = None, attachments: list[Json] | None = None
+    ) -> Json:
         """Sends without waiting: `{turn}` or `{queued, pending, position}`."""
-        body = {"text": text, "busy": busy, "model": model}
+        body = {"text": text, "busy": busy, "model": model, "attachments": attachments or []}
         found: Json = msgspec.json.decode(await self.client.call("POST", f"{self.path}/messages", body))
         return found
 

@@ -234,6 +234,8 @@ class Gate:
 
     def close_revoked(self) -> int:
         """Ends the open connections of tokens that are no more; returns how many. Called every second."""
+        for ident in [each for each in self._buckets if self.tokens.by_id(each) is None]:
+            del self._buckets[ident]
         revoked = [ident for ident in self._open if self.tokens.by_id(ident) is None]
         return sum(self._close(ident, POLICY_VIOLATION) for ident in revoked)
 

@@ -41,8 +41,8 @@ from portico.doors.rest import rest
 from portico.doors.route import Table
 from portico.doors.web import web
 from portico.doors.websocket import Line
-from portico.errors import BadRequest
-from portico.events import HOST
+from portico.errors import BadRequest, LogUnavailable
+from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
 from portico.host.host import Host
 from portico.host.policy import Rules
@@ -125,7 +125,7 @@ class Server:
         stack.push_async_callback(self.host.close)
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
-        await seed(self.host)
+        await seed(self.host, str(self._workspaces()[0]))
         self.jobs = await Jobs.open(self.host, entry_source(options))
         stack.push_async_callback(self.jobs.close)
         self.tokens = Tokens(self.home, options.with_token)
@@ -143,6 +143,7 @@ class Server:
         self._apply_settings()
         self._build()
         await restore(self.app)  # before anything runs again that it may concern
+        await self._open_doors()
         await self.jobs.recover()
         await self._listen()
         stack.callback(self.home.retract)
@@ -163,6 +164,13 @@ class Server:
         self.gate.add(openapi(self.gate))
         self.gate.add(ops(self.app, self.gate))
         self.gate.add(web(self.app, self.gate))
+
+    async def _open_doors(self) -> None:
+        for begin in self.app.at_start:
+            try:
+                await begin()
+            except LogUnavailable as error:
+                logger.warning("a door begins at its first request: %s", error.message)
 
     async def _listen(self) -> None:
         config = uvicorn.Config(
@@ -224,24 +232,34 @@ class Server:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            self.gate.close_revoked()
-            await self._audit_tokens()
-            now = stamp(self.home.settings_path)
-            if now != self._stamp:
-                self._stamp = now
-                await self._reload()
+            for look in (self._audit_tokens, self._look_at_settings):
+                try:
+                    self.gate.close_revoked()
+                    await look()
+                except LogUnavailable as error:
+                    logger.warning("watching settings and tokens: %s", error.message)
+                except Exception:
+                    logger.exception("watching settings and tokens failed; the next look comes in a second")
+
+    async def _look_at_settings(self) -> None:
+        now = stamp(self.home.settings_path)
+        if now != self._stamp:
+            self._stamp = now
+            await self._reload()
 
     async def _audit_tokens(self) -> None:
         """`portico token` edits a file, also while no host runs: what is new since the last look is written down."""
         known = self.tokens.known()
         if known == self._known or self.host.log.down is not None:
             return
-        before, self._known = self._known, known
+        before = self._known
+        changes = [("token.added", known[ident]) for ident in known.keys() - before.keys()]
+        changes += [("token.revoked", before[ident]) for ident in before.keys() - known.keys()]
         self.host.log.put_kv(HOST, _TOKENS, msgspec.json.encode(known))
-        for ident in known.keys() - before.keys():
-            await self.host.audit("token.added", "file", token=known[ident])
-        for ident in before.keys() - known.keys():
-            await self.host.audit("token.revoked", "file", token=before[ident])
+        audited = [Audited(action=action, by="file", detail={"token": name}) for action, name in changes]
+        if audited:
+            await self.host.log.append(HOST, *audited)
+        self._known = known  # not before: what could not be written down is for the next look
 
     async def _reload(self) -> None:
         try:

@@ -97,6 +97,6 @@ async def check_folders(host: "Host", agent: str, cwd: str, folders: Iterable[st
 
 
 async def check_agent(host: "Host", agent: str) -> None:
-    info = await host.agent(agent).describe()
+    info = await host.described(agent)
     if not info.capabilities.folders:
         raise Conflict(f"{info.name} works in one folder.")

@@ -85,7 +85,7 @@ class Runner:
         agent, model = split(choice)
         turn.notice(f"{session.state.agent!r} cannot answer: {error.message} {choice!r} takes over.")
         if not model and agent in session.host.agents:
-            models = (await session.host.agents[agent].describe()).models
+            models = (await session.host.described(agent)).models
             model = models[0].id if models else ""
         taken = SessionModel(agent=agent, model=model, by="host", reason=f"fallback: {error.message}")
         await session.append(taken, SessionVendor(id=""))
@@ -144,6 +144,7 @@ class Runner:
             fork_of=await self._forked(),
             off=switched_off(state.client_data),
             history=turn.earlier,
+            tell=turn.notice,
             client=client,
         )
         self._conversation = await agent.open(opening)
@@ -169,8 +170,7 @@ class Runner:
             return
         if turn.cancelled_by is None:
             turn.cancelled_by = by
-            self._session.approvals.abandon()
-            self._session.questions.abandon()
+            turn.withdraw()
             await self._stop()
         if task is not None:
             await asyncio.wait({task})
@@ -215,9 +215,20 @@ class Runner:
             await asyncio.wait({self._task}, timeout=limits.STOP_SECONDS if self._session.host.log.down is None else 0)
 
     async def steer(self, message: Message) -> bool:
-        if self._session.running is None or self._conversation is None:
+        """The session's lock is held meanwhile: an agent that does not answer or whose turn ends is not waited for."""
+        conversation, playing = self._conversation, self._playing
+        if self._session.running is None or conversation is None or playing is None:
             return False
-        return await self._conversation.steer(message)
+        offered = self._session.host.own(conversation.steer(message), f"agent steer {self._session.id}")
+        try:
+            await asyncio.wait({offered, playing}, timeout=limits.STEER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if offered.done():
+                return offered.result()
+        except AgentError as error:
+            self._session.host.logger.warning("steering the agent of %s: %r", self._session.id, error)
+        finally:
+            offered.cancel()
+        return False
 
     # -- the conversation --------------------------------------------------------------------------------------
 

@@ -161,7 +161,9 @@ class Search:
             cursor = records[-1].seq if records else mark
             await self._run(partial(index.add, _texts(records), cursor))
         while index is not None and self._gone:
-            await self._run(partial(index.forget, self._gone.pop()))
+            session = next(iter(self._gone))
+            await self._run(partial(index.forget, session))
+            self._gone.discard(session)  # not before: a full disk may have refused it
 
     async def _opened(self) -> Index | None:
         if self._index is not None or self._path is None:

@@ -70,8 +70,9 @@ class Jobs:
         self._mains: dict[str, asyncio.Task[None]] = {}
         self._lent: dict[str, TaskRun] = {}
         self._taking = asyncio.Lock()
-        self._next_job = 1 + max(map(number_of, host.log.channels("job/")), default=0)
-        self._next_task = 1 + max(map(number_of, host.log.channels("task/")), default=0)
+        lost = host.log.identity.lost  # what was lost does not give its id back
+        self._next_job = 1 + lost + max(map(number_of, host.log.channels("job/")), default=0)
+        self._next_task = 1 + lost + max(map(number_of, host.log.channels("task/")), default=0)
         host.tools.update(job_tools())
         install(self)
 

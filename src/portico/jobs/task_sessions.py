@@ -209,7 +209,7 @@ class TaskSessions:
 
     async def _lent(self, session: Session) -> _Open:
         await session.load()
-        info = await self._host.agent(session.state.agent).describe()
+        info = await self._host.described(session.state.agent)
         return _Open(session, session.state.model, False, info.capabilities.tools)
 
     async def _enter(self, model: str, driving: bool, *, replacing: bool) -> _Open:
@@ -236,7 +236,7 @@ class TaskSessions:
         session = await self._host.start(
             by=self._by, agent=agent, model=name, cwd=self._cwd, title=self._title, config={"approvals": "allow"}
         )
-        info = await self._host.agent(agent).describe()
+        info = await self._host.described(agent)
         single = self.mode == "single"
         self.record(e.TaskSessionStarted(session=session.id, model=model, driving=single or driving))
         self.decide(f"[SESSION STARTED] {'driving' if driving else 'task'} session started with model {model}")

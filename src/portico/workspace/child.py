@@ -75,7 +75,7 @@ class Child:
         errors: int | IO[bytes] | None = None,
     ) -> "Child":
         # Started here and not in a thread: a cancel in between would leave a process that nobody knows.
-        mark = f"{os.getpid()}.{started(os.getpid())}.{secrets.token_hex(16)}"
+        mark = f"{os.getpid()}.{started(os.getpid())}.{secrets.token_hex(16)}.{pid_namespace()}"
         try:
             with _hearing():
                 process = subprocess.Popen(
@@ -175,6 +175,14 @@ def end_all(living: Callable[[], list[int]], polite: signal.Signals = signal.SIG
                     _signal(pid, number)
             told.update(found)
             time.sleep(POLL)
+
+
+def pid_namespace(pid: int | str = "self") -> str:
+    """Within which a process number means something, as a number of its own; empty where nobody can tell."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid").strip("pid:[]")
+    except OSError:
+        return ""
 
 
 def started(pid: int) -> str | None:

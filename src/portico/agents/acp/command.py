@@ -68,6 +68,7 @@ class Commands:
 
     def __init__(self) -> None:
         self._running: dict[str, Command] = {}
+        self._of_turn: list[Command] = []
 
     async def start(self, action: Action, limit: object, session: Session) -> Command:
         """The caller has asked whether it may run, and it is this very value that was judged and shown."""
@@ -85,7 +86,17 @@ class Commands:
             listener=command.hear,
         )
         self._running[command.terminal.id] = command
+        self._of_turn.append(command)
         return command
+
+    def begin(self) -> None:
+        """A new turn: what an earlier one left running is not its own."""
+        self._of_turn.clear()
+
+    async def stop(self) -> None:
+        """The turn is cancelled: what it runs ends at once. Its output stays."""
+        running = [each.terminal for each in self._of_turn if each.status is None and each.terminal is not None]
+        await asyncio.gather(*(terminal.kill() for terminal in running))
 
     def find(self, ident: str) -> Command | None:
         return self._running.get(ident)

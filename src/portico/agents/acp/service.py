@@ -35,13 +35,14 @@ class Service:
         self._cwd = Path(cwd)
         jail = Jail(dict.fromkeys([cwd, *folders]))
         self._jail = jail
-        self._files = Files(jail)
+        self.files = Files(jail)
         self.commands = Commands()
         self._allowed: list[Action] = []
 
     def begin(self) -> None:
         """A new turn: what was allowed in the last one counts no more."""
         self._allowed.clear()
+        self.commands.begin()
 
     # -- permission --------------------------------------------------------------------------------------------
 
@@ -96,19 +97,19 @@ class Service:
     async def read(self, params: Json) -> Json:
         first, limit = params.get("line") or 1, params.get("limit")
         last = first + limit - 1 if limit else None
-        text = await self._files.read_text(str(params.get("path")), max(first, 1), last, limit=READ_BYTES)
+        text = await self.files.read_text(str(params.get("path")), max(first, 1), last, limit=READ_BYTES)
         return {"content": text.text}
 
     async def write(self, params: Json, turn: Turn) -> Json:
         path, content = str(params.get("path")), str(params.get("content", ""))
         try:
-            before = (await self._files.read_text(path)).text
+            before = (await self.files.read_text(path)).text
         except NotFound:
             before = ""
         diff = unified(path, before, content)
         action = Action("write", files=(str(self._cwd / path),))
         async with self._asked(turn, "write_text_file", action, diff):
-            await self._files.write(path, content.encode("utf-8", "replace"), parents=True)
+            await self.files.write(path, content.encode("utf-8", "replace"), parents=True)
         return {}
 
     # -- commands ----------------------------------------------------------------------------------------------

@@ -20,6 +20,9 @@ _NAMED = dict.fromkeys(("shell", "bash", "exec_command", "run_shell_command"), "
     ("write", "edit", "create", "write_file", "text_editor", "apply_patch"), "edit"
 )
 """For agents that call everything `other` but put the tool's name first in the title."""
+CANCELLED = ErrorInfo("cancelled", "The turn was cancelled.")
+_OUTPUTS = ("terminal_output_delta", "terminal_output")
+"""Where in its remarks an agent puts the pieces of a command's output (Codex)."""
 _DIFF_CHARS = 200_000
 """Of each side of a diff: what somebody can look through; the file itself is in the workspace."""
 
@@ -62,6 +65,9 @@ class Track:
             self.raw_output = update["rawOutput"]
         if isinstance(content := update.get("content"), list) and not self.own:
             self._show(content)
+        if (piece := _output_piece(update.get("_meta"))) and not self.own:
+            self.shown += piece
+            self.call.output(piece)
 
     def _take_input(self, update: Json) -> None:
         given = update.get("rawInput")
@@ -97,7 +103,9 @@ class Track:
             output = "".join(each.output for each in self.commands) or _output(self.raw_output)
         if self.commands and not self.call.done:
             self._tell()
-        if ok:
+        if self.call.turn.cancelled_by is not None:  # whatever the agent makes of it
+            await self.call.end(ok=False, output=output, error=CANCELLED, outcome="cancelled")
+        elif ok:
             await self.call.end(output=output)
         elif self.refused:
             await self.call.end(ok=False, error=ErrorInfo("denied", "The call was refused."), outcome="cancelled")
@@ -184,14 +192,18 @@ class Updates:
             self._used = True
             self._turn.usage(cost=float(amount), total=True)
 
-    def report_usage(self, usage: Any) -> None:
+    def report_usage(self, reply: Json) -> None:
         """What the reply to the prompt says about tokens."""
+        usage = reply.get("usage")
         if isinstance(usage, dict):
             self._turn.usage(
                 input=_count(usage, "inputTokens"),
                 output=_count(usage, "outputTokens"),
                 cached=_count(usage, "cachedReadTokens"),
             )
+
+        elif counted := _quota(reply.get("_meta")):
+            self._turn.usage(input=_count(counted, "input_tokens"), output=_count(counted, "output_tokens"))
 
     async def finish(self) -> None:
         """The turn is over: what the agent left open has ended with it."""
@@ -214,6 +226,22 @@ def _name(update: Json, kind: str) -> str:
         return kind
     words = re.split(r" · |: | \(", str(update.get("title") or ""), maxsplit=1)
     return words[0].strip()[:100] or kind
+
+
+def _output_piece(meta: Any) -> str:
+    """A piece of a command's output that an agent tells beside the call, from a terminal that is not ours."""
+    for name in _OUTPUTS:
+        piece = meta.get(name) if isinstance(meta, dict) else None
+        if isinstance(piece, dict) and isinstance(piece.get("data"), str):
+            return str(piece["data"])
+    return ""
+
+
+def _quota(meta: Any) -> Json:
+    """Gemini's count of tokens."""
+    quota = meta.get("quota") if isinstance(meta, dict) else None
+    counted = quota.get("token_count") if isinstance(quota, dict) else None
+    return counted if isinstance(counted, dict) else {}
 
 
 def _key(update: Json) -> str | None:

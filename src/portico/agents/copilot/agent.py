@@ -61,6 +61,7 @@ class CopilotAgent:
 
     def __init__(self, options: Options, context: AgentContext) -> None:
         self.options = options
+        self._pool = context.pool
         self._settings = context.settings
         self._folder = context.home / "agents" / "copilot"
         self._token = secrets.token_urlsafe(32)
@@ -83,6 +84,7 @@ class CopilotAgent:
             self._connect if env else self._connect_own,
             start_seconds=self.options.start_timeout,
             idle_seconds=self.options.idle_timeout,
+            pool=self._pool,
         )
 
     def _command(self) -> list[str]:

@@ -49,7 +49,7 @@ class CopilotConversation:
     async def begin(self) -> Runtime:
         """On a living runtime: the session goes on by the SDK's id, or is a new one."""
         await self._agent.need_sign_in(self._supervisor)
-        runtime = await self._supervisor.get()
+        runtime = await self._supervisor.get(self._opening.tell)
         with self._supervisor.busy(runtime):
             return await self._join(runtime)
 
@@ -106,6 +106,7 @@ class CopilotConversation:
         runtime, config = self._runtime, turn.session.state.config
         if runtime is None or not runtime.usable or config.get(EFFORT) != self._opening.config.get(EFFORT):
             self._opening.history, self._opening.config = turn.earlier, dict(config)
+            self._opening.tell = turn.notice
             await self.close()
             runtime = await self.begin()
         assert self._session is not None  # begin made it

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
+from portico.cache import Cache
 from portico.doors.ahp import (
     changes,
     config,
@@ -25,6 +26,8 @@ from portico.doors.ahp import (
     terminal_commands,
     terminal_shapes,
 )
+from portico.doors.ahp.documents import DOCUMENT_TOOLS
+from portico.doors.ahp.drafts import Drafts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.replay_buffer import ReplayBuffers
 from portico.doors.ahp.subscription import Subscription
@@ -51,6 +54,8 @@ _REMOVALS = (e.SessionRemoved, e.TerminalRemoved)
 _PROXIES = (e.ClientJoined, e.ApprovalAsked)
 """What a client said is one part of these, and so is its name."""
 
+_FOLDERS = 10_000
+"""Folders of which is remembered whether git is at home there; others are looked at again."""
 _KNOWN = 10_000
 """Clients remembered in memory; the log remembers them all."""
 
@@ -70,10 +75,10 @@ class Broker:
         self.host = app.host
         self.agents: dict[str, AgentInfo] = {}
         self.root_values: Json = {}
-        self.git_folders: dict[str, bool] = {}
+        self.git_folders = Cache[str, bool](_FOLDERS)
         self.connections: set[Connection] = set()
         self.clients: dict[str, Connection] = {}
-        self.known: dict[str, Known] = {}
+        self.known = Cache[str, Known](_KNOWN)
         self.away: dict[str, Connection] = {}
         """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
         self.watches: dict[str, Watch] = {}
@@ -82,6 +87,7 @@ class Broker:
         self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
         self.replay = ReplayBuffers()
+        self.drafts = Drafts(self)
         self.configuring = asyncio.Lock()
         """Held while clients' settings change: two of them must not overwrite each other's."""
         self.passed = 0
@@ -103,6 +109,7 @@ class Broker:
         self.configure(msgspec.json.decode(data) if data else {})
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
+        self.drafts.look()
 
     def configure(self, values: Json) -> None:
         """What clients pushed, from now on; some of it are rules of approval."""
@@ -127,10 +134,7 @@ class Broker:
 
     def remember(self, client_id: str, known: Known) -> None:
         """At once: a client may drop and come back before the log has written its note."""
-        self.known.pop(client_id, None)
         self.known[client_id] = known
-        if len(self.known) > _KNOWN:
-            del self.known[next(iter(self.known))]
 
     def dialect(self, version: str) -> Dialect:
         """One for all who speak it."""
@@ -150,6 +154,7 @@ class Broker:
                 self.replay.retain(target, seed)
             if not hearers:
                 del self._hearers[target]
+                self.drafts.left(target.ident)
 
     def heard(self, kind: str) -> list[Target]:
         return [target for target in self._hearers if target.kind == kind]
@@ -304,7 +309,7 @@ class Broker:
         match target.kind:
             case "seed":
                 extra = customization_actions.of_session(self.agents.get(state.agent), state, as_seed=True)
-                return snapshots.seed_session(state, self.host.tools_of(state), self.config_of(state), dialect) | extra
+                return snapshots.seed_session(state, self._tools(state), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
             case "annotations":
@@ -319,7 +324,7 @@ class Broker:
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
-            self.host.tools_of(state),
+            self._tools(state),
             self.config_of(state),
             self.changesets(state),
             dialect,
@@ -340,13 +345,18 @@ class Broker:
         return snapshots.source(of, above.summary if above is not None else None)
 
     def config_of(self, state: SessionState) -> Json:
-        schema = config.session_schema(self.agents.get(state.agent), is_git=self.git_folders.get(state.cwd, False))
+        is_git, isolation = self.git_folders.get(state.cwd, False), state.config.get("isolation")
+        schema = config.session_schema(self.agents.get(state.agent), is_git=is_git, isolation=isolation)
         return {"schema": schema, "values": state.config}
 
     def changesets(self, state: SessionState, *, of_chat: bool = False) -> list[Json]:
         if not self.git_folders.get(state.cwd, False):
             return []
         return changes.of_chat(state) if of_chat else changes.catalogue(state)
+
+    def _tools(self, state: SessionState) -> list[e.ToolSpec]:
+        """Those that come and go with editors are left out: nobody is told when this list would change."""
+        return [spec for spec in self.host.tools_of(state) if spec.name not in DOCUMENT_TOOLS]
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""

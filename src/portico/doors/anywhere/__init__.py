@@ -78,6 +78,7 @@ def anywhere(app: App) -> Table:
     host = app.host
     projects, idents = Projects(app), Idents(host)
     messages = Messages(app, projects, idents)
+    app.at_start.append(projects.ready)
 
     def shown(project: Project) -> ProjectShown:
         ids = set(projects.sessions(project.id))
