@@ -2,6 +2,10 @@
 
 The attack: somebody guesses, replays or steals a token. So tokens have 256 bits and are compared in constant time;
 of a named token only a hash is kept; a cookie is bound to its token by a MAC and dies with it.
+
+A browser sends a cookie to every server on the same machine, whatever its port: a development server that an agent
+started gets it with the first click. So a cookie alone opens nothing but the pages' own files. Each login also has a
+page key, which the pages keep in their storage (that belongs to one port) and send with everything they ask for.
 """
 
 import contextlib
@@ -90,6 +94,13 @@ class Tokens:
     def cookie(self, caller: Caller) -> str:
         expires = str(int(time.time()) + COOKIE_SECONDS)
         return f"{caller.id}.{expires}.{self._mac(caller.id, expires)}"
+
+    def page_key(self, cookie: str) -> str:
+        """What a page must know besides its cookie."""
+        return hmac.new(self._key, f"page.{cookie}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+    def is_page_key(self, key: str, cookie: str) -> bool:
+        return _same(key, self.page_key(cookie))
 
     def _mac(self, ident: str, expires: str) -> str:
         # The token's own hash goes in: a new token of the same name does not inherit old cookies.

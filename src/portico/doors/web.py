@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from portico.doors.app import App
-from portico.doors.gate import Gate
+from portico.doors.gate import VISITOR, Gate
 from portico.doors.identity import COOKIE_SECONDS
 from portico.doors.origin import is_loopback
 from portico.doors.route import Route, Table, caller
@@ -39,6 +39,8 @@ _NO_SITE: dict[int, str | None] = {303: None, 503: "text/plain"}
 """To the login, or on from there; or this host was installed without pages."""
 _NO_PAGE: dict[int, str | None] = {**_NO_SITE, 404: "text/plain"}
 """Or there is nothing of that name."""
+_UNKEPT = {"Cache-Control": "no-store"}
+"""Of answers to a login: neither the token in the link nor the key in the answer belongs into a cache."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 _HASHED = "assets/"
 """Vite puts files whose name holds their hash here: they never change."""
@@ -102,7 +104,7 @@ def web(app: App, gate: Gate) -> Table:
             return Response("Not Found", 404, media_type="text/plain")  # as the pages' old clients know it
         if name.partition("/")[0] in ("api", "v1"):
             raise NotFound("page", f"/{name}")
-        if name.endswith(".html") and name != "login.html" and not caller(request).scopes:
+        if name.endswith(".html") and name != "login.html" and not known(request):
             return RedirectResponse("/login", 303)
         if name.endswith(".html") and pages.empty:
             return no_pages()
@@ -110,6 +112,9 @@ def web(app: App, gate: Gate) -> Table:
             return send(request, name)
         except NotFound:
             return Response("Not Found", 404, media_type="text/plain")
+
+    def known(request: Request) -> bool:
+        return bool(caller(request).scopes) or VISITOR in request.scope
 
     def no_pages() -> Response:
         return Response(NO_PAGES + "\n", 503, media_type="text/plain")
@@ -132,11 +137,13 @@ def web(app: App, gate: Gate) -> Table:
         found = gate.tokens.by_token(token)
         if found is None:
             await gate.wrong_token(request.scope)
-            return RedirectResponse("/login?error=1", 303)
-        answer = RedirectResponse("/", 303)
+            return RedirectResponse("/login?error=1", 303, headers=_UNKEPT)
+        cookie = gate.tokens.cookie(found)
+        # A fragment stays in the browser: the page takes the key from there into the storage of its own port.
+        answer = RedirectResponse(f"/#key={gate.tokens.page_key(cookie)}", 303, headers=_UNKEPT)
         answer.set_cookie(
             gate.cookie,
-            gate.tokens.cookie(found),
+            cookie,
             max_age=COOKIE_SECONDS,
             httponly=True,
             samesite="strict",
