@@ -550,3 +550,14 @@ async def _connect(here: Standing, path: str, **headers: str) -> websockets.Clie
         port = here.server.port
         return await websockets.connect(f"ws://{host}:{port}{path}", host="127.0.0.1", port=port, proxy=None)
     return await websockets.connect(url, additional_headers=headers, max_size=None, proxy=None)
+
+
+async def test_two_host_headers_are_none(shared: Standing) -> None:
+    """A proxy may look at one of them, and we at the other."""
+    for names in (b"Host: localhost\r\nHost: evil.example\r\n", b"Host: evil.example\r\nHost: localhost\r\n"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", shared.server.port)
+        writer.write(b"GET /healthz HTTP/1.1\r\n" + names + b"Connection: close\r\n\r\n")
+        async with asyncio.timeout(30):
+            head = await reader.readline()
+        writer.close()
+        assert head.split()[1] in (b"400", b"421"), head

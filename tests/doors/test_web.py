@@ -1,6 +1,7 @@
 """SECURITY 8 and 16: the login, and pages in which nothing foreign runs."""
 
 import gzip
+import time
 from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from portico.doors import web
+from portico.doors import identity, web
 from portico.doors.identity import new_token, revoke_token
 from portico.doors.web import Pages
 from portico.errors import NotFound
@@ -159,3 +160,26 @@ async def test_a_host_without_pages_says_so_and_does_all_the_rest(tmp_path: Path
                 answer = await browser.get(path)
                 assert (answer.status_code, answer.text) == (503, web.NO_PAGES + "\n")
             assert (await browser.get("/v1", headers=keyed(entered))).status_code == 200
+
+
+async def test_a_name_that_no_disk_takes_is_no_page(shared: Standing) -> None:
+    for length in (255, 256, 5000):
+        assert (await shared.http.get(f"/{'x' * length}")).status_code == 404
+
+
+async def test_the_link_for_a_browser_works_once_and_holds_no_token(shared: Standing) -> None:
+    """The address of a page that `--open` opens stands in the list of processes."""
+    link = shared.server.opening_url
+    assert shared.home.token() not in link
+    async with shared.client() as browser:
+        assert (await browser.get("/v1", headers=keyed(await browser.get(link)))).json()["you"] == "owner"
+    again = await shared.stranger.get(link)
+    assert (again.headers["location"], "set-cookie" in again.headers) == ("/login?error=1", False)
+
+
+def test_the_code_of_a_link_ends_by_itself(shared: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = shared.server.tokens
+    code = tokens.code(tokens.owner())
+    later = time.monotonic() + identity.CODE_SECONDS + 1
+    monkeypatch.setattr(identity.time, "monotonic", lambda: later)
+    assert tokens.by_code(code) is None

@@ -124,7 +124,8 @@ class Gate:
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         _check_head(scope)
-        check_host(headers.get("host"), self.hosts)
+        # All of them: of two, a proxy on the way may have looked at the other.
+        check_host(", ".join(headers.getlist("host")) or None, self.hosts)
         if is_preflight(scope, headers, self.origins):
             await self._answer_preflight(headers, send)
             return

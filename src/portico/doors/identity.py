@@ -9,9 +9,11 @@ page key, which the pages keep in their storage (that belongs to one port) and s
 """
 
 import contextlib
+import fcntl
 import hashlib
 import hmac
 import logging
+import os
 import secrets
 import time
 from collections.abc import Iterator
@@ -29,6 +31,10 @@ OWNER = "owner"
 _ALL = frozenset(SCOPES)
 COOKIE_SECONDS = 30 * 24 * 3600
 """A login lasts a month; the token it stands for lives as long as its owner wants."""
+
+
+CODE_SECONDS = 60.0
+"""From the start of a browser to its first request, on a slow machine."""
 
 
 class NamedToken(Struct, omit_defaults=True):
@@ -50,6 +56,8 @@ class Tokens:
         self._owner_stamp: tuple[int, int] | None = None
         self._owner_hash = ""
         self._key = self._secret()
+        self._codes: dict[str, tuple[str, float]] = {}
+        """Whose login each open code is, and until when; by the code's hash."""
 
     def _secret(self) -> bytes:
         """What cookies are signed with; survives restarts, so a page stays logged in."""
@@ -90,6 +98,18 @@ class Tokens:
             return owner
         named = next((each for each in self.named() if each.id == ident), None)
         return Caller(named.id, named.name, frozenset(named.scopes)) if named else None
+
+    def code(self, caller: Caller) -> str:
+        """For one login within a minute. A link that another program opens stands in the list of processes, where
+        everybody on the machine reads it: it must not have the token."""
+        code = secrets.token_urlsafe(32)
+        self._codes = {each: until for each, until in self._codes.items() if until[1] > time.monotonic()}
+        self._codes[_hash(code)] = (caller.id, time.monotonic() + CODE_SECONDS)
+        return code
+
+    def by_code(self, code: str) -> Caller | None:
+        ident, until = self._codes.pop(_hash(code), ("", 0.0))
+        return self.by_id(ident) if until > time.monotonic() else None
 
     def cookie(self, caller: Caller) -> str:
         expires = str(int(time.time()) + COOKIE_SECONDS)
@@ -180,10 +200,14 @@ def revoke_token(home: Home, name: str) -> None:
 
 @contextlib.contextmanager
 def _editing(home: Home) -> Iterator[list[NamedToken]]:
+    """One at a time: of two that read the same list, the later would drop what the earlier has added."""
     home.make()
-    tokens = read_tokens(home)
-    yield tokens
-    write_private(home.tokens_path, msgspec.json.encode(tokens))
+    with open(home.path / "tokens.lock", "a", encoding="utf-8") as lock:
+        os.chmod(lock.name, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        tokens = read_tokens(home)
+        yield tokens
+        write_private(home.tokens_path, msgspec.json.encode(tokens))
 
 
 def _same(given: str, right: str) -> bool:
