@@ -181,5 +181,5 @@ def test_the_code_of_a_link_ends_by_itself(shared: Standing, monkeypatch: pytest
     tokens = shared.server.tokens
     code = tokens.code(tokens.owner())
     later = time.monotonic() + identity.CODE_SECONDS + 1
-    monkeypatch.setattr(identity.time, "monotonic", lambda: later)
+    monkeypatch.setattr(time, "monotonic", lambda: later)
     assert tokens.by_code(code) is None
