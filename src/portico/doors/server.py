@@ -276,6 +276,12 @@ class Server:
     def login_url(self) -> str:
         return f"{self.public_url}/login?tkn={self.home.token()}" if self.options.with_token else self.public_url
 
+    @property
+    def opening_url(self) -> str:
+        """For a browser that we start: works once, and holds no token."""
+        code = self.tokens.code(self.tokens.owner())
+        return f"{self.url}/login?code={code}" if self.options.with_token else self.url
+
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
