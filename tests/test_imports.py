@@ -8,8 +8,13 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src/portico"
 
 WORDS = {
-    *("portico", "portico.errors", "portico.commands", "portico.events"),
-    *("portico.limits", "portico.faults", "portico.cache"),
+    "portico",
+    "portico.cache",
+    "portico.commands",
+    "portico.errors",
+    "portico.events",
+    "portico.faults",
+    "portico.limits",
 }
 """What everybody may use. `portico` itself holds the version only."""
 

@@ -46,6 +46,19 @@ QUEUE_LENGTH = 100
 """Messages waiting in one session: more is a script gone wild."""
 FOLDERS = 32
 """Folders of one session beside its own: every file operation of its clients looks through all of them."""
+TURN_BYTES = 32 * MIB
+"""What one turn may say and its tools may print: thirty thick books. Its text stays in memory while it runs."""
+CALL_BYTES = 16 * MIB
+"""The output of one tool call: the whole log of a long build."""
+TERMINAL_BYTES = 8 * MIB
+"""Output of a terminal on the disk before what it shows is written down whole and the pieces go: eight times what it
+shows."""
+SESSION_BYTES = 1024 * MIB
+"""One session on the disk: a year of work. A longer one takes no messages; a fork goes on."""
+DISK_RESERVE_BYTES = 256 * MIB
+"""Free space that is left for the ends of what runs: with less no turn begins."""
+DISK_SHARE = 0.5
+"""Of its disk that the log may take before no turn begins: a machine has other things to store."""
 TITLE_CHARS = 200
 """A title: what a list can show."""
 TOOL_OUTPUT_CHARS = 64 * KIB

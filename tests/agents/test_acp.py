@@ -9,10 +9,11 @@ import pytest
 
 from portico.agents.acp import acp
 from portico.agents.acp.agent import AcpAgent
+from portico.agents.acp.autonomy import KNOWN
 from portico.agents.acp.program import PRESETS, programs
-from portico.agents.agent import AgentContext, Opening
+from portico.agents.agent import AgentContext, Autonomy, Opening
 from portico.errors import BadRequest
-from portico.events import Json, Message, ToolSpec
+from portico.events import HOST, Audited, Json, Message, ToolSpec
 from portico.host.call import Call
 from portico.host.session import Session
 from portico.host.state import TurnState
@@ -486,3 +487,17 @@ def test_wrong_settings_are_refused() -> None:
     for wrong in ({"acp": {"mine": {}}}, {"acp": {"mine": {"comand": ["x"]}}}, {"acp": 3}, {"acp": {"mine": 3}}):
         with pytest.raises(BadRequest):
             programs(wrong)
+
+
+async def test_an_agent_that_switches_itself_to_asking_less_is_switched_back(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an agent reports decides over no approval: nor does the mode it says it is in now."""
+    monkeypatch.setitem(KNOWN, "python", {"mode": {"ask": Autonomy.ASKS, "code": Autonomy.ASKS_NOBODY}})
+    session = await start(open_host, tmp_path)
+    turn = await turn_of(session, steps(["update", "current_mode_update", {"currentModeId": "code"}]))
+    words = "The agent switched itself to mode 'code', which asks less; it was switched back to 'ask'."
+    assert (said(turn, "notice"), session.state.config.get("mode")) == (words, None)
+    assert json.loads(said(await turn_of(session, steps(["settings"])))) == {"session/set_mode": "ask"}
+    audit = [record.event for record in await session.host.log.read(HOST) if isinstance(record.event, Audited)]
+    assert [(each.action, each.detail["value"]) for each in audit] == [("approval.restored", "code")]

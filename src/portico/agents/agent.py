@@ -11,6 +11,7 @@ from portico.errors import AgentDied, AgentError, AgentUnavailable, SignInRequir
 from portico.events import ErrorInfo, Json, Message, Option, ToolSpec
 from portico.host.agent import Agent, AgentInfo, Capabilities, Check, Checks, Conversation, Model, Opening, Resource
 from portico.host.approval import Decision
+from portico.host.autonomy import Autonomy
 from portico.host.call import Call
 from portico.host.question import Answer
 from portico.host.turn import Turn
@@ -40,6 +41,7 @@ __all__ = [
     "AgentInfo",
     "AgentUnavailable",
     "Answer",
+    "Autonomy",
     "Call",
     "Capabilities",
     "Check",

@@ -88,7 +88,6 @@ class ConfigureSession(Command, frozen=True, tag="session.configure"):
 
     scope = "drive"
     about = "session"
-    plain = True
 
     session: str
     values: Json

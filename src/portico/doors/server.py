@@ -125,7 +125,7 @@ class Server:
         stack.push_async_callback(self.host.close)
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
-        await seed(self.host)
+        await seed(self.host, str(self._workspaces()[0]))
         self.jobs = await Jobs.open(self.host, entry_source(options))
         stack.push_async_callback(self.jobs.close)
         self.tokens = Tokens(self.home, options.with_token)
@@ -282,6 +282,7 @@ class Server:
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
         self.host.capture_changes = settings.agent.capture_changes
         self.host.retention_hours = settings.log.retention_hours
+        self.host.disk.share = settings.log.disk_share
         self.host.rules.settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from portico import events as e
-from portico.errors import AlreadyAnswered, BadRequest, NotFound
+from portico.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
 from portico.events import HOST, Channel, Grant, Json, Option
 from portico.host.fold import find_approval
 
@@ -201,6 +201,8 @@ class Approvals:
                 raise BadRequest("This call's input cannot be edited.", field="input")
             turn = session.state.active
             assert turn is not None  # an open approval lives in the active turn
+            if session.running is not None and session.running.withdrawn:
+                raise Conflict("The turn is being cancelled: nothing of it can be approved any more.")
             # The grant comes first: if it is refused the approval stays open, and the agent goes on only with both.
             if chosen.grant != "once":
                 await self._remember(call.tool, chosen, by)

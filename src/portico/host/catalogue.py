@@ -62,7 +62,7 @@ class Catalogue:
         """All sessions below, oldest first."""
         return descendants(root, children(session.summary for session in self))
 
-    def list(self, *, archived: bool | None, parent: str | None, children: bool) -> list[Summary]:
+    def list(self, *, archived: bool | None, parent: str | None, children: bool, drafts: bool) -> list[Summary]:
         """Newest first; of several that changed in the same millisecond, the one that began last."""
         found = [
             summary
@@ -70,6 +70,7 @@ class Catalogue:
             if (archived is None or summary.archived is archived)
             and (parent is None or summary.parent == parent)
             and (children or summary.parent is None)
+            and (drafts or not summary.draft)
         ]
         return sorted(found, key=_MODIFIED, reverse=True)  # stable, so equal ones stay as they came
 

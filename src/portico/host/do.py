@@ -35,7 +35,6 @@ Handler = Callable[[Any, c.Caller], Awaitable[Any]]
 
 _AT_REST = (c.CloseSession, c.TruncateSession)
 """What a running turn must not go on under: it is cancelled first."""
-_DAY_MS = 86_400_000
 
 
 class Receipt(msgspec.Struct):
@@ -127,13 +126,23 @@ class Dispatcher:
             # In the same commit as its events.
             self._remember(receipt, command, decision.answer, "" if decision.answer is not None else session.id)
         if decision.events:
-            await session.append(*decision.events)
+            await self._append(session, decision)
         elif receipt:
             await self._host.log.flush()
         return decision
 
+    async def _append(self, session: "Session", *decisions: Decision) -> None:
+        """In one commit."""
+        events = [(session.channel, event) for each in decisions for event in each.events]
+        events += [(HOST, event) for each in decisions for event in each.host_events]
+        if events:
+            await self._host.log.append_all(*events)
+
     def context(self, session: "Session", caller: c.Caller, found: Any = None) -> Context:
-        return Context(caller, session.new_id, self._host.running, self._host.stopping, found)
+        host, running = self._host, session.running
+        withdrawn = running is not None and running.withdrawn
+        full = host.disk.full() or session.full()
+        return Context(caller, session.new_id, host.running, host.stopping, withdrawn, found, full)
 
     def _session_of(self, command: c.Command) -> str:
         if command.about in ("approval", "question"):
@@ -171,9 +180,7 @@ class Dispatcher:
                 decide(session.state, command, self.context(session, caller, answer))
                 for command, answer in zip(commands, found, strict=True)
             ]
-            events = [event for decision in decisions for event in decision.events]
-            if events:
-                await session.append(*events)
+            await self._append(session, *decisions)
 
     # -- many at once ------------------------------------------------------------------------------------------
 
@@ -242,28 +249,15 @@ class Dispatcher:
             receipt.shown = answer.id
         elif not shown:
             receipt.kind, receipt.answer = type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer))
-        self._host.log.put_kv(HOST, _key(self._host.now() // _DAY_MS, name), msgspec.json.encode(receipt))
+        self._host.log.put_kv(HOST, RECEIPTS + name, msgspec.json.encode(receipt))
 
     async def _receipt(self, name: str) -> Receipt | None:
-        """Of today or yesterday: an id is remembered for a day at least."""
-        today = self._host.now() // _DAY_MS
-        for day in (today, today - 1):
-            data = await self._host.log.get_kv(HOST, _key(day, name))
-            if data is not None:
-                return msgspec.json.decode(data, type=Receipt)
-        return None
-
-    def expired(self) -> str:
-        """Receipts whose key is below this one may go."""
-        return _key(self._host.now() // _DAY_MS - 1, "")
+        data = await self._host.log.get_kv(HOST, RECEIPTS + name)
+        return msgspec.json.decode(data, type=Receipt) if data is not None else None
 
 
 RECEIPTS = "done/"
 _ANSWERS: dict[str, Any] = {each.__name__: each for each in (*vars(c).values(), Grant) if isinstance(each, type)}
-
-
-def _key(day: int, name: str) -> str:
-    return f"{RECEIPTS}{day:08}/{name}"
 
 
 def _check_same(first: str, digest: str) -> None:

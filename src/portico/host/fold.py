@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from portico import events as e
-from portico.events import ErrorInfo, Outcome, Record
+from portico.events import ErrorInfo, Json, Outcome, Record
 from portico.host.state import (
     Approval,
     CallPart,
@@ -64,6 +64,7 @@ def _started(state: SessionState, event: e.SessionStarted, record: Record) -> No
     state.config, state.by = event.config, event.by
     state.created = state.last_turn_at = record.time
     state.worktree, state.folders, state.model_config = event.worktree, list(event.folders), event.model_config
+    state.draft = event.draft
 
 
 def _renamed(state: SessionState, event: e.SessionRenamed, record: Record) -> None:
@@ -77,8 +78,13 @@ def _model(state: SessionState, event: e.SessionModel, record: Record) -> None:
 
 
 def _configured(state: SessionState, event: e.SessionConfigured, record: Record) -> None:
-    keeps = event.keeps if event.replace else state.config
-    state.config = {**{key: state.config[key] for key in keeps if key in state.config}, **event.values}
+    state.config = configured(state.config, event)
+
+
+def configured(config: Json, event: e.SessionConfigured) -> Json:
+    """The settings as they are after the event."""
+    keeps = event.keeps if event.replace else config
+    return {**{key: config[key] for key in keeps if key in config}, **event.values}
 
 
 def _folder_added(state: SessionState, event: e.FolderAdded, record: Record) -> None:
@@ -135,6 +141,7 @@ def _copied(state: SessionState, event: e.HistoryCopied, record: Record) -> None
 
 
 def _child(state: SessionState, event: e.ChildStarted, record: Record) -> None:
+    state.draft = False
     if event.session not in state.children:
         state.children.append(event.session)
 
@@ -163,7 +170,7 @@ def _turn_started(state: SessionState, event: e.TurnStarted, record: Record) -> 
     state.turns.append(TurnState(event.turn, event.message, event.by, record.time, record.pos))
     state.queue = [pending for pending in state.queue if pending.id != event.pending]
     state.last_turn_at = record.time
-    state.read = False
+    state.draft = state.read = False
     state.queue_held = False
     state.history_cut = False
     _count(state, event.turn)
@@ -344,6 +351,7 @@ def _question_answered(state: SessionState, event: e.QuestionAnswered, record: R
 
 
 def _queue_added(state: SessionState, event: e.QueueAdded, record: Record) -> None:
+    state.draft = False
     if state.pending(event.pending) is None:
         state.queue.append(PendingState(event.pending, event.kind, event.message, event.by))
         _count(state, event.pending)

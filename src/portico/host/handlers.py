@@ -11,7 +11,7 @@ from portico import events as e
 from portico.errors import BadRequest
 from portico.events import HOST, Grant, Json
 from portico.host import terminal_rules
-from portico.host.config import APPROVAL_KEYS, decides_calls
+from portico.host.autonomy import APPROVAL_KEYS
 from portico.host.state import Summary, TurnState
 from portico.host.terminals import OpenTerminal
 from portico.host.tool import ToolResult
@@ -32,8 +32,6 @@ def install(host: "Host") -> None:
 
 
 async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Summary:
-    if decides_calls(command.config):
-        caller.require("approve")
     origin = command.origin
     history: list[TurnState] = []
     shared: Json | None = None
@@ -55,6 +53,7 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         worktree=isolation or shared,
         folders=command.folders,
         model_config=command.model_config,
+        may_approve=caller.may("approve"),
     )
     return session.summary
 

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Container, Coroutine, Iterable
+from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,10 +24,13 @@ from portico.events import HOST, Channel, Json, Message, Origin, Record, ToolSpe
 from portico.host import fallback
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
+from portico.host.autonomy import Answering, Loosened, audited, loosened
+from portico.host.autonomy import check as check_loosened
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.config import check as check_config
 from portico.host.descriptions import Descriptions
+from portico.host.disk import Disk
 from portico.host.do import RECEIPTS, Dispatcher, note_started
 from portico.host.folders import check_folder, check_folders
 from portico.host.grants import Grants
@@ -49,9 +52,9 @@ Watcher = Callable[[str, Summary | None], None]
 
 _SWEEP_SECONDS = 60.0
 """How often idle sessions leave memory and old deltas are compacted."""
-_EXPIRING = {"live": 30, "ahp.client/": 90}
-"""Notes that doors keep for clients which may never come back (cursors of pages, clients of AHP), and after how many
-days without a change they go."""
+_EXPIRING = {"live": 30, "ahp.client/": 90, RECEIPTS: 2}
+"""Values that are kept for clients which may never come back (cursors of pages, clients of AHP, ids of commands), and
+after how many days without a change they go."""
 _IDLE_SECONDS = 120.0
 """A session that nobody asked for this long leaves memory."""
 
@@ -95,6 +98,7 @@ class Host:
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
         self.descriptions = Descriptions(self)
+        self.disk = Disk(log)
         log.on_commit(self._apply)
         log.on_failure(self._log_failed)
 
@@ -226,7 +230,6 @@ class Host:
         keep |= {s.channel: s.state.active.pos for s in self.catalogue if s.loaded and s.state.active}
         for prefix, days in _EXPIRING.items():
             await self.log.expire_kv(prefix, self.now() - days * 86_400_000)
-        await self.log.drop_kv(HOST, RECEIPTS, self.commands.expired())
         return await self.log.compact(before, keep)
 
     def now(self) -> int:
@@ -275,11 +278,13 @@ class Host:
         worktree: c.Isolation | Json | None = None,
         folders: Iterable[str] = (),
         model_config: Json | None = None,
+        may_approve: bool = True,
+        draft: bool = False,
     ) -> Session:
         """A new session. Without an agent the default one; without a model its first; without a folder
         the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
         `folders` are those beside it. An agent that is not there is no mistake where the settings name a fallback
-        for it."""
+        for it. Settings that loosen approval are refused to who may not approve, and audited."""
         check_config(config or {})
         if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
@@ -294,6 +299,10 @@ class Host:
         more = await check_folders(self, agent, folder, folders)
         if parent is not None:
             await self.get(parent)  # it hears of its child
+        source = await self._source(parent, origin)
+        found = loosened(self.agents, source, Answering(agent, config or {}))
+        if not may_approve:
+            check_loosened(found)
         ident = self.catalogue.new_id()
         if parent is not None and uri is None:
             uri = self._child_uri(parent, ident, origin)
@@ -317,10 +326,13 @@ class Host:
             worktree=tree,
             folders=more,
             model_config=model_config or {},
+            draft=draft,
         )
         try:
             session = await self.catalogue.reserve(ident, uri)
-            await asyncio.shield(self.own(self._begin(session, started, *_copied(history or [])), f"start {ident}"))
+            await asyncio.shield(
+                self.own(self._begin(session, started, found, *_copied(history or [])), f"start {ident}")
+            )
         except PorticoError:
             if isinstance(worktree, c.Isolation):
                 await release(tree)
@@ -339,11 +351,19 @@ class Host:
         uri = self.name_child(self.catalogue.root(above).summary, ident, origin)
         return None if self.has(uri) else uri
 
-    async def _begin(self, session: Session, started: e.SessionStarted, *copied: e.Event) -> None:
+    async def _source(self, parent: str | None, origin: Origin | None) -> Answering | None:
+        """The session whose settings a new one takes over: to have what that one has loosens nothing."""
+        ident = origin.session if origin is not None and origin.kind != "agent" else parent
+        state = (await self.get(ident)).state if ident is not None and self.has(ident) else None
+        return Answering(state.agent, state.config) if state is not None else None
+
+    async def _begin(
+        self, session: Session, started: e.SessionStarted, found: Sequence[Loosened], *copied: e.Event
+    ) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
         # Together: a session that is there is also listed, and its parent knows of it.
         events: list[tuple[Channel, e.Event]] = [(session.channel, event) for event in (started, *copied)]
-        events.append((HOST, listed))
+        events += [(HOST, event) for event in (listed, *audited(session.id, found, started.by))]
         if started.parent is not None:
             origin = started.origin or Origin("side", started.parent)
             child = e.ChildStarted(session=session.id, kind=origin.kind, turn=origin.turn, call=origin.call)
@@ -370,9 +390,16 @@ class Host:
     def has(self, ident: str) -> bool:
         return self.catalogue.find(ident) is not None
 
-    def list(self, *, archived: bool | None = None, parent: str | None = None, children: bool = True) -> list[Summary]:
-        """Newest first."""
-        return self.catalogue.list(archived=archived, parent=parent, children=children)
+    def list(
+        self,
+        *,
+        archived: bool | None = None,
+        parent: str | None = None,
+        children: bool = True,
+        drafts: bool = False,
+    ) -> list[Summary]:
+        """Newest first; without drafts, unless they are wanted."""
+        return self.catalogue.list(archived=archived, parent=parent, children=children, drafts=drafts)
 
     async def fork(self, ident: str, *, by: str, turn: str | None = None, uri: str | None = None) -> Session:
         """A new session that begins with the other's turns, through `turn` (all finished ones, when None)."""

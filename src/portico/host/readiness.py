@@ -32,11 +32,7 @@ class Readiness:
         agent = self._host.agent(ident)
         try:
             async with asyncio.timeout(limits.AGENT_CHECK_SECONDS):
-                found = (
-                    await agent.check()
-                    if isinstance(agent, Checks)
-                    else described(await self._host.descriptions.of(agent))
-                )
+                found = await self._look(agent)
         except TimeoutError:
             seconds = f"{limits.AGENT_CHECK_SECONDS:g}"
             found = Check(ident, "failed", f"It did not answer within {seconds} seconds.")

@@ -169,8 +169,7 @@ class Runner:
             return
         if turn.cancelled_by is None:
             turn.cancelled_by = by
-            self._session.approvals.abandon()
-            self._session.questions.abandon()
+            turn.withdraw()
             await self._stop()
         if task is not None:
             await asyncio.wait({task})

@@ -177,6 +177,8 @@ class SessionState(Struct, omit_defaults=True):
     last_turn_at: int = msgspec.field(name="moved", default=0)
     """When it began, or a turn of it last began or ended. A new title or setting changes `modified` alone."""
     archived: bool = False
+    draft: bool = False
+    """Nothing was said in it yet, and lists leave it out until then; see `session.started`."""
     read: bool = True
     closed: bool = False
     queue_held: bool = msgspec.field(name="held", default=False)
@@ -240,6 +242,7 @@ class Summary(Struct, omit_defaults=True):
     parent: str | None = None
     origin: Origin | None = None
     archived: bool = False
+    draft: bool = False
     read: bool = True
     closed: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
@@ -294,6 +297,7 @@ def summarise(state: SessionState) -> Summary:
         parent=state.parent,
         origin=state.origin,
         archived=state.archived,
+        draft=state.draft,
         read=state.read,
         closed=state.closed,
         usage=state.usage,

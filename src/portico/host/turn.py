@@ -4,6 +4,7 @@ Text and reasoning grow in parts: a part is opened by its first delta and closed
 turn's end every report is ignored, so an agent that was left behind cannot write into somebody else's turn.
 """
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Literal
 
@@ -51,6 +52,8 @@ class Turn:
         self.message = message
         self.live = True
         self.cancelled_by: str | None = None
+        self.withdrawn = False
+        """It is being cancelled: nothing of it waits for a person any more."""
         self.calls: dict[str, Call] = {}
         self.children: list[Turn] = []
         self.called = False
@@ -59,6 +62,8 @@ class Turn:
         """How many approvals and questions wait for a person: the idle watch stands still meanwhile."""
         self.active_at = session.host.clock.awake()
         self._part: _Part | None = None
+        self._size = 0
+        self._full = False
         self._recent: deque[_Part] = deque(maxlen=_RECENT)
         """Those whose agent named them: they may still be corrected."""
         resumed = session.state.turn(ident)
@@ -91,6 +96,12 @@ class Turn:
         """A remark of the system (a retry, a fallback), not of the agent."""
         self._grow("notice", text, None)
         self.close_part()
+
+    def remark(self, text: str) -> None:
+        """A notice beside what the agent is just saying: that goes on as the one text that it is."""
+        part = self.session.new_id("p")
+        self.report(e.PartStarted(turn=self.id, part=part, kind="notice"))
+        self.report(e.PartEnded(turn=self.id, part=part, text=text))
 
     def close_part(self, whole: str | None = None) -> None:
         """Ends the open part; `whole` replaces what the deltas said."""
@@ -129,6 +140,10 @@ class Turn:
         self.report(e.PartEnded(turn=self.id, part=part.id, text=text, replaces=replaces))
 
     def _grow(self, kind: PartKind, delta: str, key: str | None) -> None:
+        if kind != "notice":
+            delta = delta[: self.spend(len(delta))]
+            if self._full and not delta:
+                return
         part = self._open(kind, key)
         for piece in pieces(delta):
             if part.size + len(piece) > _PART_CHARS:
@@ -137,6 +152,18 @@ class Turn:
             part.texts.append(piece)
             part.size += len(piece)
             self.report(e.PartDelta(turn=self.id, part=part.id, text=piece))
+
+    def spend(self, size: int) -> int:
+        """How much of so many characters still fits into this turn. Readers are told once that the rest is left out."""
+        fits = max(0, min(size, limits.TURN_BYTES - self._size))
+        self._size += fits
+        if fits < size and not self._full:
+            self._full = True
+            megabytes = limits.TURN_BYTES / limits.MIB
+            asyncio.get_running_loop().call_soon(
+                self.notice, f"This turn has said more than {megabytes:g} MB; the rest is left out."
+            )
+        return fits
 
     def _open(self, kind: PartKind, key: str | None) -> _Part:
         part = self._part
@@ -191,8 +218,17 @@ class Turn:
 
     # -- people ------------------------------------------------------------------------------------------------
 
+    def withdraw(self) -> None:
+        """It is being cancelled, and so are its sub-agents: whatever waits for a person gets a no, now and from now on.
+        The agent may take its time to stop, and editors send a yes behind the cancel."""
+        self.withdrawn = True
+        self.session.approvals.abandon()
+        self.session.questions.abandon()
+        for child in self.children:
+            child.withdraw()
+
     async def approve(self, request: Request) -> Decision:
-        if not self.live:
+        if not self.live or self.withdrawn:
             return Decision(False, "turn", reason="the turn ended")
         self.waiting += 1
         try:
@@ -206,7 +242,7 @@ class Turn:
     async def ask(self, text: str, fields: list[Json] | None = None, url: str | None = None) -> Answer:
         """A question to a person; returns when somebody answered or declined."""
         self.close_part()
-        if not self.live:
+        if not self.live or self.withdrawn:
             return Answer("cancel", {}, "turn")
         self.waiting += 1
         try:

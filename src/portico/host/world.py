@@ -1,7 +1,7 @@
 """What has to be asked of the world before a decision: does the folder exist, is the model known. In one place, with an
 answer that becomes an argument."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from portico import commands as c
@@ -43,8 +43,13 @@ async def _family_folders(session: "Session", command: c.ChooseFolder) -> list[s
     return whole(session.host.catalogue.root(session).summary)
 
 
+async def _agents(session: "Session", command: c.ConfigureSession) -> Mapping[str, object]:
+    return session.host.agents
+
+
 _ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = {
     c.SetModel: _model,
+    c.ConfigureSession: _agents,
     c.SendMessage: _message_model,
     c.AddFolder: _folder,
     c.RemoveFolder: _replacement,

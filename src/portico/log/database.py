@@ -186,17 +186,6 @@ class Database(Reader):
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
 
-    def drop_kv(self, channel: Channel, first: str, below: str) -> int:
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            sql = "DELETE FROM notes WHERE channel = ? AND key >= ? AND key < ?"
-            dropped = self._db.execute(sql, (self._id(channel), first, below)).rowcount
-            self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._rollback()
-            raise translate(error, self.path) from error
-        return dropped
-
     def probe(self) -> None:
         """Can we write again? Fails the way a commit would."""
         known = dict(self._ids)
@@ -250,6 +239,16 @@ class Database(Reader):
         found = self._db.execute("SELECT data FROM notes WHERE channel = ? AND key = ?", (channel, key)).fetchone()
         before = msgspec.msgpack.decode(found[0], type=list[int]) if found else []
         self._store_kv(channel, key, msgspec.msgpack.encode(before + compacted_offsets))
+
+    def drop_channel_deltas(self, channel: Channel, below: int) -> int:
+        chosen = "SELECT seq FROM events WHERE channel = ? AND pos < ? AND delta IS NOT NULL LIMIT ?"
+        try:
+            cursor = self._db.execute(
+                f"DELETE FROM events WHERE seq IN ({chosen})", (self._ids.get(channel), below, _DROP_ROWS)
+            )
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        return cursor.rowcount
 
     def checkpoint(self) -> int:
         """Moves what is committed from the write-ahead log into the database; the bytes of that log then. It waits for

@@ -6,7 +6,7 @@ an event and then asks the host finds the host at least that far.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from portico.errors import LogUnavailable
 from portico.events import Channel, Event, Record
@@ -14,6 +14,12 @@ from portico.log.identity import Identity
 
 CommitListener = Callable[[Sequence[Record]], None]
 FailureListener = Callable[[LogUnavailable], None]
+
+
+class DiskUse(NamedTuple):
+    used: int
+    free: int
+    total: int
 
 
 class Log(Protocol):
@@ -92,9 +98,6 @@ class Log(Protocol):
 
     async def get_kv(self, channel: Channel, key: str) -> bytes | None: ...
 
-    async def drop_kv(self, channel: Channel, first: str, below: str) -> int:
-        """Removes the values beside a channel whose keys sort from `first` to before `below`; returns how many."""
-
     async def put_blob(self, data: bytes) -> str:
         """Stores the bytes durably under their SHA-256, which it returns."""
 
@@ -103,6 +106,15 @@ class Log(Protocol):
     async def compact(self, before: int, keep: Mapping[Channel, int] = {}) -> int:
         """Drops deltas older than `before` (milliseconds) and returns how many. `keep` names the first position of
         turns that still run: their deltas stay, since no event carries their whole content yet."""
+
+    async def compact_channel(self, channel: Channel, below: int) -> int:
+        """Drops the deltas of one channel before that position, however young they are."""
+
+    async def size(self, channel: Channel) -> int:
+        """The bytes of its events."""
+
+    def disk(self) -> DiskUse:
+        """What the log's files take, and what their disk has."""
 
     async def compacted_offsets(self, channel: Channel, part: str) -> list[tuple[int, int]]:
         """The pieces of a text part that were compacted away, in order: seq and characters. With the part's whole

@@ -207,6 +207,10 @@ class Reader:
             logger.error("the note %r of channel %d is damaged", key, channel)
         return whole
 
+    def size(self, channel: Channel) -> int:
+        found = self._rows("SELECT sum(length(data)) FROM events WHERE channel = ?", self._ids.get(channel))
+        return int(found[0][0] or 0)
+
     def blob(self, digest: str) -> bytes | None:
         found = self._rows("SELECT data FROM blobs WHERE digest = ?", digest)
         data: bytes | None = found[0][0] if found else None
@@ -220,7 +224,7 @@ class Reader:
         others = "SELECT 1 FROM blob_users o WHERE o.digest = u.digest AND o.channel != u.channel"
         return {digest for (digest,) in self._rows(f"{used} AND NOT EXISTS ({others})", channel)}
 
-    def _rows(self, sql: str, *args: str) -> list[Any]:
+    def _rows(self, sql: str, *args: object) -> list[Any]:
         try:
             return self._reading().execute(sql, args).fetchall()
         except sqlite3.Error as error:

@@ -9,6 +9,7 @@ taken back and given to the next.
 import asyncio
 import contextlib
 import hashlib
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,18 +19,21 @@ from typing import Literal, TypeVar
 import msgspec
 
 from portico import faults, limits
+from portico.cache import Cache
 from portico.errors import BadRequest, LogUnavailable, NotFound, TooLarge
 from portico.events import Channel, Delta, Event, Record
 from portico.log.database import Batch, Database, KeyValue, Row, compacted_key
 from portico.log.hub import Follower, Hub
 from portico.log.identity import Identity
 from portico.log.listeners import Listeners
-from portico.log.log import CommitListener, FailureListener
+from portico.log.log import CommitListener, DiskUse, FailureListener
 from portico.log.pending import Pending
 
 Durability = Literal["normal", "full"]
 T = TypeVar("T")
 
+SIZES = 1_000
+"""Channels whose size is known without counting."""
 WATCH_SECONDS = 0.5
 """Between two looks whether the log's file is still there."""
 _PROBE_SECONDS = 0.5
@@ -65,6 +69,8 @@ class SqliteLog:
         self._committed_at = 0.0
         self._watching = self._loop.call_later(WATCH_SECONDS, self._watch)
         self._changed: set[asyncio.Future[None]] = set()
+        self._sizes = Cache[Channel, int](SIZES)
+        """The bytes of channels that somebody asked for."""
         self._kept: set[str] = set()
         """Blobs that were stored since the last deletion began."""
         self._down: LogUnavailable | None = None
@@ -282,6 +288,8 @@ class SqliteLog:
         if records:
             self._seq = records[-1].seq
             self._heads.update(heads)
+            if self._sizes:
+                self._measure(records)
             self._commit_listeners.call(records)
             for pending, record in zip(taken, records, strict=True):
                 if pending.waiter is not None and not pending.waiter.done():
@@ -296,6 +304,12 @@ class SqliteLog:
         self._uncheckpointed += limits.COMMIT_BYTES + sum(len(record.data) for record in records)
         if self._uncheckpointed > limits.CHECKPOINT_BYTES and not self._checkpointing and not self._closed:
             self._checkpoint()
+
+    def _measure(self, records: list[Record]) -> None:
+        sizes = self._sizes
+        for record in records:
+            if record.channel in sizes:
+                dict.__setitem__(sizes, record.channel, sizes[record.channel] + len(record.data))
 
     def _checkpoint(self) -> None:
         """Beside the commits. When these are faster for so long that the write-ahead log only grows, in their place."""
@@ -432,9 +446,6 @@ class SqliteLog:
         """Lazy notes hold at once."""
         return {**self._writing, **self._lazy}
 
-    async def drop_kv(self, channel: Channel, first: str, below: str) -> int:
-        return await self._write(self._database.drop_kv, channel, first, below)
-
     async def put_blob(self, data: bytes) -> str:
         if len(data) > limits.BLOB_BYTES:
             raise TooLarge(f"A blob of {len(data)} bytes is over the limit of {limits.BLOB_BYTES}.")
@@ -467,6 +478,24 @@ class SqliteLog:
             faults.reach("compaction")
             if dropped == 0:
                 return total
+
+    async def compact_channel(self, channel: Channel, below: int) -> int:
+        total = 0
+        while dropped := await self._write(self._database.drop_channel_deltas, channel, below):
+            total += dropped
+        return total
+
+    async def size(self, channel: Channel) -> int:
+        if channel not in self._sizes:
+            self._sizes[channel] = await self._read(self._database.size, channel)
+        return self._sizes[channel]
+
+    def disk(self) -> DiskUse:
+        path = self._database.path
+        files = [path.with_name(path.name + suffix) for suffix in ("", "-wal")]
+        disk = os.statvfs(path.parent)
+        used = sum(file.stat().st_size for file in files if file.exists())
+        return DiskUse(used, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
 
     async def expire_kv(self, prefix: str, before: int) -> int:
         return await self._write(self._database.expire_kv, prefix, before)

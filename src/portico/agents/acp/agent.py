@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from portico.agents.acp.autonomy import classify
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.program import Program, folder
-from portico.agents.agent import AgentInfo, Capabilities, Check, Model, Opening
+from portico.agents.agent import AgentInfo, Autonomy, Capabilities, Check, Model, Opening
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
 from portico.agents.supervisor import Process, Supervisor, agent_environment
@@ -60,6 +61,9 @@ class AcpAgent:
     @property
     def id(self) -> str:
         return f"acp:{self.name}"
+
+    def autonomy(self, option: str, value: object) -> Autonomy:
+        return classify(self.program, option, value)
 
     async def describe(self) -> AgentInfo:
         facts = self._facts

@@ -17,7 +17,7 @@ from portico.agents.acp.prompt import blocks
 from portico.agents.acp.replay import Replay, ping
 from portico.agents.acp.service import Cancelled, Service
 from portico.agents.acp.update import Updates
-from portico.agents.agent import Json, Message, Opening, Turn
+from portico.agents.agent import Autonomy, Json, Message, Opening, Turn
 from portico.agents.elicitation import elicit
 from portico.agents.supervisor import Supervisor
 from portico.agents.transcript import NOTE, retold
@@ -272,10 +272,32 @@ class AcpConversation:
         if isinstance(mode := update.get("currentModeId"), str):
             now["mode"] = mode
         news = {name: value for name, value in now.items() if value != self._chosen.get(name)}
+        for name in [name for name, value in news.items() if self._loosens(name, value)]:
+            self._restore(name, news.pop(name))
         self._chosen.update(news)
         if news and self._turn is not None:
             self._turn.report(SessionConfigured(values=news, by="agent"))
             self._turn.notice("".join(f"The agent is now in {name} {value!r}." for name, value in news.items()))
+
+    def _loosens(self, name: str, value: str) -> bool:
+        """Known to ask less than what it has now: nobody has approved that."""
+        now, then = (self._agent.autonomy(name, each) for each in (value, self._chosen.get(name)))
+        return then < now < Autonomy.UNKNOWN
+
+    def _restore(self, name: str, value: str) -> None:
+        """The agent has switched itself to a mode in which it asks less: it is switched back."""
+        choice = next((each for each in self._choices if each.category == name), None)
+        before, link, turn = self._chosen.get(name), self._link, self._turn
+        words = f"The agent switched itself to {name} {value!r}, which asks less"
+        if choice is None or before is None or link is None:
+            self._note(f"{words}.")
+            return
+        self._note(f"{words}; it was switched back to {before!r}.")
+        if turn is not None:
+            host, session = turn.session.host, turn.session.id
+            back = link.request(choice.method, choice.params(str(self._vendor), before))
+            host.own(back, f"agent {session} {name}")
+            host.own(host.audit("approval.restored", "agent", session=session, setting=name, value=value), "audit")
 
     def _tell_commands(self) -> None:
         turn, commands = self._turn, self._commands

@@ -33,6 +33,8 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     """Offered before the agent itself was asked."""
     mode: str = ""
     """The agent's mode for sessions that name none."""
+    asks: dict[str, list[str]] = {}
+    """Values of its options, by the option's name, that ask as much as its default does; `"*"`: all of them."""
     auth: str | None = None
     """The id of the authentication method to use when it demands one."""
     mcp: bool = True

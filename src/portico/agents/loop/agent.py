@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from portico.agents.agent import Agent, AgentContext, AgentInfo, Capabilities, Model, Opening
+from portico.agents.agent import Agent, AgentContext, AgentInfo, Autonomy, Capabilities, Model, Opening
 from portico.agents.loop.settings import SettingsFile
 from portico.agents.servers import customizations, mcp_servers
 from portico.errors import BadRequest
@@ -57,6 +57,10 @@ class LoopAgent:
     @property
     def id(self) -> str:
         return "loop"
+
+    def autonomy(self, option: str, value: object) -> Autonomy:
+        """None of its modes changes what it asks for. Whatever else a session sets, it does not read."""
+        return Autonomy.ASKS
 
     async def describe(self) -> AgentInfo:
         try:

@@ -26,6 +26,7 @@ from portico.doors.ahp import (
     terminal_commands,
     terminal_shapes,
 )
+from portico.doors.ahp.drafts import Drafts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.replay_buffer import ReplayBuffers
 from portico.doors.ahp.subscription import Subscription
@@ -87,6 +88,7 @@ class Broker:
         self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
         self.replay = ReplayBuffers()
+        self.drafts = Drafts(self)
         self.configuring = asyncio.Lock()
         """Held while clients' settings change: two of them must not overwrite each other's."""
         self.passed = 0
@@ -108,6 +110,7 @@ class Broker:
         self.configure(msgspec.json.decode(data) if data else {})
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
+        self.drafts.look()
 
     def configure(self, values: Json) -> None:
         """What clients pushed, from now on; some of it are rules of approval."""
@@ -152,6 +155,7 @@ class Broker:
                 self.replay.retain(target, seed)
             if not hearers:
                 del self._hearers[target]
+                self.drafts.left(target.ident)
 
     def heard(self, kind: str) -> list[Target]:
         return [target for target in self._hearers if target.kind == kind]
@@ -342,7 +346,8 @@ class Broker:
         return snapshots.source(of, above.summary if above is not None else None)
 
     def config_of(self, state: SessionState) -> Json:
-        schema = config.session_schema(self.agents.get(state.agent), is_git=self.git_folders.get(state.cwd, False))
+        is_git, isolation = self.git_folders.get(state.cwd, False), state.config.get("isolation")
+        schema = config.session_schema(self.agents.get(state.agent), is_git=is_git, isolation=isolation)
         return {"schema": schema, "values": state.config}
 
     def changesets(self, state: SessionState, *, of_chat: bool = False) -> list[Json]:

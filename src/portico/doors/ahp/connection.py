@@ -74,6 +74,7 @@ class Connection:
         "handlers",
         "host",
         "joined",
+        "oldest",
         "ready",
         "targets",
     )
@@ -88,6 +89,8 @@ class Connection:
         self.behind = False
         """Coming back: what happens now is part of the replay that is being put together."""
         self.targets: dict[Target, str] = {}
+        self.oldest: dict[Target, str] = {}
+        """Of chats that were not told whole: the oldest turn that the client has."""
         self._aliases: dict[Target, str] | None = None
         """Subscriptions by another name than ours: most clients have none."""
         self.joined: set[str] = set()
@@ -200,6 +203,7 @@ class Connection:
         if self.broker.clients.get(self.client_id) is self:
             del self.broker.clients[self.client_id]
             clients.left(self)
+            self.broker.drafts.look()
 
     def end(self, code: int, reason: str) -> None:
         """Closes the socket from our side."""
@@ -297,6 +301,7 @@ class Connection:
 
     def unsubscribe(self, target: Target) -> None:
         self.targets.pop(target, None)
+        self.oldest.pop(target, None)
         if self._aliases:
             self._aliases.pop(target, None)
         self.broker.remove(target, self)
@@ -324,7 +329,10 @@ class Connection:
         return [
             act
             for act in acts
-            if act.number > behind and act.type in knows and (act.before is None or not dialect.since(act.before))
+            if act.number > behind
+            and act.type in knows
+            and (act.before is None or not dialect.since(act.before))
+            and (act.since is None or dialect.since(act.since))
         ]
 
     def named(self, target: Target, acts: list[Act]) -> list[Act]:

@@ -19,7 +19,7 @@ from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.events import HOST
-from portico.host.config import APPROVAL_KEYS
+from portico.host.autonomy import APPROVAL_KEYS
 from portico.host.session import Session
 
 if TYPE_CHECKING:

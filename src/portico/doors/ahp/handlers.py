@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from portico import commands as c
 from portico.doors.ahp import (
     annotations,
     attachments,
@@ -36,6 +37,17 @@ logger = logging.getLogger("portico.ahp")
 async def _model(client_action: ClientAction, session: Session) -> None:
     model = client_action.action["model"]
     await session.set_model(model["id"], by=client_action.by, config=model.get("config"))
+
+
+async def _config_changed(client_action: ClientAction, session: Session) -> None:
+    values, replace = client_action.action["config"], bool(client_action.action.get("replace"))
+    schema = client_action.connection.broker.config_of(session.state)["schema"]["properties"]
+    settled = {key for key, each in schema.items() if each.get("sessionMutable") is False}
+    for key in settled & values.keys():
+        if session.state.config.get(key) != values[key]:
+            raise Conflict(f"{key!r} is settled when a session starts.")
+    command = c.ConfigureSession(session=session.id, values=values, replace=replace, keeps=sorted(settled))
+    await session.host.do(command, client_action.caller)
 
 
 async def _read_changed(client_action: ClientAction, session: Session) -> bool:
@@ -336,6 +348,7 @@ async def annotate(client_action: ClientAction, session: Session) -> bool:
 Handler = Callable[[ClientAction, Session], Awaitable[Any]]
 HANDLERS: dict[str, Handler] = {
     "modelChanged": _model,
+    "configChanged": _config_changed,
     "isReadChanged": _read_changed,
     "activeClientChanged": _client_changed,
     "activeClientToolsChanged": _tools_changed,

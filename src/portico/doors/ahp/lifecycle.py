@@ -186,6 +186,8 @@ def _snapshot(connection: "Connection", target: Target, name: str, last: int | N
     """State and subscription in one breath: nothing comes between them."""
     state = connection.broker.snapshot(target, connection.dialect, last)
     connection.subscribe(target, name)
+    if "turnsNextCursor" in state:
+        connection.oldest[target] = state["turnsNextCursor"]
     return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
 
 
@@ -267,8 +269,8 @@ async def _from_the_log(connection: "Connection", found: dict[Target, str], mark
     if records is None:
         return None
     told = {target: _replay(connection, target, records) for target in found}
-    if all(act.before != "0.9.0" for each in told.values() for act in each):
-        # Not with a resumed turn in it: older versions must hear that as it was then.
+    if not any(isinstance(record.event, e.TurnResumed) for record in records):
+        # Older versions must hear a resumed turn as it was then.
         for target, each in told.items():
             connection.broker.replay.refill(target, connection.dialect.seed, mark.seq - 1, each)
     return told

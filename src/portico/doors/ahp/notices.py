@@ -51,7 +51,7 @@ class Notices:
                 self._tell_seed(told, "sessionRemoved", {})
                 self._tell_modern(told, "sessionRemoved", {})
         elif ident not in self._told:
-            if summary.agent:
+            if summary.agent and not summary.draft:
                 self._told[ident] = summary
                 self._tell_seed(summary, "sessionAdded", {"summary": snapshots.summary(summary, _SEED)})
                 self._tell_modern(summary, "sessionAdded", {"summary": snapshots.summary(summary, _MODERN)})

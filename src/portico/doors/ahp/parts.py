@@ -93,6 +93,10 @@ def notice(ident: str, text: str, seed: bool) -> Json:
     return {"kind": "systemNotification", "content": {"markdown": escape(text)}}
 
 
+_ERROR_TYPES = {"interrupted": "executionInterrupted"}
+"""Editors show this one as something that was to be expected, with a button to go on."""
+
+
 def error_part(error: ErrorInfo | None) -> Json:
     return {"kind": "error", "error": error_info(error), "resumable": True}
 
@@ -100,7 +104,7 @@ def error_part(error: ErrorInfo | None) -> Json:
 def error_info(error: ErrorInfo | None) -> Json:
     if error is None:
         return {"errorType": "failed", "message": "The turn failed."}
-    return {"errorType": error.code, "message": error.message}
+    return {"errorType": _ERROR_TYPES.get(error.code, error.code), "message": error.message}
 
 
 def usage(of: Usage, seed: bool) -> Json:

@@ -36,7 +36,8 @@ def files(connection: "Connection") -> Files:
 def jail(broker: "Broker") -> Jail:
     """A session's folders are open to whoever may use files, except one that is the whole machine."""
     roots = [str(each) for each in broker.app.workspaces if each.is_dir()]
-    own = {folder for each in broker.host.list() if each.parent is None for folder in whole(each)} - {"", "/"}
+    sessions = [each for each in broker.host.list(drafts=True) if each.parent is None]
+    own = {folder for each in sessions for folder in whole(each)} - {"", "/"}
     try:
         return Jail(dict.fromkeys([*roots, *sorted(own)]))
     except Forbidden:

@@ -26,7 +26,6 @@ from portico.doors.ahp.wire import WireError
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.events import Origin
 from portico.host.catalogue import children, descendants
-from portico.host.config import decides_calls
 from portico.host.context import CONTEXT, transcript
 from portico.host.session import Session
 from portico.host.state import Summary, TurnState
@@ -47,7 +46,6 @@ async def create_session(connection: "Connection", params: Json) -> None:
     name = names.chosen(subject(connection, params, "session"), field)
     client = clients.own(connection, params.get("activeClient"))
     config = dict(optional(params, "config", dict) or {})
-    check_config(connection, config)
     _check_free(connection, name)
     if names.find_session(connection.host, name) is not None:
         raise WireError(wire.SESSION_EXISTS, f"There is a session {name!r} already.")
@@ -81,11 +79,6 @@ class Progress:
             self._connection.push(wire.notification("root/progress", {**told, "message": words}))
 
 
-def check_config(connection: "Connection", config: Json) -> None:
-    if decides_calls(config):
-        connection.require("approve")
-
-
 async def _start(connection: "Connection", params: Json, name: str, config: Json) -> Session:
     host = connection.host
     fork = optional(params, "fork", dict)
@@ -106,6 +99,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             worktree=state.worktree,
             folders=state.folders,
             model_config=state.model_config,
+            may_approve=connection.caller.may("approve"),
         )
     provider = optional(params, "provider", str) or _named(connection, name)
     await sign_in.check(connection, provider)
@@ -121,6 +115,8 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
         worktree=_isolation(config, name),
         folders=folders[1:],
         model_config=optional(model, "config", dict),
+        may_approve=connection.caller.may("approve"),
+        draft=not connection.dialect.seed,
     )
 
 
@@ -209,7 +205,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         first = await attachments.fetched(connection, shapes.check("Message", first, "initialMessage"))
     opening = message.from_wire(first) if first is not None else None
     source = optional(params, "source", dict)
-    source = _source(source) if source else {}
+    source = _source(connection, source) if source else {}
     folders = working_directories.subset(params, owner.summary)
     try:
         chat = await _open_chat(connection, owner, name, source, folders)
@@ -222,7 +218,9 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         await chat.send(opening, by=connection.by)
 
 
-def _source(said: Json) -> Json:
+def _source(connection: "Connection", said: Json) -> Json:
+    if "kind" not in said and not connection.dialect.since("0.7.0"):
+        said = {**said, "kind": "fork"}  # there was no other kind then
     checked: Json = shapes.check("ChatSource", said, "source")
     if checked.get("kind") not in ("fork", "sideChat"):
         raise BadRequest("A chat's source is a 'fork' or a 'sideChat'.", field="source.kind")
@@ -255,6 +253,7 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         origin=origin,
         config=config,
         history=turns,
+        may_approve=connection.caller.may("approve"),
     )
     for folder in folders:
         await chat.folders.choose(folder, by=connection.by)
@@ -287,17 +286,26 @@ async def fetch_turns(connection: "Connection", params: Json) -> Json:
     if chat is None:
         raise NotFound("session", text(params, "channel"))
     state = (await connection.host.get(chat.id)).state
-    cursor = optional(params, "cursor", str)
+    target = Target("chat", chat.id)
+    cursor = optional(params, "cursor", str) or connection.oldest.get(target)
     done = [each for each in state.turns if each.outcome is not None]
-    end = next((at for at, each in enumerate(done) if each.id == cursor), None) if cursor is not None else len(done)
+    end = next((at for at, each in enumerate(done) if each.id == cursor), None)
+    end = end if cursor else _told(connection, target, done)
     if end is None:
         raise BadRequest("This cursor is not valid.", field="cursor")
     start = max(0, end - _TURNS)
     fields: Json = {"turns": [parts.turn(each, connection.dialect) for each in done[start:end]]}
     if start:
         fields["turnsNextCursor"] = done[start].id
-    connection.say(Target("chat", chat.id), Outgoing("turnsLoaded", fields))
+    connection.oldest[target] = done[start].id if done[start:end] else cursor or ""
+    connection.say(target, Outgoing("turnsLoaded", fields))
     return {}
+
+
+def _told(connection: "Connection", target: Target, done: list[TurnState]) -> int:
+    """Where the turns begin that a client without a cursor has: one that subscribed and got all of them has no more to
+    come, anybody else begins with the newest."""
+    return 0 if target in connection.targets else len(done)
 
 
 async def _fetch_old(connection: "Connection", params: Json) -> Json:

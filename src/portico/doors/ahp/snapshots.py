@@ -178,6 +178,9 @@ def chat(
     if last is not None and len(shown["turns"]) > last:
         shown["turns"] = shown["turns"][len(shown["turns"]) - last :]
         shown["turnsNextCursor"] = shown["turns"][0]["id"]
+    asked = [] if dialect.since("0.6.0") else [parts.request(part) for part in parts.open_questions(state)]
+    if asked:
+        shown["inputRequests"] = asked
     if DRAFT in state.client_data:
         shown["draft"] = state.client_data[DRAFT]
     return shown

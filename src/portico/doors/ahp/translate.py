@@ -31,6 +31,8 @@ class Outgoing(Struct, frozen=True, gc=False):
     by: str = ""
     before: str | None = None
     """Only for versions older than this one."""
+    since: str | None = None
+    """Only for this version and later ones."""
 
 
 class Scene(Struct, frozen=True, gc=False):
@@ -85,10 +87,15 @@ def _turn_ended(event: e.TurnEnded, scene: Scene) -> list[Outgoing]:
         return [Outgoing("turnComplete", fields)]
     if event.outcome == "cancelled":
         return [Outgoing("turnCancelled", fields, event.by)]
-    fields["error"] = parts.error_info(event.error)
-    if not scene.seed:
-        fields["part"] = parts.error_part(event.error)
-    return [Outgoing("error", fields)]
+    told = {**fields, "error": parts.error_info(event.error)}
+    if scene.seed:
+        return [Outgoing("error", told)]
+    # With `error` beside the part VS Code rebuilds it and forgets that the turn can be resumed.
+    part = parts.error_part(event.error)
+    return [
+        Outgoing("error", {**told, "part": part}, before="0.9.0"),
+        Outgoing("error", {**fields, "part": part}, since="0.9.0"),
+    ]
 
 
 def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Outgoing]:

@@ -5,11 +5,13 @@ from portico import events as e
 from portico import limits
 from portico.errors import BadRequest, Conflict, NotFound, RateLimited
 from portico.events import Json, Message
-from portico.host.config import APPROVAL_KEYS, OWN_KEYS, decides_calls
+from portico.host import autonomy
+from portico.host.config import OWN_KEYS
 from portico.host.config import check as check_config
 from portico.host.decide.decision import Context, Decision, check_open
 from portico.host.decide.turn import check_message
 from portico.host.draft import DRAFT, OFFERED
+from portico.host.fold import configured
 from portico.host.state import SessionState
 
 
@@ -22,15 +24,19 @@ def set_model(state: SessionState, command: c.SetModel, context: Context) -> Dec
 
 
 def configure(state: SessionState, command: c.ConfigureSession, context: Context) -> Decision:
-    """Whoever may not approve neither sets what decides over calls nor drops it by leaving it out."""
+    """Whoever may not approve neither sets what loosens approval nor drops what tightens it by leaving it out."""
     check_config(command.values)
-    if decides_calls(command.values):
-        context.require("approve")
+    may_approve = context.caller.may("approve")
     keeps: list[str] = []
     if command.replace:
-        decisive = frozenset() if context.caller.may("approve") else APPROVAL_KEYS
-        keeps = sorted({*command.keeps, *decisive, *OWN_KEYS})
-    return Decision([e.SessionConfigured(values=command.values, by=context.by, replace=command.replace, keeps=keeps)])
+        keeps = sorted({*command.keeps, *OWN_KEYS, *(() if may_approve else autonomy.APPROVAL_KEYS)})
+    event = e.SessionConfigured(values=command.values, by=context.by, replace=command.replace, keeps=keeps)
+    before = autonomy.Answering(state.agent, state.config)
+    after = autonomy.Answering(state.agent, configured(state.config, event))
+    found = autonomy.loosened(context.found, before, after)
+    if not may_approve:
+        autonomy.check(found)
+    return Decision([event], host_events=autonomy.audited(state.id, found, context.by))
 
 
 def archive(state: SessionState, command: c.ArchiveSession, context: Context) -> Decision:
