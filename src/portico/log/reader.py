@@ -213,7 +213,7 @@ class Reader:
         return None
 
     @staticmethod
-    def _is_whole(channel: int, key: str, data: bytes, checksum: int | None) -> bool:
+    def _is_whole(channel: int, key: str, data: object, checksum: int | None) -> bool:
         """A damaged note counts as missing: what it said follows from the events, or is asked again."""
         whole = isinstance(data, bytes) and checksum in (None, kv_sum(channel, key, data))
         if not whole:
