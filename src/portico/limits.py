@@ -24,6 +24,10 @@ PENDING_BYTES = 64 * MIB
 """Posted and not yet durable, for the whole host: a disk that stalls for seconds, not a leak."""
 FOLLOWER_BYTES = 8 * MIB
 """Queued for one follower: some seconds of the fastest stream; a slower reader comes back with its cursor."""
+REPLAY_BYTES = 32 * KIB
+"""One page of what a follower missed: small, since it is held for as long as its reader stands still."""
+REPLAY_PAGES = 64
+"""Pages kept for the next who asks for the same: after a restart everybody comes back to the same place."""
 READ_EVENTS = 10_000
 """Events in one `read`: a long session in one go, about 2 MB."""
 READ_BYTES = 8 * MIB
@@ -115,6 +119,8 @@ REQUEST_HEAD_SECONDS = 15.0
 """From the connection, or the first byte of a further request, to the end of the head: a phone on a bad line."""
 REQUEST_BODY_SECONDS = 120.0
 """From there to the end of the body: BODY_BYTES at half a megabit a second."""
+PIECE_BYTES = 8 * KIB
+"""One send of a stream, and what may wait in a connection: 2,000 clients that never read cost 32 MB."""
 KEEP_ALIVE_SECONDS = 15
 """A connection without a request: pages ask again sooner, and each costs a file descriptor."""
 SEND_SECONDS = 30.0

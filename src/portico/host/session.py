@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 SNAPSHOT = "snapshot"
 SUMMARY = "summary"
+_FOLDED = 2_000
+"""Events folded in one go while a long session is loaded: some 10 ms, and others are served in between."""
 
 
 class Session:
@@ -95,7 +97,7 @@ class Session:
             state = msgspec.json.decode(data, type=SessionState) if data else SessionState(self.id)
             self._snapshot_pos = state.pos
             while True:
-                records = await self.host.log.read(self.channel, state.pos, limits.READ_EVENTS)
+                records = await self.host.log.read(self.channel, state.pos, _FOLDED)
                 for record in records:
                     fold(state, record)
                 if not records:

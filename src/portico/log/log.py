@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from portico.errors import LogUnavailable
 from portico.events import Channel, Event, Record
 from portico.log.identity import Identity
+from portico.log.page import Page
 
 CommitListener = Callable[[Sequence[Record]], None]
 FailureListener = Callable[[LogUnavailable], None]
@@ -70,7 +71,7 @@ class Log(Protocol):
         """Records of these channels (of all, when none is named) in the order of `seq`, behind `after`. `whole`: no
         deltas."""
 
-    def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[list[Record]]:
+    def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[Page]:
         """Replay, then live. With one channel `after` is a position; with several or none it is a seq."""
 
     def on_commit(self, on_commit: CommitListener) -> None:

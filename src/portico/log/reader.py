@@ -74,36 +74,42 @@ class Reader:
         logger.error("the log lost a channel: the row %d (%r) is damaged", ident, name)
         return None
 
-    def read(self, channel: Channel, after: int, upto: int, limit: int) -> list[Record]:
+    def read(self, channel: Channel, after: int, upto: int, limit: int, size: int = 0) -> list[Record]:
         chosen = "FROM events e WHERE e.channel = ? AND e.pos > ? AND e.pos <= ? ORDER BY e.pos"
         try:
-            return self._told(self._records(chosen, (self._ids.get(channel), after, upto, limit)))
+            return self._told(self._records(chosen, (self._ids.get(channel), after, upto, limit), size))
         except LogDamaged:
             return self._told(self._one_by_one(channel, after, upto, limit))
 
-    def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool) -> list[Record]:
+    def read_all(
+        self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool, size: int = 0
+    ) -> list[Record]:
         try:
-            return self._told(self._read_all(channels, after, upto, limit, whole))
+            return self._told(self._read_all(channels, after, upto, limit, whole, size))
         except LogDamaged:
             return self._told(self._all_one_by_one(channels, after, upto, limit, whole))
 
-    def _read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool) -> list[Record]:
+    def _read_all(
+        self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool, size: int
+    ) -> list[Record]:
         stretch = "e.seq > ? AND e.seq <= ?" + (" AND e.delta IS NULL" if whole else "")
         if not channels:
-            return self._records(f"FROM events e WHERE {stretch} ORDER BY e.seq", (after, upto, limit))
+            return self._records(f"FROM events e WHERE {stretch} ORDER BY e.seq", (after, upto, limit), size)
         ids = tuple(self._ids.get(channel) for channel in channels)
         some = ", ".join("?" * len(ids))
         if upto - after <= _STRETCH:  # the plus keeps the index out: these rows lie side by side, in order
             chosen = f"FROM events e WHERE {stretch} AND +e.channel IN ({some}) ORDER BY e.seq"
-            return self._records(chosen, (after, upto, *ids, limit))
+            return self._records(chosen, (after, upto, *ids, limit), size)
         order = "e.pos" if len(ids) == 1 else "e.seq"  # the same for one channel, and then the index has it sorted
         chosen = f"FROM channels c JOIN events e ON e.channel = c.id WHERE {stretch} AND c.id IN ({some})"
-        return self._records(f"{chosen} AND e.pos > {_POS_OF} ORDER BY {order}", (after, upto, *ids, after, limit))
+        chosen += f" AND e.pos > {_POS_OF} ORDER BY {order}"
+        return self._records(chosen, (after, upto, *ids, after, limit), size)
 
-    def _records(self, chosen: str, args: tuple[object, ...]) -> list[Record]:
-        """Rows up to the byte bound; whoever wants more asks again behind the last one."""
+    def _records(self, chosen: str, args: tuple[object, ...], most: int = 0) -> list[Record]:
+        """Rows up to the byte bound (`most`); whoever wants more asks again behind the last one."""
         records: list[Record] = []
         size, names, salt = 0, self._names, self._salt
+        most = most or limits.READ_BYTES
         try:
             rows = self._reading().execute(f"SELECT {_COLUMNS} {chosen} LIMIT ?", args)
             for seq, channel, pos, time, data, checksum in rows:
@@ -118,7 +124,7 @@ class Reader:
                 else:
                     records.append(self._record((seq, channel, pos, time, data, checksum)))
                 size += len(data)
-                if size > limits.READ_BYTES:
+                if size > most:
                     break
             rows.close()
         except sqlite3.Error as error:
