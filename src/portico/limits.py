@@ -44,6 +44,8 @@ SESSIONS = 100_000
 """Stored sessions: what is known of one that rests stays in memory, about 3 KB."""
 LIVE_TURNS = 1_000
 """Turns running at once: each may own a process of some 50 MB elsewhere."""
+AGENT_PROCESSES = 20
+"""Agent processes at once: with the 200 MB that most of them take, 4 GB."""
 MESSAGE_BYTES = 4 * MIB
 """One message with its attachments; larger things are files in the workspace."""
 QUEUE_LENGTH = 100

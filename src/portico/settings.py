@@ -29,6 +29,19 @@ class Server(Struct, forbid_unknown_fields=True):
     """The address to listen on. Anything but loopback needs --allow-remote. Read at start."""
     port: int = 8888
     """The port; 0 picks a free one. Read at start."""
+    unix_socket: str = ""
+    """A Unix socket to listen on instead of an address. Read at start."""
+    tls_cert: str = ""
+    """A certificate (PEM, with its chain): the host then speaks TLS. Read at start, its contents when they change."""
+    tls_key: str = ""
+    """The key of that certificate."""
+    public_url: str = ""
+    """How people reach this host, for the login link; its name is allowed as `Host`."""
+    root_path: str = ""
+    """The base path below which a proxy offers this host, such as `/portico`. Read at start."""
+    trusted_proxies: list[str] = []
+    """Addresses or networks whose `X-Forwarded-*` headers count; `unix` for whoever comes over the Unix socket. Read
+    at start."""
 
 
 class Security(Struct, forbid_unknown_fields=True):
@@ -66,6 +79,10 @@ class AgentSettings(Struct, forbid_unknown_fields=True):
     """Seconds; no answer in time means no. Unset: an approval waits as long as its turn lives."""
     turn_idle_timeout: float = limits.TURN_IDLE_SECONDS
     """Seconds of silence after which an agent counts as dead."""
+    max_processes: int = limits.AGENT_PROCESSES
+    """Agent processes at once; 0: no bound. One that nobody uses is ended first, then turns wait."""
+    max_memory_mb: int = 0
+    """Memory of all agent processes together, in MB; 0: half of the machine's."""
     capture_changes: bool = True
     """Remember what each turn changes in a git work tree."""
 

@@ -13,6 +13,7 @@ import msgspec
 
 from portico import errors, limits
 from portico.client.record import RemoteRecord, decoder
+from portico.client.tls import trusting
 from portico.errors import KINDS, PorticoError, Unreachable
 from portico.events import Json, TurnEnded, TurnStarted
 from portico.home import Endpoint, Home
@@ -61,15 +62,30 @@ class _Outage:
 
 
 class Client:
-    def __init__(self, url: str, token: str | None = None, *, patience: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        patience: float = 30.0,
+        socket: str | None = None,
+        certificate: str | None = None,
+    ) -> None:
+        """`socket`: a Unix socket to connect to; `certificate`: a file with the only certificate to trust."""
         self.url = url
         self.patience = patience
         self.on_trouble: Callable[[str], None] = lambda words: None
         """Called with the reason when a stream stands still: its host is gone or cannot write. It goes on by itself."""
         self._home: Home | None = None
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        verify = trusting(certificate) if certificate else True
+        transport = httpx.AsyncHTTPTransport(uds=socket, verify=verify) if socket or certificate else None
         self._http = httpx.AsyncClient(
-            base_url=url, headers=headers, timeout=httpx.Timeout(30, connect=5), trust_env=False
+            base_url=url,
+            headers=headers,
+            timeout=httpx.Timeout(30, connect=5),
+            trust_env=False,
+            transport=transport,
         )
 
     @classmethod
@@ -79,7 +95,8 @@ class Client:
         endpoint = place.endpoint()
         if endpoint is None:
             raise Unreachable(f"No host runs on the home folder {str(place.path)!r}. Start one with: portico serve")
-        client = cls(endpoint.url, _token(place, endpoint))
+        token = _token(place, endpoint)
+        client = cls(endpoint.url, token, socket=endpoint.socket, certificate=endpoint.certificate)
         client._home = place
         return client
 
@@ -247,9 +264,11 @@ class RemoteSession:
     def follow(self, after: int = 0) -> AsyncGenerator[RemoteRecord, None]:
         return self.client.follow(f"{self.path}/events", after)
 
-    async def post(self, text: str, *, busy: str = "queue", model: str | None = None) -> Json:
+    async def post(
+        self, text: str, *, busy: str = "queue", model: str | None = None, attachments: list[Json] | None = None
+    ) -> Json:
         """Sends without waiting: `{turn}` or `{queued, pending, position}`."""
-        body = {"text": text, "busy": busy, "model": model}
+        body = {"text": text, "busy": busy, "model": model, "attachments": attachments or []}
         found: Json = msgspec.json.decode(await self.client.call("POST", f"{self.path}/messages", body))
         return found
 

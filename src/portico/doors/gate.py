@@ -29,6 +29,7 @@ from portico.doors.cors import answer_headers, is_preflight, preflight_headers
 from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
 from portico.doors.identity import Tokens
 from portico.doors.origin import check_host, check_origin, is_editor_origin
+from portico.doors.proxy import ROOT
 from portico.doors.rate import WrongTokens
 from portico.doors.route import Caller, Route, Socket, Table
 from portico.errors import Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated, WrongMethod
@@ -177,7 +178,7 @@ class Gate:
                 await self.wrong_token(scope)
                 raise Unauthenticated("This token is not valid (any more). `portico token list` shows the valid ones.")
             return caller
-        cookie = self._cookie(headers)
+        cookie = self._cookie(scope, headers)
         caller = self.tokens.by_cookie(cookie) if cookie else None
         if caller is not None:
             return caller
@@ -187,9 +188,16 @@ class Gate:
             return Caller("", "nobody", frozenset())
         raise Unauthenticated("A token is needed: 'Authorization: Bearer TOKEN', or log in at /login.")
 
-    def _cookie(self, headers: Headers) -> str | None:
+    def cookie_of(self, scope: Scope) -> str:
+        """Its name. Over TLS browsers themselves refuse such a name to whoever is not this very server; without it
+        only the port in the name keeps two servers of one machine apart."""
+        if scope["scheme"] not in ("https", "wss"):
+            return self.cookie
+        return f"__Secure-{self.cookie}" if scope.get(ROOT) else f"__Host-{self.cookie}"
+
+    def _cookie(self, scope: Scope, headers: Headers) -> str | None:
         try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+            morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie_of(scope))
         except CookieError:
             return None
         return morsel.value if morsel else None

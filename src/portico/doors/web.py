@@ -16,6 +16,7 @@ from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import COOKIE_SECONDS
 from portico.doors.origin import is_loopback
+from portico.doors.proxy import ROOT
 from portico.doors.route import Route, Table, caller
 from portico.errors import BadRequest, NotFound
 
@@ -86,6 +87,12 @@ class Pages:
         return Response(path.read_bytes(), media_type=media, headers=headers)
 
 
+def root(request: Request) -> str:
+    """The base path below which this request came."""
+    found: str = request.scope.get(ROOT, "")
+    return found
+
+
 def web(app: App, gate: Gate) -> Table:
     pages = Pages(pages_folder())
 
@@ -103,7 +110,7 @@ def web(app: App, gate: Gate) -> Table:
         if name.partition("/")[0] in ("api", "v1"):
             raise NotFound("page", f"/{name}")
         if name.endswith(".html") and name != "login.html" and not caller(request).scopes:
-            return RedirectResponse("/login", 303)
+            return RedirectResponse(f"{root(request)}/login", 303)
         if name.endswith(".html") and pages.empty:
             return no_pages()
         try:
@@ -132,12 +139,13 @@ def web(app: App, gate: Gate) -> Table:
         found = gate.tokens.by_token(token)
         if found is None:
             await gate.wrong_token(request.scope)
-            return RedirectResponse("/login?error=1", 303)
-        answer = RedirectResponse("/", 303)
+            return RedirectResponse(f"{root(request)}/login?error=1", 303)
+        answer = RedirectResponse(f"{root(request)}/", 303)
         answer.set_cookie(
-            gate.cookie,
+            gate.cookie_of(request.scope),
             gate.tokens.cookie(found),
             max_age=COOKIE_SECONDS,
+            path=f"{root(request)}/",
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",
@@ -145,8 +153,9 @@ def web(app: App, gate: Gate) -> Table:
         return answer
 
     async def logout(request: Request) -> Response:
-        answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(gate.cookie)
+        answer = RedirectResponse(f"{root(request)}/login", 303)
+        secure = request.url.scheme == "https"
+        answer.delete_cookie(gate.cookie_of(request.scope), path=f"{root(request)}/", secure=secure, httponly=True)
         return answer
 
     return [

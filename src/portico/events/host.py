@@ -45,7 +45,9 @@ class Grant(Struct, frozen=True, omit_defaults=True):
     project: str | None = None
     """Exactly one of session and project (a folder) is set."""
     pattern: str = "*"
-    """Glob over the path or command line of the call."""
+    """Glob over the path or command line of the call; it counts where nothing is in `covers`."""
+    covers: list[str] = []
+    """What was shown when somebody answered: `command:npm test`, `line:...`, `path:...`, `call:...`."""
 
 
 class GrantAdded(Event, frozen=True, tag="grant.added"):

@@ -145,6 +145,9 @@ class ApprovalAsked(Event, frozen=True, tag="approval.asked"):
     options: list[Option]
     path: str | None = None
     command: str | None = None
+    """Verbatim: what is run, with the environment and the folder it asks for."""
+    files: list[str] = []
+    """All files, where there are several."""
     diff: str | None = None
     editable: bool = False
     result: bool = False

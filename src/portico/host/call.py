@@ -7,6 +7,8 @@ from urllib.parse import quote
 from portico import events as e
 from portico import faults, limits
 from portico.events import ErrorInfo, Json, Outcome
+from portico.host.action import Action
+from portico.host.action import of as describe
 from portico.host.approval import Decision, Request
 from portico.host.tool import ToolResult, cut, missing, pieces
 
@@ -64,6 +66,7 @@ class Call:
         self,
         kind: str = "other",
         *,
+        action: Action | None = None,
         title: str = "",
         path: str | None = None,
         command: str | None = None,
@@ -76,17 +79,18 @@ class Call:
         passing: str = "",
         meta: Json | None = None,
     ) -> Decision:
-        """May this exact call run? A policy, a grant or a person decides; no answer in a time that is set is no."""
+        """May this exact call run? A policy, a grant or a person decides; no answer in a time that is set is no.
+
+        `action` says all of what it is about to do; `kind`, `path` and `command` are enough where that is all."""
         if not self._ready:
             self.ready()
         request = Request(
-            kind=kind,
+            action=action or describe(kind, path, command),
+            home=self.turn.session.state.cwd,
             tool=self.tool,
             call=self.id,
             title=title or self._title or self.tool,
             input=self.input,
-            path=path,
-            command=command,
             diff=diff,
             options=options,
             editable=editable,

@@ -12,6 +12,7 @@ from portico.errors import BadRequest
 from portico.events import HOST, Grant, Json
 from portico.host import terminal_rules
 from portico.host.autonomy import APPROVAL_KEYS
+from portico.host.folders import check_reach
 from portico.host.state import Summary, TurnState
 from portico.host.terminals import OpenTerminal
 from portico.host.tool import ToolResult
@@ -38,6 +39,8 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
     if origin is not None and origin.kind == "fork":
         source = await host.get(origin.session)
         history, shared = source.finished_turns(origin.turn), source.state.worktree
+    for folder in (command.cwd, *command.folders) if not shared else ():
+        check_reach(host, caller, folder, "approve", "terminal")
     isolation = c.Isolation() if command.worktree is True else command.worktree or None
     session = await host.start(
         by=caller.by,

@@ -220,7 +220,8 @@ class Host:
                 self.logger.exception("the sweep failed; the next one comes in %g seconds", _SWEEP_SECONDS)
 
     async def sweep(self) -> int:
-        """Frees idle sessions and compacts old deltas; returns how many deltas went."""
+        """Frees idle sessions, forgets ended grants and compacts old deltas; returns how many deltas went."""
+        await self.grants.expire()
         old = time.monotonic() - _IDLE_SECONDS
         for session in self.catalogue:
             if session.loaded and session.used_at < old:

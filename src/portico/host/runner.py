@@ -144,6 +144,7 @@ class Runner:
             fork_of=await self._forked(),
             off=switched_off(state.client_data),
             history=turn.earlier,
+            tell=turn.notice,
             client=client,
         )
         self._conversation = await agent.open(opening)

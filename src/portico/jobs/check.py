@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from portico.errors import PorticoError
-from portico.workspace.process import environment, run
+from portico.workspace.process import command_environment, run
 
 TAIL_CHARS = 4_000
 """Of the output, for the decision and the next prompt: the last error of a test run, not its whole log."""
@@ -23,7 +23,7 @@ class Checked(Struct, frozen=True):
 async def check_command(command: str | list[str], cwd: str) -> Checked:
     line = command if isinstance(command, str) else shlex.join(command)
     try:
-        done = await run(command, cwd=Path(cwd), env=environment(), timeout=CHECK_SECONDS)
+        done = await run(command, cwd=Path(cwd), env=command_environment(), timeout=CHECK_SECONDS)
     except PorticoError as error:
         return Checked(False, f"Command could not be run: {line}: {error.message}", error.message)
     output = done.output[-TAIL_CHARS:].strip()

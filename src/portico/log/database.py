@@ -4,7 +4,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,6 +68,7 @@ class Database(Reader):
         self._files = Files.of(path)
         self.identity = identity
         self.journal = Journal(path)
+        self.clock: Callable[[], float] = time.time
         self._replay()
 
     @classmethod
@@ -175,7 +176,7 @@ class Database(Reader):
     def _store_kv(self, channel: int, key: str, data: bytes) -> None:
         self._db.execute(
             "INSERT OR REPLACE INTO notes (channel, key, data, sum, time) VALUES (?, ?, ?, ?, ?)",
-            (channel, key, data, kv_sum(channel, key, data), int(time.time() * 1000)),
+            (channel, key, data, kv_sum(channel, key, data), int(self.clock() * 1000)),
         )
 
     def expire_kv(self, prefix: str, before: int) -> int:

@@ -46,7 +46,7 @@ _PROBE_SECONDS = 0.5
 class SqliteLog:
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = database.clock = clock
         self._loop = asyncio.get_running_loop()
         self._writer = ThreadPoolExecutor(1, "portico-log")
         self._readers = ThreadPoolExecutor(2, "portico-read")

@@ -43,6 +43,19 @@ def environment(**extra: str) -> dict[str, str]:
     return own | extra
 
 
+_GIT = {"safe.bareRepository": "explicit", "core.fsmonitor": "false", "protocol.ext.allow": "never"}
+"""A folder that looks like a bare repository is one for git, and its config names programs that `git status` runs: an
+agent can write such a folder anywhere. So none is taken for a repository unless the command says so."""
+
+
+def command_environment(**extra: str) -> dict[str, str]:
+    """Of commands that agents run, and of agents, which run commands themselves."""
+    git = {"GIT_CONFIG_COUNT": str(len(_GIT))}
+    for number, (key, value) in enumerate(_GIT.items()):
+        git |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return environment(**git) | extra
+
+
 class Child:
     """A running program. `start` it, `wait` for it, and always `end` it: that also ends what it left behind."""
 

@@ -47,12 +47,12 @@ def knows(version: str) -> bool:
 def _schema(version: str, file: str) -> Json:
     text = (AHP / FOLDERS[version] / "schema" / f"{file}.schema.json").read_text()
     # Slips of the published files: the status is a set of bits, and some references name nothing. In version 1 all tags
-    # are such references, what stands inside an edit is text, and a turn without usage has no place.
+    # are such references, what stands inside an edit or a tool's schema is text, and a turn without usage has no place.
     schema: Json = json.loads(text.replace('"oneOf"', '"anyOf"') if version == "1" else text)
     schema["$defs"]["SessionStatus"] = {"type": "integer"}
     if version == "1":
         for definition in schema["$defs"].values():
-            for field in ("edits", "before", "after"):
+            for field in ("edits", "before", "after", "inputSchema", "outputSchema"):
                 definition.get("properties", {}).get(field, {}).pop("properties", None)
         for turn in ("Turn", "ActiveTurn"):
             if turn in schema["$defs"]:

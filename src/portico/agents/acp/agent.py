@@ -13,6 +13,7 @@ from portico.agents.acp.autonomy import classify
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.program import Program, folder
 from portico.agents.agent import AgentInfo, Autonomy, Capabilities, Check, Model, Opening
+from portico.agents.pool import Pool
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
 from portico.agents.supervisor import Process, Supervisor, agent_environment
@@ -45,18 +46,27 @@ class AgentFacts(Struct):
 
 class AcpAgent:
     def __init__(
-        self, name: str, program: Program, home: Path, servers: dict[str, McpServer], tools: ToolServer
+        self,
+        name: str,
+        program: Program,
+        home: Path,
+        servers: dict[str, McpServer],
+        tools: ToolServer,
+        pool: Pool | None = None,
     ) -> None:
         self.name = name
         self.program = program
         self.tools = tools
+        self._pool = pool
         self._servers = servers
         self._home = home
         self._folder = folder(home, name)
         self._facts = self._read_facts()
         self._registry = ProcessRegistry(home)
         self._shared = self.supervise()
-        self._separate: set[Supervisor[Link]] = set()
+        self._uses: dict[Supervisor[Link], int] = {}
+        """Conversations of each process that not all of them share."""
+        self._by_folder: dict[str, Supervisor[Link]] = {}
 
     @property
     def id(self) -> str:
@@ -100,11 +110,7 @@ class AcpAgent:
         await asyncio.to_thread(import_module, "portico.agents.acp.conversation")
         from portico.agents.acp.conversation import AcpConversation
 
-        supervisor = self._shared
-        if self.program.separate:
-            supervisor = self.supervise()
-            self._separate.add(supervisor)
-        conversation = AcpConversation(self, opening, supervisor)
+        conversation = AcpConversation(self, opening, self._supervisor(opening.cwd))
         try:
             await conversation.begin()
         except BaseException:  # also a cancel: nobody else will ever close it
@@ -113,22 +119,36 @@ class AcpAgent:
         return conversation
 
     async def close(self) -> None:
-        await asyncio.gather(*(each.close() for each in (self._shared, *self._separate)))
+        await asyncio.gather(*(each.close() for each in (self._shared, *self._uses)))
         await self.tools.close()
 
     # -- the process -------------------------------------------------------------------------------------------
 
-    def supervise(self, start_seconds: float | None = None) -> "Supervisor[Link]":
+    def _supervisor(self, cwd: str) -> "Supervisor[Link]":
+        """The one that a new conversation uses; it is given back with `leave`."""
+        folder = Path(cwd) if self.program.in_folder else None
+        if self.program.separate:
+            made = self.supervise(folder=folder)
+            self._uses[made] = 1
+            return made
+        if folder is None:
+            return self._shared
+        found = self._by_folder.get(cwd) or self._by_folder.setdefault(cwd, self.supervise(folder=folder))
+        self._uses[found] = self._uses.get(found, 0) + 1
+        return found
+
+    def supervise(self, start_seconds: float | None = None, folder: Path | None = None) -> "Supervisor[Link]":
         program = self.program
         return Supervisor(
             program.name or self.name,
             [program.path() or program.command[0], *program.command[1:]],
             agent_environment(program.pass_env, program.env),
-            self._folder,
+            folder or self._folder,
             self._registry,
             self._connect,
             start_seconds=start_seconds or program.start_timeout,
             idle_seconds=program.idle_timeout,
+            pool=self._pool,
         )
 
     async def _connect(self, process: Process) -> "Link":
@@ -140,9 +160,13 @@ class AcpAgent:
 
     async def leave(self, supervisor: "Supervisor[Link]") -> None:
         """A conversation has ended, and with it the process that only it used."""
-        if supervisor in self._separate:
+        if supervisor not in self._uses:
+            return
+        self._uses[supervisor] -= 1
+        if not self._uses[supervisor]:
+            del self._uses[supervisor]
+            self._by_folder = {cwd: each for cwd, each in self._by_folder.items() if each is not supervisor}
             await supervisor.close()
-            self._separate.discard(supervisor)
 
     async def authenticate(self, link: "Link") -> None:
         """With the method that the settings name. Nobody's login is read or passed on: the agent has its own."""
@@ -190,6 +214,7 @@ class AcpAgent:
         )
         if facts != self._facts:
             self._facts = facts
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(self._folder / "facts.json", msgspec.json.encode(facts))
 
     def _read_facts(self) -> AgentFacts:

@@ -46,6 +46,8 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     """Whether it may read and write files and run commands through Portico, where they are asked for and recorded."""
     process_per_session: bool | None = None
     """Whether every session gets a process of its own; unsaid: where the program mixes up what belongs to which."""
+    process_in_folder: bool | None = None
+    """Whether its process runs in the session's folder, one for each folder; unsaid: where it looks at its own."""
     start_timeout: float = START_SECONDS
     idle_timeout: Annotated[float, Meta(ge=0)] = IDLE_SECONDS
     """Seconds without a turn after which its process is ended; 0: never."""
@@ -60,6 +62,13 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
         if self.process_per_session is not None:
             return self.process_per_session
         return any(Path(word).name.startswith("opencode") for word in self.command)
+
+    @property
+    def in_folder(self) -> bool:
+        """Gemini shows its model the folder of its process, and works there."""
+        if self.process_in_folder is not None:
+            return self.process_in_folder
+        return any(Path(word).name.startswith("gemini") for word in self.command)
 
     def path(self) -> str | None:
         """The program's file, or None when it is not there."""

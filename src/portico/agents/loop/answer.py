@@ -15,7 +15,7 @@ CALLS_MAX = 100
 ERROR_CHARS = 300
 """What a message quotes of an endpoint's own words."""
 
-Feature = Literal["tools", "schema", "usage"]
+Feature = Literal["tools", "schema", "usage", "pictures"]
 
 
 class ModelError(AgentError):

@@ -34,6 +34,7 @@ LIST_SECONDS = 1.5
 """For the list of models: a person waits for it."""
 
 _WORDS: dict[Feature, tuple[str, ...]] = {
+    "pictures": ("image", "vision", "multimodal", "mmproj"),
     "usage": ("stream_options", "include_usage"),
     "tools": ("tool", "function", "jinja"),
     "schema": ("response_format", "json_schema", "schema", "grammar"),
@@ -50,6 +51,10 @@ class Ask(Struct, frozen=True):
     usage: bool = True
     temperature: float | None = None
     max_tokens: int | None = None
+
+    @property
+    def pictures(self) -> bool:
+        return any(isinstance(message.get("content"), list) for message in self.messages)
 
     def body(self) -> Json:
         body: Json = {"model": self.model, "messages": list(self.messages), "stream": True}

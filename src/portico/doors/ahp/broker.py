@@ -26,6 +26,7 @@ from portico.doors.ahp import (
     terminal_commands,
     terminal_shapes,
 )
+from portico.doors.ahp.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.drafts import Drafts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.replay_buffer import ReplayBuffers
@@ -310,7 +311,7 @@ class Broker:
         match target.kind:
             case "seed":
                 extra = customization_actions.of_session(self.agents.get(state.agent), state, as_seed=True)
-                return snapshots.seed_session(state, self.host.tools_of(state), self.config_of(state), dialect) | extra
+                return snapshots.seed_session(state, self._tools(state), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
             case "annotations":
@@ -325,7 +326,7 @@ class Broker:
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
-            self.host.tools_of(state),
+            self._tools(state),
             self.config_of(state),
             self.changesets(state),
             dialect,
@@ -354,6 +355,10 @@ class Broker:
         if not self.git_folders.get(state.cwd, False):
             return []
         return changes.of_chat(state) if of_chat else changes.catalogue(state)
+
+    def _tools(self, state: SessionState) -> list[e.ToolSpec]:
+        """Those that come and go with editors are left out: nobody is told when this list would change."""
+        return [spec for spec in self.host.tools_of(state) if spec.name not in DOCUMENT_TOOLS]
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""

@@ -59,9 +59,11 @@ def build(broker: "Broker") -> Table:
 
 
 def _announce(broker: "Broker") -> None:
+    from portico.doors.ahp.documents import document_tools
     from portico.doors.ahp.notices import Notices
 
     Notices(broker)
+    broker.host.tools.update(document_tools(broker))
 
 
 def _table(meet: Callable[[], Awaitable["Broker"]]) -> Table:

@@ -318,7 +318,12 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
     if records and records[0].time < host.now() - int(host.retention_hours * 3_600_000) // 2:
         return False
     told_otherwise = {e.SessionRemoved} if connection.dialect.since("0.9.0") else {e.SessionRemoved, e.TurnResumed}
-    return told_otherwise.isdisjoint([type(record.event) for record in records])
+    return not any(type(each.event) in told_otherwise or corrects(each) for each in records)
+
+
+def corrects(record: Record) -> bool:
+    """Told anew with the turn as it was then: too late for that."""
+    return isinstance(record.event, e.PartEnded) and record.event.replaces > 0
 
 
 def _replay(connection: "Connection", target: Target, records: list[Record]) -> list[Act]:

@@ -160,7 +160,9 @@ def _corrected(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
     index = next((at for at, turn in enumerate(scene.state.turns) if turn.id == event.turn), None)
     if index is None or scene.record.pos not in scene.state.turns[index].corrections:
         return []
-    return _told_anew(scene, index, scene.state.turns[index].corrections[scene.record.pos])
+    said = _told_anew(scene, index, scene.state.turns[index].corrections[scene.record.pos])
+    # The turn's beginning counts as news; who has read it so far has read it still.
+    return [*said, Outgoing("isReadChanged", {"isRead": True})] if scene.state.read else said
 
 
 def _usage(event: e.UsageReported, scene: Scene) -> list[Outgoing]:
