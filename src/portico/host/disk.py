@@ -9,6 +9,8 @@ from portico import limits
 if TYPE_CHECKING:
     from portico.log.log import Log
 
+_RESERVE_SHARE = 0.02
+"""Of a small disk that is kept free, where it is less than the reserve."""
 _LOOK_SECONDS = 5.0
 """Between two looks at the disk: it takes gigabytes a second to fill the reserve in that time."""
 
@@ -34,8 +36,9 @@ class Disk:
             used, free, total = self._log.disk()
         except OSError:
             return ""  # the next commit says what is wrong
-        if free < limits.DISK_RESERVE_BYTES:
-            wanted = f"{limits.DISK_RESERVE_BYTES / limits.MIB:.0f} MB"
+        reserve = min(limits.DISK_RESERVE_BYTES, total * _RESERVE_SHARE)
+        if free < reserve:
+            wanted = f"{reserve / limits.MIB:.0f} MB"
             return f"Only {free / limits.MIB:.0f} MB are free on the log's disk; turns begin again with {wanted}."
         if used > total * self.share:
             taken = f"The log takes {used / limits.MIB:.0f} MB, more than its share of the disk ({self.share:.0%})."
