@@ -49,3 +49,12 @@ async def test_what_is_wrong_is_said(door: Portal, tmp_path: Path) -> None:
     asking = msgspec.to_builtins(make({"ask": task("[[say:$user-input]]")}))
     refused = await call(door, "POST", "", {"job": "main", "cwd": str(tmp_path), "entry": asking}, 400)
     assert (refused["error"], refused["field"]) == ("The job 'main' needs input from its user.", "input")
+
+
+async def test_a_hook(door: Portal, tmp_path: Path) -> None:
+    await door.jobs.install(make({"ok": ok()}, {"kind": "Wait", "hook": "ready"}))
+    job = (await call(door, "POST", "", {"job": "main", "cwd": str(tmp_path)}, 201))["job"]
+    assert "There are: 'ready'" in (await call(door, "POST", f"/{job}/hooks/other", {}, 404))["error"]
+    await call(door, "POST", f"/{job}/hooks/ready", {})
+    await door.until("job", job, "jobSucceeded")
+    assert (await call(door, "POST", f"/{job}/hooks/ready", {}, 409))["code"] == "conflict"
