@@ -8,7 +8,7 @@ WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' 2>/dev/n
 
 LIVE := tests/live/node_modules/.installed
 
-.PHONY: docs run test check unit web-test browser-test bench dist outdated screenshots clean
+.PHONY: docs image run test check unit web-test browser-test bench dist outdated screenshots clean
 
 # What a step prints is shown when it fails.
 QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
@@ -54,6 +54,10 @@ $(VENV)/.docs: pyproject.toml $(VENV)/bin/pip
 	@echo "Installing what builds the documentation into $(VENV) ..."
 	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
+
+# The image of the Dockerfile, built and started without an image registry; needs root.
+image: $(VENV)/.dev $(WEB)
+	@bash tests/image/build.sh
 
 # Exit code 1 when a library that we name has a newer release: for a schedule.
 outdated: $(VENV)/.dev web/node_modules/.installed $(LIVE)
