@@ -78,7 +78,7 @@ test("every page has the way to all others, and says where one is", async () => 
     const links = await page.$$eval(".bar nav a", (all) => all.map((each) => each.textContent));
     const marked = await page.$$eval(".bar nav a[aria-current]", (all) => all.map((each) => each.textContent));
     expect([path, links, marked]).toEqual([path, names, current === null ? [] : [current]]);
-    expect(await page.getAttribute(".bar .home", "href")).toBe("/");
+    expect(await page.$eval(".bar .home", (home) => (home as HTMLAnchorElement).href)).toBe(`${host.url}/`);
   }
 });
 
