@@ -18,6 +18,7 @@ from portico import heap
 from portico.cli.output import HomeOption, print_json
 from portico.errors import BadRequest
 from portico.home import Home
+from portico.workspace.adoption import adopt
 from portico.workspace.escapes import visible
 
 
@@ -96,6 +97,7 @@ def serve(
 
     async def main() -> None:
         _start_logging(options.home)
+        adopt()
         await run(options, ready)
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
