@@ -15,6 +15,7 @@
     ├── Misdirected           the Host header names somebody else
     ├── TooLarge              a body, frame, file or list over its limit
     ├── RateLimited           slow down; `retry_after` seconds
+    ├── CursorLost            a cursor of another log or beyond its end; take a snapshot
     ├── TooSlow               a reader behind its bound; its cursor lets it come back
     ├── Unreachable           a client finds no host, or it does not answer
     ├── LogUnavailable        the disk is full, read-only or locked; what was acknowledged is safe
@@ -115,6 +116,10 @@ class RateLimited(PorticoError):
     code = "rate_limited"
 
 
+class CursorLost(PorticoError):
+    code = "cursor_lost"
+
+
 class TooSlow(PorticoError):
     code = "too_slow"
 
@@ -173,6 +178,7 @@ KINDS: dict[str, Kind] = {
     "misdirected": Kind(421, -32009, 77),
     "too_large": Kind(413, -32602, 65),
     "rate_limited": Kind(429, -32603, 75),
+    "cursor_lost": Kind(410, -32008, 75),
     "too_slow": Kind(503, -32603, 75),
     "unreachable": Kind(503, -32603, 69),
     "log_unavailable": Kind(503, -32603, 74),

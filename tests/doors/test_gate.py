@@ -81,6 +81,7 @@ def test_only_these_routes_are_open_to_strangers(shared: Standing) -> None:
         ("/logout", ("POST",)),
         ("/{name:path}", ("GET",)),
         ("/healthz", ("GET",)),
+        ("/readyz", ("GET",)),
         ("/entry.schema.json", ("GET",)),
     }
     assert not [route for route in shared.server.gate.table if isinstance(route, Socket) and route.scope == "open"]

@@ -19,7 +19,8 @@ from portico.client import Client
 from portico.doors import server as module
 from portico.doors.gate import Gate
 from portico.doors.identity import new_token, revoke_token
-from portico.doors.server import Server, listen
+from portico.doors.server import Server
+from portico.doors.sockets import listen
 from portico.errors import BadRequest, HomeInUse, LogUnavailable
 from portico.events import HOST, Audited, Event, HostStopped, PartDelta, TurnEnded
 from portico.home import Endpoint, Home

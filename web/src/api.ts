@@ -63,7 +63,7 @@ export async function call<T extends object>(path: string, body?: string, signal
     Object.assign(request, { method: "POST", body, headers: { ...keyHeader(), "Content-Type": "text/plain;charset=utf-8" } });
   }
   if (signal) request.signal = signal;
-  const response = await fetch(`/api/${path}`, request);
+  const response = await fetch(`./api/${path}`, request);
   if (response.ok) return (await response.json()) as Partial<T> & Failure;
   if (response.status === 401) goToLogin();
   throw new Refused(response.status, await reason(response), Number(response.headers.get("Retry-After")) || 0);
@@ -83,7 +83,7 @@ export async function reason(response: Response): Promise<string> {
 
 export function goToLogin(): void {
   const here = window.location.pathname + window.location.search;
-  window.location.assign(`/login?next=${encodeURIComponent(here)}`);
+  window.location.assign(`./login?next=${encodeURIComponent(here)}`);
 }
 
 const part = encodeURIComponent;

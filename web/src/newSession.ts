@@ -42,12 +42,12 @@ export class NewSession {
 
   private async load(wanted?: string): Promise<void> {
     try {
-      const [agents, about] = await Promise.all([v1.agents(), v1.about()]);
+      const [{ agents, default: first }, about] = await Promise.all([v1.offers(), v1.about()]);
       if (!this.agents) {
         // Those that work come first: the form is then right as it stands.
         this.agents = [...agents].sort((one, other) => Number(Boolean(one.missing)) - Number(Boolean(other.missing)));
         this.agent.replaceChildren(...this.agents.map(agentOption));
-        if (wanted) this.agent.value = wanted;
+        if (wanted ?? first) this.agent.value = (wanted ?? first)!;
       }
       if (!this.folder.value) this.folder.value = about.workspaces[0] ?? "";
       this.choose();
@@ -87,6 +87,6 @@ function agentOption(agent: Agent): HTMLOptionElement {
 
 function moreAbout(): HTMLElement {
   const anchor = make("a", "", "More about agents");
-  anchor.href = "/agents.html";
+  anchor.href = "./agents.html";
   return anchor;
 }

@@ -155,7 +155,7 @@ shortcuts(
     { key: "k", text: "Session before", run: () => step(-1) },
     { key: "/", text: "Search", run: () => search.focus() },
     { key: "c", text: "New session", run: () => form.open() },
-    { key: "a", text: "Agents", run: () => window.location.assign("/agents.html") },
+    { key: "a", text: "Agents", run: () => window.location.assign("./agents.html") },
   ],
   [["Enter", "Open the session"]],
 );

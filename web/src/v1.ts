@@ -1,4 +1,4 @@
-/** The host's own words over HTTP (`/v1`), as the pages beyond the seeds' call them. */
+/** The host's own words over HTTP (`/v1`), as the pages beyond the seeds' call them. Addresses are relative to the page: a proxy may offer all of it below a base path. */
 
 import { goToLogin, reason, Refused } from "./api";
 import type { SessionState, Summary } from "./conversation/state";
@@ -91,7 +91,7 @@ async function answer(method: Method, path: string, body?: object): Promise<Resp
   if (method !== "GET") {
     Object.assign(request, { body: JSON.stringify(body ?? {}), headers: { ...keyHeader(), "Content-Type": "application/json" } });
   }
-  const response = await fetch(`/v1${path}`, request);
+  const response = await fetch(`./v1${path}`, request);
   if (response.ok) return response;
   if (response.status === 401) goToLogin();
   throw new Refused(response.status, await reason(response));
@@ -120,9 +120,16 @@ export interface Change {
   read?: boolean;
 }
 
+export interface Agents {
+  agents: Agent[];
+  /** Who answers where nobody names an agent. */
+  default: string | null;
+}
+
 export const v1 = {
   about: () => call<About>("GET", ""),
-  agents: async () => (await call<{ agents: Agent[] }>("GET", "/agents")).agents,
+  agents: async () => (await call<Agents>("GET", "/agents")).agents,
+  offers: () => call<Agents>("GET", "/agents"),
   sessions: () => call<{ sessions: Summary[]; total: number }>("GET", "/sessions"),
   search: (text: string) => call<{ hits: Hit[]; complete: boolean }>("GET", `/search?${new URLSearchParams({ q: text })}`),
   start: (body: Start) => call<Summary>("POST", "/sessions", body),
@@ -159,13 +166,13 @@ export const v1 = {
 };
 
 export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") =>
-  keyed(`/v1${session(id)}/export?format=${format}`);
-export const eventsAddress = (id: string, after: number) => keyed(`/v1${session(id)}/events?after=${after}`);
-export const blobAddress = (digest: string) => keyed(`/v1/blobs/${part(digest)}`);
-export const sessionAddress = (id: string) => `/session.html?${new URLSearchParams({ id })}`;
-export const terminalAddress = (id: string) => `/terminal.html?${new URLSearchParams({ id })}`;
+  keyed(`./v1${session(id)}/export?format=${format}`);
+export const eventsAddress = (id: string, after: number) => keyed(`./v1${session(id)}/events?after=${after}`);
+export const blobAddress = (digest: string) => keyed(`./v1/blobs/${part(digest)}`);
+export const sessionAddress = (id: string) => `./session.html?${new URLSearchParams({ id })}`;
+export const terminalAddress = (id: string) => `./terminal.html?${new URLSearchParams({ id })}`;
 export function socketAddress(id: string, after: number | undefined): string {
-  const address = new URL(`/v1/terminals/${part(id)}/socket`, window.location.href);
+  const address = new URL(`./v1/terminals/${part(id)}/socket`, window.location.href);
   address.protocol = address.protocol.replace("http", "ws");
   if (after !== undefined) address.searchParams.set("after", String(after));
   return keyed(address.href);

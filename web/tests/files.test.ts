@@ -51,7 +51,7 @@ test("files with what happened to them; the diff is asked for when it is opened"
   first!.open = true;
   first!.dispatchEvent(new Event("toggle"));
   await vi.waitFor(() => expect(first!.querySelector(".diff-added")?.textContent).toBe("+new\n"));
-  expect(asked).toEqual(["/v1/sessions/s/changes/diff?path=a.py&turn=t1"]);
+  expect(asked).toEqual(["./v1/sessions/s/changes/diff?path=a.py&turn=t1"]);
   second!.open = true;
   second!.dispatchEvent(new Event("toggle"));
   expect(second!.textContent).toMatch(/no diff to read/);

@@ -24,11 +24,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from portico import limits
+from portico.correlation import REQUEST, begin_request
 from portico.doors.body import error_response, too_large
 from portico.doors.cors import answer_headers, is_preflight, preflight_headers
 from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
 from portico.doors.identity import Tokens
 from portico.doors.origin import check_host, check_origin, is_editor_origin
+from portico.doors.proxy import ROOT
 from portico.doors.rate import WrongTokens
 from portico.doors.route import Caller, Route, Socket, Table
 from portico.errors import Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated, WrongMethod
@@ -124,6 +126,7 @@ class Gate:
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         _check_head(scope)
+        begin_request(headers.get("x-request-id"))
         # All of them: of two, a proxy on the way may have looked at the other.
         check_host(", ".join(headers.getlist("host")) or None, self.hosts)
         if is_preflight(scope, headers, self.origins):
@@ -184,7 +187,7 @@ class Gate:
                 await self.wrong_token(scope)
                 raise Unauthenticated("This token is not valid (any more). `portico token list` shows the valid ones.")
             return caller
-        cookie = self._cookie(headers)
+        cookie = self._cookie(scope, headers)
         caller = self.tokens.by_cookie(cookie) if cookie else None
         if cookie is not None and caller is not None:
             scope[VISITOR] = True
@@ -198,9 +201,16 @@ class Gate:
             raise Unauthenticated("The page has lost the key of its login (or never had it): log in again at /login.")
         raise Unauthenticated("A token is needed: 'Authorization: Bearer TOKEN', or log in at /login.")
 
-    def _cookie(self, headers: Headers) -> str | None:
+    def cookie_of(self, scope: Scope) -> str:
+        """Its name. Over TLS browsers themselves refuse such a name to whoever is not this very server; without it
+        only the port in the name keeps two servers of one machine apart."""
+        if scope["scheme"] not in ("https", "wss"):
+            return self.cookie
+        return f"__Secure-{self.cookie}" if scope.get(ROOT) else f"__Host-{self.cookie}"
+
+    def _cookie(self, scope: Scope, headers: Headers) -> str | None:
         try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+            morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie_of(scope))
         except CookieError:
             return None
         return morsel.value if morsel else None
@@ -266,6 +276,8 @@ class Gate:
 
     def _counting(self, headers: Headers, send: Send) -> Send:
         extra = [*SECURITY_HEADERS, *answer_headers(headers, self.origins)]
+        if ident := REQUEST.get():
+            extra.append((b"x-request-id", ident.encode()))
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -17,6 +17,7 @@ from portico.doors.app import App
 from portico.doors.gate import VISITOR, Gate
 from portico.doors.identity import COOKIE_SECONDS
 from portico.doors.origin import is_loopback
+from portico.doors.proxy import ROOT
 from portico.doors.route import Caller, Param, Route, Table, caller
 from portico.errors import BadRequest, NotFound
 
@@ -93,6 +94,12 @@ class Pages:
         return Response(path.read_bytes(), media_type=media, headers=headers)
 
 
+def root(request: Request) -> str:
+    """The base path below which this request came."""
+    found: str = request.scope.get(ROOT, "")
+    return found
+
+
 def web(app: App, gate: Gate) -> Table:
     pages = Pages(pages_folder())
 
@@ -110,7 +117,7 @@ def web(app: App, gate: Gate) -> Table:
         if name.partition("/")[0] in ("api", "v1"):
             raise NotFound("page", f"/{name}")
         if name.endswith(".html") and name != "login.html" and not known(request):
-            return RedirectResponse("/login", 303)
+            return RedirectResponse(f"{root(request)}/login", 303)
         if name.endswith(".html") and pages.empty:
             return no_pages()
         try:
@@ -143,14 +150,15 @@ def web(app: App, gate: Gate) -> Table:
         """The token leaves the address bar at once; from here on the cookie stands for it."""
         if found is None:
             await gate.wrong_token(request.scope)
-            return RedirectResponse("/login?error=1", 303, headers=_UNKEPT)
+            return RedirectResponse(f"{root(request)}/login?error=1", 303, headers=_UNKEPT)
         cookie = gate.tokens.cookie(found)
         # A fragment stays in the browser: the page takes the key from there into the storage of its own port.
-        answer = RedirectResponse(f"/#key={gate.tokens.page_key(cookie)}", 303, headers=_UNKEPT)
+        answer = RedirectResponse(f"{root(request)}/#key={gate.tokens.page_key(cookie)}", 303, headers=_UNKEPT)
         answer.set_cookie(
-            gate.cookie,
+            gate.cookie_of(request.scope),
             cookie,
             max_age=COOKIE_SECONDS,
+            path=f"{root(request)}/",
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",
@@ -158,8 +166,9 @@ def web(app: App, gate: Gate) -> Table:
         return answer
 
     async def logout(request: Request) -> Response:
-        answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(gate.cookie)
+        answer = RedirectResponse(f"{root(request)}/login", 303)
+        secure = request.url.scheme == "https"
+        answer.delete_cookie(gate.cookie_of(request.scope), path=f"{root(request)}/", secure=secure, httponly=True)
         return answer
 
     return [

@@ -170,10 +170,13 @@ class Search:
             return self._index
         path = self._path
         index = await self._run(partial(Index.open, path))
-        if index.cursor > self._host.log.seq:  # of another log
+        epoch = self._host.log.epoch
+        if index.cursor and index.epoch != epoch:  # of another log, or of one that has lost what is in here
             await self._run(index.close)
             await self._run(partial(remove, path))
             index = await self._run(partial(Index.open, path))
+        if index.epoch != epoch:
+            await self._run(partial(index.begin, epoch))
         self._index = index
         self._gone |= {each for each in await self._run(index.sessions) if not self._host.has(each)}
         return index

@@ -14,7 +14,7 @@ from portico import faults, limits
 from portico.errors import LogUnavailable
 from portico.events import Channel
 from portico.log import schema
-from portico.log.checksum import channel_sum, event_sum, note_sum
+from portico.log.checksum import channel_sum, event_sum, kv_sum
 from portico.log.identity import Identity, check_files, check_pair, identify
 from portico.log.journal import Journal
 from portico.log.mark import Files, Mark, Marked
@@ -57,12 +57,12 @@ class KeyValue(NamedTuple):
 class Batch(NamedTuple):
     rows: list[Row]
     heads: dict[Channel, int]
-    list_kv: list[KeyValue]
+    values: list[KeyValue]
 
 
 class Database(Reader):
     def __init__(self, path: Path, db: sqlite3.Connection, mark: Mark, identity: Identity) -> None:
-        super().__init__(path, db)
+        super().__init__(path, db, identity.salt)
         self._mark = mark
         self._name = str(path)
         self._files = Files.of(path)
@@ -100,7 +100,10 @@ class Database(Reader):
 
     def _replay(self) -> None:
         """What a host before this one had no time to commit. Channels that were deleted since are passed over."""
-        if entries := self.journal.read():
+        entries = self.journal.read()
+        if self.identity.why:
+            self.journal.clear()  # it may be ahead of what is left of the log, or of another one
+        elif entries:
             self._db.execute("BEGIN IMMEDIATE")
             for (channel, key), data in entries.items():
                 known = "SELECT 1 FROM channels c JOIN events e ON e.channel = c.id WHERE c.name = ? LIMIT 1"
@@ -120,8 +123,8 @@ class Database(Reader):
                 self._id(channel)
             if batch.rows:
                 self._put_rows(batch.rows, batch.heads)
-            for put_kv in batch.list_kv:
-                self._put_kv(put_kv)
+            for value in batch.values:
+                self._put_kv(value)
             faults.reach("before-commit")
             db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -137,7 +140,7 @@ class Database(Reader):
         self._db.executemany(
             "INSERT INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
-                (seq, ids[name], pos, time, delta, data, event_sum(seq, ids[name], pos, time, data))
+                (seq, ids[name], pos, time, delta, data, event_sum(self._salt, seq, ids[name], pos, time, data))
                 for seq, name, pos, time, delta, data in rows
             ],
         )
@@ -164,16 +167,16 @@ class Database(Reader):
             "Put it back, and the host goes on by itself; or stop the host."
         )
 
-    def _put_kv(self, put_kv: KeyValue) -> None:
-        if put_kv.data is None:
-            self._db.execute("DELETE FROM notes WHERE channel = ? AND key = ?", (self._id(put_kv.channel), put_kv.key))
+    def _put_kv(self, value: KeyValue) -> None:
+        if value.data is None:
+            self._db.execute("DELETE FROM notes WHERE channel = ? AND key = ?", (self._id(value.channel), value.key))
         else:
-            self._store_note(self._id(put_kv.channel), put_kv.key, put_kv.data)
+            self._store_kv(self._id(value.channel), value.key, value.data)
 
-    def _store_note(self, channel: int, key: str, data: bytes) -> None:
+    def _store_kv(self, channel: int, key: str, data: bytes) -> None:
         self._db.execute(
             "INSERT OR REPLACE INTO notes (channel, key, data, sum, time) VALUES (?, ?, ?, ?, ?)",
-            (channel, key, data, note_sum(channel, key, data), int(self.clock() * 1000)),
+            (channel, key, data, kv_sum(channel, key, data), int(self.clock() * 1000)),
         )
 
     def expire_kv(self, prefix: str, before: int) -> int:
@@ -236,7 +239,7 @@ class Database(Reader):
     def _lengthen(self, channel: int, key: str, compacted_offsets: list[int]) -> None:
         found = self._db.execute("SELECT data FROM notes WHERE channel = ? AND key = ?", (channel, key)).fetchone()
         before = msgspec.msgpack.decode(found[0], type=list[int]) if found else []
-        self._store_note(channel, key, msgspec.msgpack.encode(before + compacted_offsets))
+        self._store_kv(channel, key, msgspec.msgpack.encode(before + compacted_offsets))
 
     def checkpoint(self) -> int:
         """Moves what is committed from the write-ahead log into the database; the bytes of that log then. It waits for
@@ -282,8 +285,11 @@ class Database(Reader):
             self._db.execute("ROLLBACK")
 
     def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         for db in [*self._read_connections, self._db]:
             db.close()
+        self._mark.end(self.path)
         self._mark.close()
         self.journal.close()
 
@@ -291,12 +297,12 @@ class Database(Reader):
 def _identified(db: sqlite3.Connection, path: Path, mark: Mark, marked: Marked | None) -> Identity:
     db.execute("BEGIN IMMEDIATE")
     try:
-        identity = identify(db, path, mark, marked)
+        identity = identify(db, path, marked)
         if identity.lost_now:  # no position and no number is given a second time
             db.execute("UPDATE channels SET pos = pos + ?, sum = NULL", (identity.lost_now,))
         db.execute("COMMIT")
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
-    mark.begin(Marked(identity.epoch, identity.last, Files.of(path)))
+    mark.begin(Marked(identity.epoch, identity.salt, identity.last, Files.of(path)))
     return identity

@@ -11,11 +11,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from portico.errors import LogDamaged
-from portico.log.mark import Files, Mark, Marked, wal_of
+from portico.log.mark import Files, Marked, wal_of
 
 
 class Identity(Struct):
     epoch: str
+    salt: int
+    """Part of every checksum: events of another log do not fit."""
     lost: int = 0
     """How many numbers were given and are gone, over all starts."""
     lost_now: int = 0
@@ -40,17 +42,17 @@ def check_files(path: Path) -> None:
 def check_pair(path: Path, marked: Marked | None) -> None:
     """SQLite takes any write-ahead log for that of the log beside it."""
     now, wal = Files.of(path), wal_of(path)
-    if marked is None or not wal.exists() or wal.stat().st_size == 0 or not marked.files.wal:
+    if marked is None or not wal.exists() or wal.stat().st_size == 0:
         return
     same_log = (now.device, now.log) == marked.files[:2]
-    if same_log != (now.wal == marked.files.wal):
+    if not marked.files.wal or same_log != (now.wal == marked.files.wal):
         raise LogDamaged(
             f"{wal.name!r} does not belong to the log {str(path)!r} beside it: one of them was replaced. Put the right "
             f"one back, or move {wal.name!r} aside to start without it."
         )
 
 
-def identify(db: sqlite3.Connection, path: Path, mark: Mark, marked: Marked | None) -> Identity:
+def identify(db: sqlite3.Connection, path: Path, marked: Marked | None) -> Identity:
     """Inside of a transaction: what is found is written down with it."""
     stored = dict(db.execute("SELECT key, value FROM meta"))
     seq: int = db.execute("SELECT pos FROM channels WHERE id = 0").fetchone()[0]
@@ -58,11 +60,13 @@ def identify(db: sqlite3.Connection, path: Path, mark: Mark, marked: Marked | No
     own = marked if marked is not None and marked.epoch == epoch else None
     missing = max(0, own.seq - seq) if own is not None else 0
     why = _reason(epoch, own, missing, Files.of(path))
+    salt = int(stored["salt"]) if "salt" in stored else secrets.randbits(32)
     if why:
-        epoch = secrets.token_hex(8)
+        epoch = secrets.token_hex(4)
         lost += missing
-        db.execute("INSERT OR REPLACE INTO meta VALUES ('epoch', ?), ('lost', ?)", (epoch, str(lost)))
-    return Identity(epoch, lost, missing, seq + missing, why if stored.get("epoch") else "")
+        values = (epoch, str(lost), str(salt))
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('epoch', ?), ('lost', ?), ('salt', ?)", values)
+    return Identity(epoch, salt, lost, missing, seq + missing, why if stored.get("epoch") else "")
 
 
 def _reason(epoch: str, own: Marked | None, missing: int, files: Files) -> str:

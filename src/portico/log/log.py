@@ -68,7 +68,7 @@ class Log(Protocol):
         """Replay, then live. With one channel `after` is a position; with several or none it is a seq."""
 
     def on_commit(self, on_commit: CommitListener) -> None:
-        """Calls `on_commit` with every committed batch, before any follower has it. If it raises, that is logged;
+        """Calls `on_commit` with every committed batch, before any follower has it. If it raises, that is logged, and
         `append` returns and followers get the batch all the same."""
 
     def on_failure(self, listener: FailureListener) -> None:

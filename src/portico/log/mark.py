@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-_FIELDS = struct.Struct(">8s16sQQQQ")
+_FIELDS = struct.Struct(">8s16sIQQQQ")
 _SUM = struct.Struct(">I")
 _SIZE = _FIELDS.size + _SUM.size
 _MAGIC = b"portico1"
@@ -32,6 +32,7 @@ class Files(NamedTuple):
 
 class Marked(NamedTuple):
     epoch: str
+    salt: int
     seq: int
     files: Files
 
@@ -40,6 +41,7 @@ class Mark:
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path.with_name(path.name + "-mark"), os.O_CREAT | os.O_RDWR, 0o600)
         self._epoch = b""
+        self._salt = self._seq = 0
         self._files = Files(0, 0, 0)
 
     def read(self) -> Marked | None:
@@ -47,16 +49,25 @@ class Mark:
         data = os.pread(self._descriptor, _SIZE, 0)
         if len(data) != _SIZE or _SUM.unpack(data[_FIELDS.size :])[0] != zlib.crc32(data[: _FIELDS.size]):
             return None
-        magic, epoch, seq, *files = _FIELDS.unpack(data[: _FIELDS.size])
-        return Marked(epoch.decode("ascii", "replace"), seq, Files(*files)) if magic == _MAGIC else None
+        magic, epoch, salt, seq, *files = _FIELDS.unpack(data[: _FIELDS.size])
+        name = epoch.rstrip(b"\0").decode("ascii", "replace")
+        return Marked(name, salt, seq, Files(*files)) if magic == _MAGIC else None
 
     def begin(self, marked: Marked) -> None:
-        self._epoch, self._files = marked.epoch.encode(), marked.files
+        self._epoch, self._salt, self._files = marked.epoch.encode(), marked.salt, marked.files
         self.put(marked.seq)
+
+    def end(self, path: Path) -> None:
+        """After an orderly end there is no write-ahead log: one that is found at the next start is not ours."""
+        wal = wal_of(path)
+        if not wal.exists() or wal.stat().st_size == 0:
+            self._files = self._files._replace(wal=0)
+            self.put(self._seq)
 
     def put(self, seq: int) -> None:
         device, log, wal = self._files
-        fields = _FIELDS.pack(_MAGIC, self._epoch, seq, device, log, wal)
+        self._seq = seq
+        fields = _FIELDS.pack(_MAGIC, self._epoch, self._salt, seq, device, log, wal)
         try:
             os.pwrite(self._descriptor, fields + _SUM.pack(zlib.crc32(fields)), 0)
         except OSError:  # a full disk: the mark stays behind, which no start mistakes for a loss

@@ -17,7 +17,7 @@ import msgspec
 from portico import limits
 from portico.errors import LogDamaged
 from portico.events import Channel, Record, Unreadable, decode, encode
-from portico.log.checksum import channel_sum, event_sum, note_sum
+from portico.log.checksum import channel_sum, event_sum, kv_sum
 from portico.log.trouble import translate
 
 logger = logging.getLogger("portico.log")
@@ -35,9 +35,10 @@ _PAGE = encode(Unreadable(reason="page"))
 
 
 class Reader:
-    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, db: sqlite3.Connection, salt: int) -> None:
         self.path = path
         self._db = db
+        self._salt = salt
         self._ids: dict[Channel, int] = {}
         self._names: dict[int, Channel] = {}
         self._local = threading.local()
@@ -102,11 +103,12 @@ class Reader:
     def _records(self, chosen: str, args: tuple[object, ...]) -> list[Record]:
         """Rows up to the byte bound; whoever wants more asks again behind the last one."""
         records: list[Record] = []
-        size, names = 0, self._names
+        size, names, salt = 0, self._names, self._salt
         try:
             rows = self._reading().execute(f"SELECT {_COLUMNS} {chosen} LIMIT ?", args)
             for seq, channel, pos, time, data, checksum in rows:
-                seed = (seq * 31 ^ pos * 8191 ^ channel << 20 ^ time) & 0xFFFFFFFF  # `event_sum`, without the call
+                # `event_sum`, without the call: every read there is goes through here
+                seed = (salt ^ seq * 31 ^ pos * 8191 ^ channel << 20 ^ time) & 0xFFFFFFFF
                 if checksum == crc32(data, seed):
                     records.append(Record(seq, names[channel], pos, time, data))
                 else:
@@ -123,7 +125,7 @@ class Reader:
         seq, channel, pos, time, data, checksum = row
         if checksum is None:
             return self._unchecked(Record(seq, self._names.get(channel, _DAMAGED), pos, time, data))
-        if event_sum(seq, channel, pos, time, data) != checksum:
+        if event_sum(self._salt, seq, channel, pos, time, data) != checksum:
             return _gap(seq, self._names.get(channel, _DAMAGED), pos, _SUM, time)
         return Record(seq, self._names[channel], pos, time, data)
 
@@ -200,7 +202,7 @@ class Reader:
     @staticmethod
     def _is_whole(channel: int, key: str, data: bytes, checksum: int | None) -> bool:
         """A damaged note counts as missing: what it said follows from the events, or is asked again."""
-        whole = checksum is None or checksum == note_sum(channel, key, data)
+        whole = checksum is None or checksum == kv_sum(channel, key, data)
         if not whole:
             logger.error("the note %r of channel %d is damaged", key, channel)
         return whole

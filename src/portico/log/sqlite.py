@@ -52,7 +52,7 @@ class SqliteLog:
         self._seq, self._heads = database.heads()
         self._pending: list[Pending] = []
         self._last: dict[Channel, Pending] = {}
-        self._notes: dict[tuple[Channel, str], tuple[int, bytes | None]] = {}
+        self._values: dict[tuple[Channel, str], tuple[int, bytes | None]] = {}
         self._lazy: dict[tuple[Channel, str], bytes | None] = {}
         """Notes that go with the next commit, whoever makes it; `_writing` are those of the one that runs."""
         self._writing: dict[tuple[Channel, str], bytes | None] = {}
@@ -163,7 +163,7 @@ class SqliteLog:
             return
         self._lazy.pop((channel, key), None)
         self._ticket += 1
-        self._notes[channel, key] = (self._ticket, data)
+        self._values[channel, key] = (self._ticket, data)
         self._loop.call_soon(self._kick)  # not at once: what is appended in the same breath joins this commit
 
     def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
@@ -203,7 +203,7 @@ class SqliteLog:
 
     def _kick(self) -> None:
         """Starts the next commit if the writer is free: at once, or after the cadence when only deltas wait."""
-        if self._busy or self._closed or self._down is not None or not (self._pending or self._notes):
+        if self._busy or self._closed or self._down is not None or not (self._pending or self._values):
             return
         wait = 0.0 if self._urgent else self._committed_at + limits.COMMIT_CADENCE - self._loop.time()
         if wait > 0:
@@ -227,8 +227,8 @@ class SqliteLog:
         taken, self._pending = self._pending[:cut], self._pending[cut:]
         # A note belongs to what was appended around it, so it goes with the events up to the next one behind it.
         settles = taken[-1].ticket if self._pending else self._ticket
-        list_kv = {key: put_kv for key, put_kv in self._notes.items() if put_kv[0] <= settles}
-        self._notes = {key: put_kv for key, put_kv in self._notes.items() if put_kv[0] > settles}
+        values = {key: value for key, value in self._values.items() if value[0] <= settles}
+        self._values = {key: value for key, value in self._values.items() if value[0] > settles}
         lazy, self._lazy = self._lazy, {}
         self._writing = lazy
         self._urgent = bool(self._pending)
@@ -238,9 +238,9 @@ class SqliteLog:
         batch = Batch(
             rows=[Row(r.seq, r.channel, r.pos, r.time, _part(r.event), r.data) for r in records],
             heads=heads,
-            list_kv=[
+            values=[
                 *[KeyValue(channel, key, data) for (channel, key), data in lazy.items()],
-                *[KeyValue(channel, key, data) for (channel, key), (_, data) in list_kv.items()],
+                *[KeyValue(channel, key, data) for (channel, key), (_, data) in values.items()],
             ],
         )
         self._busy = True
@@ -328,7 +328,7 @@ class SqliteLog:
             if pending.waiter is not None and not pending.waiter.done():
                 pending.waiter.set_exception(error.copy())
         self._pending.clear()
-        self._notes.clear()
+        self._values.clear()
         self._last.clear()
         self._pending_bytes = 0
         self._settled = self._ticket

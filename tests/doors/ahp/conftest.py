@@ -93,6 +93,10 @@ rules:
     steps:
       - {do: spawn, prompt: look, title: Looker, steps: [{do: say, text: found}]}
       - {do: say, text: done}
+  - match: ^hold
+    steps:
+      - {do: say, text: half}
+      - {do: delay, ms: 600000}
   - match: ^fail
     steps:
       - {do: say, text: half}

@@ -107,7 +107,7 @@ const stream = new Stream(id, {
   gone() {
     const lead = make("p", "page-hint", "This session does not exist (any more). ");
     const anchor = make("a", "", "All sessions");
-    anchor.href = "/sessions.html";
+    anchor.href = "./sessions.html";
     lead.append(anchor);
     document.querySelector("main")?.replaceChildren(lead);
   },
@@ -172,7 +172,7 @@ on("delete", () =>
   ask("Delete this session?", "Its history and the sessions that came out of it go with it. This cannot be undone.", "Delete", () =>
     attempt(async () => {
       await v1.remove(id);
-      window.location.assign("/sessions.html");
+      window.location.assign("./sessions.html");
     }),
   ),
 );
@@ -193,7 +193,7 @@ shortcuts(
     { key: "m", text: "Another model", run: switchModel },
     { key: "r", text: "Rename", run: rename },
     { key: ".", text: "Stop the agent", run: () => (state && active(state) ? stop() : false) },
-    { key: "s", text: "All sessions", run: () => window.location.assign("/sessions.html") },
+    { key: "s", text: "All sessions", run: () => window.location.assign("./sessions.html") },
   ],
   [
     ["Ctrl+Enter", "Send; while the agent works: queue"],
@@ -202,4 +202,4 @@ shortcuts(
 );
 
 if (id) void stream.open();
-else window.location.replace("/sessions.html");
+else window.location.replace("./sessions.html");

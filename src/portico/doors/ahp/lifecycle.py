@@ -118,7 +118,7 @@ def _welcome(connection: "Connection", client_id: str, version: str) -> None:
         before.end(REPLACED, "The same client has connected again.")
         connection.joined |= before.joined
     connection.start(client_id, version)
-    known = Known(connection.caller.id, version, numbers.SPAN)
+    known = Known(connection.caller.id, version, numbers.SPAN, connection.host.log.epoch)
     connection.broker.remember(client_id, known)
     connection.host.log.put_kv(HOST, _CLIENT + client_id, msgspec.json.encode(known))
 
@@ -208,7 +208,8 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
     connection.behind = True
     try:
         _welcome(connection, client_id, known.version)
-        last_seen = last_seen if known.span == numbers.SPAN else numbers.FOREIGN
+        same_log = known.epoch in ("", connection.host.log.epoch)
+        last_seen = last_seen if known.span == numbers.SPAN and same_log else numbers.FOREIGN
         return await _come_back(connection, wanted[: limits.SUBSCRIPTIONS], last_seen)
     finally:
         connection.behind = False

@@ -230,7 +230,7 @@ def anywhere(app: App) -> Table:
             doc={
                 "media": "text/event-stream",
                 "query": {"session": "a project; without it all", "after": "the cursor; without it what comes next"},
-                "codes": ["not_found"],
+                "codes": ["not_found", "cursor_lost"],
             },
         ),
     ]

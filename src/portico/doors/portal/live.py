@@ -49,6 +49,8 @@ class Cursor(Struct, omit_defaults=True):
     open: Open = {}
     told: int = 0
     """Elements of the record behind `pos` that were sent already: without a token they go one by one."""
+    epoch: str = ""
+    """Of the log that it counts in; 0.1.0 did not say."""
 
 
 class Reader:
@@ -183,11 +185,17 @@ class Live:
             at = await closed()
             if stored is None and self.expired(channel, at):
                 return None
-            cursor = msgspec.json.decode(stored, type=Cursor) if stored else Cursor()
+            cursor = self._checked(channel, stored)
             made = Reader(channel, key, translate, cursor, whole=token is not None, numbered=numbered)
             made.closed = at is not None
             reader = self._readers.setdefault((channel, key), made)
         return reader
+
+    def _checked(self, channel: Channel, stored: bytes | None) -> Cursor:
+        """A cursor of another log says nothing about this one: its reader gets everything."""
+        cursor = msgspec.json.decode(stored, type=Cursor) if stored else Cursor()
+        same_log = cursor.epoch in ("", self._log.epoch) and cursor.pos <= self._log.head(channel)
+        return cursor if same_log else Cursor()
 
     async def _wait(self, reader: Reader) -> Trouble | None:
         loop = asyncio.get_running_loop()
@@ -257,7 +265,11 @@ class Live:
         count = len(reader.unsent) if reader.whole else 1
         taken, reader.unsent = reader.unsent[:count], reader.unsent[count:]
         try:
-            self._log.journal(reader.channel, reader.key, msgspec.json.encode(reader.sent))
+            self._log.journal(
+                reader.channel,
+                reader.key,
+                msgspec.json.encode(msgspec.structs.replace(reader.sent, epoch=self._log.epoch)),
+            )
         except LogUnavailable:
             reader.unsent = taken + reader.unsent
             raise
