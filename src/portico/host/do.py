@@ -148,7 +148,8 @@ class Dispatcher:
     def context(self, session: "Session", caller: c.Caller, found: Any = None) -> Context:
         host, running = self._host, session.running
         withdrawn = running is not None and running.withdrawn
-        return Context(caller, session.new_id, host.running, host.stopping, withdrawn, found)
+        full = host.disk.full() or session.full()
+        return Context(caller, session.new_id, host.running, host.stopping, withdrawn, found, full)
 
     def _session_of(self, command: c.Command) -> str:
         if command.about in ("approval", "question"):

@@ -13,6 +13,7 @@ from portico.doors import stream
 from portico.doors.identity import new_token
 from portico.errors import LogUnavailable
 from portico.events import PartDelta
+from portico.log.sqlite import SqliteLog
 from tests.doors.standing import Standing, problem, read_events, standing
 
 SSE = {"Accept": "text/event-stream"}
@@ -137,6 +138,9 @@ async def test_a_slow_reader_is_ended_alone_and_comes_back_without_a_gap(
         assert b"retry" in await reader.readuntil(b"retry: 1000\n\n")  # and then it reads nothing any more
         async with here.http.stream("GET", path, headers=SSE) as brisk:
             reading = asyncio.ensure_future(read_events(brisk, 81))
+            assert isinstance(log, SqliteLog)
+            while log.followers < 2:  # noqa: ASYNC110 - who still replays is not too slow, only behind
+                await asyncio.sleep(0.01)
             for _ in range(80):  # much more than all the buffers between here and there
                 await log.append(channel, PartDelta(turn="t", part="p", text="x" * 100_000))
             assert [pos for pos, _ in await reading][-1] == 81  # the other reader was not held up

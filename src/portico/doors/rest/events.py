@@ -81,8 +81,10 @@ def table(app: App) -> Table:
 
     async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncIterator[bytes]:
         name, make = ("rest.pos", by_pos) if len(channels) == 1 else ("rest.seq", by_seq)
-        async for records in host.log.follow(*channels, after=after):
-            if shown := _shown(records, who):
+        async for page in host.log.follow(*channels, after=after):
+            if who.may("terminal") or not any(_is_terminal(record.channel) for record in page):
+                yield page.form(name, lambda page: b"".join([record.form(name, make) for record in page]))
+            elif shown := _shown(page, who):
                 yield b"".join([record.form(name, make) for record in shown])
 
     def pulse() -> bytes:
