@@ -5,7 +5,8 @@
  * The login hands the key over in the fragment of its address, which no server gets to see.
  */
 
-const NAME = "portico.key";
+/** Hosts behind one proxy share an origin, and differ in their path. */
+const NAME = `portico.key${new URL("./", window.location.href).pathname.replace(/\/$/, "")}`;
 
 const given = /^#key=([0-9a-f]{64})$/.exec(window.location.hash);
 if (given?.[1]) {

@@ -19,6 +19,7 @@ from portico.cli.output import HomeOption, print_json
 from portico.correlation import current
 from portico.errors import BadRequest
 from portico.home import Home
+from portico.workspace.adoption import adopt
 from portico.workspace.escapes import visible
 
 
@@ -107,6 +108,7 @@ def serve(
 
     async def main() -> None:
         _start_logging(options.home)
+        adopt()
         await run(options, ready)
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
