@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, TypeVar
 
 from portico import limits
+from portico.correlation import SESSION, TURN
 from portico.errors import AgentDied, AgentError, NotFound, PorticoError
 from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVendor
 from portico.host import context
@@ -57,6 +58,8 @@ class Runner:
             await self._session.go_on()
 
     async def _play(self, turn: Turn, resumed: bool) -> None:
+        SESSION.set(self._session.id)  # for the lines of the log; this task and what it starts are about this turn
+        TURN.set(turn.id)
         state = self._session.state
         news = context.news(state)
         message = context.told(turn.message, state, first=state.turns[0].id == turn.id, later=news is not None)
