@@ -264,7 +264,7 @@ async def _ready(client: WireClient, count: int) -> Json:
     """The card number `count`."""
 
     def cards() -> list[Json]:
-        return [each for each in client.actions("chat/toolCallReady") if "confirmed" not in each]
+        return [each for each in client.actions("chat/toolCallReady") if "confirmationTitle" in each]
 
     await client.wait(lambda: len(cards()) == count)
     return cards()[-1]
