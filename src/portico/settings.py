@@ -56,10 +56,19 @@ class LogSettings(Struct, forbid_unknown_fields=True):
     """`full` also survives a loss of power, at the price of an fsync per commit. Read at start."""
     retention_hours: float = limits.RETENTION_HOURS
     """How long the deltas of finished turns are kept before they are compacted."""
+    disk_share: float = limits.DISK_SHARE
+    """The part of its disk that the log may take; above it no turn begins."""
     format: Literal["text", "json"] = "text"
     """Form of the lines on standard error. Read at start."""
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least that is logged."""
+
+
+class Telemetry(Struct, forbid_unknown_fields=True):
+    endpoint: str = ""
+    """Where OpenTelemetry goes (OTLP over HTTP), such as `http://127.0.0.1:4318`; empty: nowhere. Read at start."""
+    content: bool = False
+    """Also what was said, and what tools got and gave. Read at start."""
 
 
 class AgentSettings(Struct, forbid_unknown_fields=True):
@@ -109,6 +118,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     server: Server = msgspec.field(default_factory=Server)
     security: Security = msgspec.field(default_factory=Security)
     log: LogSettings = msgspec.field(default_factory=LogSettings)
+    telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     http: HttpSettings = msgspec.field(default_factory=HttpSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
@@ -138,7 +148,9 @@ _MOST_HOURS = 100 * 365 * 24
 _MOST_SECONDS = _MOST_HOURS * 3600
 """As good as for ever, and still a number that one can reckon with: TOML knows `inf`."""
 
-SECTIONS = ("server", "security", "log", "agent", "http", "approvals")
+_OTHERS = ("PORTICO_HOME", "PORTICO_URL", "PORTICO_TOKEN", "PORTICO_CONTEXT")
+"""Variables of ours that are no settings."""
+SECTIONS = ("server", "security", "log", "telemetry", "agent", "http", "approvals")
 
 
 def keys() -> dict[str, Any]:
@@ -215,7 +227,7 @@ def _check_known(key: str, where: str) -> None:
 def _variable(name: str) -> str | None:
     """The key that an environment variable sets. One that is nearly a setting's is a mistake; others are not ours."""
     names = {env_name(key): key for key in keys() if key != "agents"}  # a table has no place in one variable
-    if name not in names and name != "PORTICO_HOME":
+    if name not in names and name not in _OTHERS:
         near = nearest(name, names, 0.85)
         if near:
             raise BadRequest(f"The environment: there is no setting {name!r}. Did you mean {near!r}?", field=name)
@@ -273,6 +285,7 @@ def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
     rules: list[tuple[str, bool, str]] = [
         ("server.port", 0 <= settings.server.port <= 65535, "a port is a number from 0 to 65535"),
         ("log.retention_hours", 0 <= settings.log.retention_hours <= _MOST_HOURS, "0 hours to 100 years"),
+        ("log.disk_share", 0 < settings.log.disk_share <= 1, "more than 0, at most 1"),
         ("agent.max_steps", 1 <= settings.agent.max_steps <= 1000, "1 to 1000 steps"),
         ("agent.approval_timeout", timeout is None or 0 < timeout <= _MOST_SECONDS, "seconds, more than 0"),
         ("agent.turn_idle_timeout", 0 < settings.agent.turn_idle_timeout <= _MOST_SECONDS, "seconds, more than 0"),

@@ -26,13 +26,14 @@ from portico import __version__, limits
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
-from portico.doors.ahp.door import ahp, restore
+from portico.doors.ahp.door import ahp
 from portico.doors.anywhere import anywhere
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
 from portico.doors.jobs import job_routes
 from portico.doors.mcp import mcp
+from portico.doors.notify import Notify
 from portico.doors.openapi import openapi
 from portico.doors.ops import ops
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
@@ -46,7 +47,7 @@ from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
 from portico.doors.web import web
 from portico.doors.websocket import Line
-from portico.errors import BadRequest, LogUnavailable
+from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
 from portico.host.host import Host
@@ -55,6 +56,7 @@ from portico.host.search import Search
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
+from portico.log.trouble import AGAIN, GOES_ON
 from portico.settings import ApprovalSettings, Loaded, Settings, load
 from portico.workspace.orphans import end_orphans
 
@@ -101,6 +103,7 @@ class Server:
         self._known: dict[str, str] = {}
         self.port = 0
         self.socket_path: str | None = None
+        self.notify = Notify.from_environment()
         self.certificate: Certificate | None = None
 
     # -- start -------------------------------------------------------------------------------------------------
@@ -108,6 +111,12 @@ class Server:
     async def __aenter__(self) -> "Server":
         try:
             await self._start()
+        except LogUnavailable as error:
+            await self._stack.aclose()
+            raise type(error)(error.message.replace(GOES_ON, AGAIN)) from error
+        except OSError as error:
+            await self._stack.aclose()
+            raise _refused(error, self.home) from error
         except BaseException:  # also Ctrl-C: what was opened so far is closed, in its order
             await self._stack.aclose()
             raise
@@ -146,7 +155,7 @@ class Server:
         self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.gate, search)
         self._apply_settings()
         self._build()
-        await restore(self.app)  # before anything runs again that it may concern
+        self._measure()
         await self._open_doors()
         await self.jobs.recover()
         await self._listen()
@@ -186,6 +195,17 @@ class Server:
         self.gate.add(openapi(self.gate))
         self.gate.add(ops(self.app, self.gate))
         self.gate.add(web(self.app, self.gate))
+
+    def _measure(self) -> None:
+        settings = self.loaded.settings.telemetry
+        if not settings.endpoint:
+            return
+        try:
+            from portico.doors.telemetry import Telemetry
+        except ImportError as error:
+            words = f"Telemetry needs more packages: pip install 'portico[otel]' ({error})."
+            raise BadRequest(words, field="telemetry.endpoint") from error
+        self._stack.push_async_callback(Telemetry(self.host, settings).close)
 
     async def _open_doors(self) -> None:
         for begin in self.app.at_start:
@@ -263,9 +283,16 @@ class Server:
     def login_url(self) -> str:
         return f"{self.public_url}/login?tkn={self.home.token()}" if self.options.with_token else self.public_url
 
+    @property
+    def opening_url(self) -> str:
+        """For a browser that we start: works once, and holds no token."""
+        code = self.tokens.code(self.tokens.owner())
+        return f"{self.url}/login?code={code}" if self.options.with_token else self.url
+
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
+            self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
             for look in (self._audit_tokens, self._look_at_settings, self._look_at_certificate):
                 try:
                     self.gate.close_revoked()
@@ -320,6 +347,7 @@ class Server:
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
         self.host.capture_changes = settings.agent.capture_changes
         self.host.retention_hours = settings.log.retention_hours
+        self.host.disk.share = settings.log.disk_share
         self.host.rules.settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
@@ -348,6 +376,12 @@ class Server:
     async def _audit(self, action: str, by: str, **detail: object) -> None:
         if self.host.log.down is None:
             await self.host.audit(action, by, **detail)
+
+
+def _refused(error: OSError, home: Home) -> PorticoError:
+    """A file of the home folder cannot be written: the disk is full, or it belongs to somebody else."""
+    where, why = str(error.filename or home.path), error.strerror or error
+    return LogUnavailable(f"{where!r} cannot be used: {why}. Free some space, or make it writable; {AGAIN}.")
 
 
 class _Uvicorn(uvicorn.Server):
@@ -422,7 +456,9 @@ async def run(options: Options, ready: Callable[[Server], None]) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, server.stop)
         ready(server)
+        server.notify.ready(f"Listening on {server.public_url}")
         await server.stopped()
+        server.notify.stopping()
 
 
 async def _cancel(task: "asyncio.Task[None]") -> None:
