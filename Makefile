@@ -6,9 +6,11 @@ WEB := src/portico/doors/pages/.built
 SOURCES := $(shell find src -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' 2>/dev/null)
 
+HOURS ?= 1
+
 LIVE := tests/live/node_modules/.installed
 
-.PHONY: docs image run test check unit web-test browser-test bench dist outdated screenshots clean
+.PHONY: docs image run test check unit web-test browser-test bench soak dist outdated screenshots clean
 
 # What a step prints is shown when it fails.
 QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
@@ -35,6 +37,9 @@ web-test: $(WEB)
 
 browser-test: $(VENV)/.core $(WEB)
 	@if bash web/browser/chromium.sh; then cd web && npm run --silent test:browser; else test -z "$$PORTICO_TEST_ALL"; fi
+
+soak: $(VENV)/.dev $(VENV)/.compiled
+	$(BIN)/python -m bench.soak --hours $(HOURS) --out soak
 
 bench: $(VENV)/.dev $(VENV)/.compiled
 	$(BIN)/python -m bench

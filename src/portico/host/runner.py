@@ -16,6 +16,7 @@ from portico.host import context
 from portico.host.agent import Authenticates, Conversation, Opening, client_of
 from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
+from portico.host.silence import Silence
 from portico.host.turn import Turn
 
 if TYPE_CHECKING:
@@ -113,14 +114,19 @@ class Runner:
 
     async def _watch(self, work: Awaitable[T], turn: Turn) -> T:
         """Waits for the agent; silence beyond the limit counts as death. A person may take as long as they like."""
-        host = self._session.host
+        host, quiet = self._session.host, Silence(turn)
         sending = asyncio.ensure_future(work)
         try:
             while not sending.done():
-                silence = host.clock.awake() - turn.active_at
+                now = host.clock.awake()
+                silence = now - turn.active_at
                 if silence >= host.turn_idle_timeout and not turn.waiting:
                     raise AgentDied(f"The agent said nothing for {host.turn_idle_timeout:g} seconds.")
-                await host.clock.wait(sending, max(0.05, host.turn_idle_timeout - silence))
+                if (words := quiet.notice(now)) is not None:
+                    heard = turn.active_at
+                    turn.remark(words)
+                    turn.active_at = heard  # it is no word of the agent
+                await host.clock.wait(sending, max(0.05, min(host.turn_idle_timeout - silence, quiet.due(now))))
             return await sending
         finally:
             sending.cancel()

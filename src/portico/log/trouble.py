@@ -7,8 +7,12 @@ from pathlib import Path
 
 from portico.errors import LogDamaged, LogUnavailable
 
+GOES_ON = "the host goes on by itself"
+AGAIN = "then start the host again"
+"""What happens when the trouble is over: to a host that runs, and to one that could not start."""
 
-def translate(error: sqlite3.Error, path: Path, then: str = "the host goes on by itself") -> LogUnavailable:
+
+def translate(error: sqlite3.Error, path: Path, then: str = GOES_ON) -> LogUnavailable:
     """SQLite's words, what the user can do about it, and what happens `then`."""
     text = str(error)
     name = str(path)
