@@ -10,7 +10,7 @@ HOURS ?= 1
 
 LIVE := tests/live/node_modules/.installed
 
-.PHONY: run test check unit web-test browser-test bench soak dist outdated screenshots clean
+.PHONY: docs run test check unit web-test browser-test bench soak dist outdated screenshots clean
 
 # What a step prints is shown when it fails.
 QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
@@ -50,6 +50,15 @@ dist: $(VENV)/.dev $(WEB)
 	$(call quiet,$(BIN)/python -m hatchling build --target sdist --directory dist)
 	$(call quiet,$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz)
 	@ls dist/*
+
+# The documentation as a site, in site/; a broken link is an error.
+docs: $(VENV)/.docs
+	@$(BIN)/zensical build --strict
+
+$(VENV)/.docs: pyproject.toml $(VENV)/bin/pip
+	@echo "Installing what builds the documentation into $(VENV) ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
 
 # Exit code 1 when a library that we name has a newer release: for a schedule.
 outdated: $(VENV)/.dev web/node_modules/.installed $(LIVE)
@@ -93,4 +102,4 @@ $(WEB): web/node_modules/.installed $(WEB_SOURCES)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) web/node_modules src/portico/doors/pages .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) web/node_modules src/portico/doors/pages .mypy_cache .ruff_cache .hypothesis dist site

@@ -11,6 +11,7 @@ WORDS = {
     "portico",
     "portico.cache",
     "portico.commands",
+    "portico.correlation",
     "portico.errors",
     "portico.events",
     "portico.faults",

@@ -75,6 +75,8 @@ GRANTS = 1_000
 """Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0
 """An agent that says nothing for this long is taken for dead."""
+SILENCE_SECONDS = (20.0, 120.0, 600.0)
+"""Without a word of the agent: then a person is told what the turn waits for. Vendors retry in silence for a minute."""
 DESCRIBE_SECONDS = 5.0
 """An agent that has not described itself by then is listed as one that does not answer: lists of agents are waited for
 by people, and finding a local model server takes a second."""
@@ -107,6 +109,8 @@ INTERRUPTIONS = 20
 # -- the doors -------------------------------------------------------------------------------------------------
 BODY_BYTES = 8 * MIB
 """One HTTP body: MESSAGE_BYTES with room for JSON escapes."""
+ARCHIVE_BYTES = 64 * MIB
+"""A session that comes from another host, with its blobs: some of them, in base64; all of it stands in memory once."""
 FRAME_BYTES = 8 * MIB
 """One WebSocket frame, the same."""
 JSON_DEPTH = 64
@@ -142,3 +146,6 @@ RECENT_BYTES = 512 * KIB
 """Actions of one channel kept ready for clients that come back: some thousand, minutes of a lively session."""
 RECENT_TOTAL_BYTES = 16 * MIB
 """The same for all channels; it is a cache, and the log has everything."""
+
+EACH_ITEMS = 1_000
+"""Of one Each in a job: each is at least one session; more is a mistake in a glob."""

@@ -64,6 +64,13 @@ class LogSettings(Struct, forbid_unknown_fields=True):
     """The least that is logged."""
 
 
+class Telemetry(Struct, forbid_unknown_fields=True):
+    endpoint: str = ""
+    """Where OpenTelemetry goes (OTLP over HTTP), such as `http://127.0.0.1:4318`; empty: nowhere. Read at start."""
+    content: bool = False
+    """Also what was said, and what tools got and gave. Read at start."""
+
+
 class AgentSettings(Struct, forbid_unknown_fields=True):
     enabled: bool = True
     """The built-in agent loop, on or off."""
@@ -111,6 +118,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     server: Server = msgspec.field(default_factory=Server)
     security: Security = msgspec.field(default_factory=Security)
     log: LogSettings = msgspec.field(default_factory=LogSettings)
+    telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     http: HttpSettings = msgspec.field(default_factory=HttpSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
@@ -140,7 +148,9 @@ _MOST_HOURS = 100 * 365 * 24
 _MOST_SECONDS = _MOST_HOURS * 3600
 """As good as for ever, and still a number that one can reckon with: TOML knows `inf`."""
 
-SECTIONS = ("server", "security", "log", "agent", "http", "approvals")
+_OTHERS = ("PORTICO_HOME", "PORTICO_URL", "PORTICO_TOKEN", "PORTICO_CONTEXT")
+"""Variables of ours that are no settings."""
+SECTIONS = ("server", "security", "log", "telemetry", "agent", "http", "approvals")
 
 
 def keys() -> dict[str, Any]:
@@ -217,7 +227,7 @@ def _check_known(key: str, where: str) -> None:
 def _variable(name: str) -> str | None:
     """The key that an environment variable sets. One that is nearly a setting's is a mistake; others are not ours."""
     names = {env_name(key): key for key in keys() if key != "agents"}  # a table has no place in one variable
-    if name not in names and name != "PORTICO_HOME":
+    if name not in names and name not in _OTHERS:
         near = nearest(name, names, 0.85)
         if near:
             raise BadRequest(f"The environment: there is no setting {name!r}. Did you mean {near!r}?", field=name)

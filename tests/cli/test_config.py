@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from portico.agents.agent import AgentInfo, Model, Resource
-from portico.cli.doctor import Finding, agent_finding
+from portico.cli.doctor import agent_finding
+from portico.cli.finding import Finding
 from portico.host.readiness import described
 from portico.log.database import Batch, Database, Row
 from tests.agents.acp_agent import FAKE

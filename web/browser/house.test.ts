@@ -172,7 +172,7 @@ describe("one session", () => {
     const { page } = person;
     await begin(person, "scripted", "hello");
     await ready(person);
-    const state = await page.evaluate(async () => (await fetch(`/v1/sessions/${new URLSearchParams(window.location.search).get("id")}`)).json());
+    const state = await page.evaluate(async () => (await fetch(`/v1/sessions/${new URLSearchParams(window.location.search).get("id")}`, { headers: { "X-Portico-Key": window.localStorage.getItem("portico.key")! } })).json());
     const turn = state.turns[0];
     const long = { ...turn, parts: Array.from({ length: 10_000 }, (_, n) => (n % 2 ? { part: "text", id: `x${n}`, kind: "text", text: `**Block** ${n}\n\n- one\n- two`, done: true } : { part: "call", id: `x${n}`, tool: "read", input: '{"path":"a"}', ready: true, done: true, ok: true, output: "text" })) };
     await page.route(/\/v1\/sessions\/[^/]+$/, (route) => route.fulfill({ json: { ...state, turns: [long] } }));
@@ -201,7 +201,7 @@ describe("all sessions", () => {
     await ann.page.goto(`${host.url}/agents.html`);
     await bob.page.evaluate(async () => {
       const id = new URL(document.querySelector<HTMLAnchorElement>("#list a")!.href).searchParams.get("id");
-      await fetch(`/v1/sessions/${id}/messages`, { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"text":"again"}' });
+      await fetch(`/v1/sessions/${id}/messages?key=${window.localStorage.getItem("portico.key")}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"text":"again"}' });
     });
     await bob.page.waitForSelector("#list .unread-mark");
     expect([...ann.trouble, ...bob.trouble]).toEqual([]);

@@ -315,7 +315,7 @@ describe("the end", () => {
     expect(await host.ask<object>(`/v1/sessions/${id}`)).toMatchObject({ closed: true });
     const live = person.requests(/\/live\//);
     // Another call of the page itself is a sure sign that a poll would have been sent by now.
-    await page.evaluate(() => fetch("/api/test"));
+    await page.evaluate(() => fetch(`/api/test?key=${window.localStorage.getItem("portico.key")}`));
     expect(live).toEqual([]);
     expect(person.trouble).toEqual([]);
   });

@@ -13,6 +13,7 @@ import logging
 import os
 import secrets
 import subprocess
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -46,6 +47,9 @@ PASSED = (
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
 )
+
+STARTS: Counter[str] = Counter()
+"""Started processes by the agent's name, over all supervisors of this process."""
 
 logger = logging.getLogger("portico.agents")
 T = TypeVar("T")
@@ -303,6 +307,7 @@ class Supervisor(Generic[C]):
             raise AgentUnavailable(f"{self.name} cannot be started ({self.command[0]!r}): {error}.") from error
         _widen(made)
         self.starts += 1
+        STARTS[self.name] += 1
         self._registry.register(made.pid, mark, self.name)
         process = Process(self.name, Child(made, mark))
         self._processes.add(process)

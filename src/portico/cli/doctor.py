@@ -5,14 +5,15 @@ import dataclasses
 import shutil
 import sqlite3
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import typer
 
 from portico import __version__
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
 from portico.agents.registry import discover
+from portico.cli.finding import Finding
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.client import Client
 from portico.doors.web import NO_PAGES, pages_folder, pages_missing
@@ -27,29 +28,56 @@ _ROOM = 100_000_000
 HOST_SECONDS = 5
 
 
-@dataclass
-class Finding:
-    what: str
-    ok: bool
-    detail: str
-    status: str = ""
-    """Of an agent: what a check of it found."""
+EditorFlag = Annotated[
+    bool, typer.Option("--editor", help="Connect as an editor would, and print the settings to paste into it.")
+]
+AddressOption = Annotated[
+    str | None, typer.Option("--address", help="With --editor: another host's address, with ?tkn=TOKEN.")
+]
 
 
-def doctor(as_json: JsonFlag = False, home: HomeOption = None) -> None:
+def doctor(
+    editor: EditorFlag = False, address: AddressOption = None, as_json: JsonFlag = False, home: HomeOption = None
+) -> None:
     """Check the home folder, the settings, the log, the running host, and start each agent. Exit code 1 if something
     but an agent is wrong.
 
-    Example: portico doctor
+    With --editor: whether VS Code and others get in (origin, token, versions), and what to paste into their settings.
+
+    Example: portico doctor --editor
     """
+    if editor or address is not None:
+        _check_editor(Home.default(home), address, as_json)
+        return
     findings = run(_look(Home.default(home)))
     if as_json:
         print_json([dataclasses.asdict(finding) for finding in findings])
     else:
-        for finding in findings:
-            status = f" ({finding.status.replace('_', ' ')})" if finding.status else ""
-            print(f"{'ok  ' if finding.ok else 'MISS'}  {finding.what}{status}: {finding.detail}")
+        _print(findings)
     if not all(finding.ok for finding in findings if not finding.what.startswith("agent ")):
+        raise typer.Exit(1)
+
+
+def _print(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        status = f" ({finding.status.replace('_', ' ')})" if finding.status else ""
+        print(f"{'ok  ' if finding.ok else 'MISS'}  {finding.what}{status}: {finding.detail}")
+
+
+def _check_editor(home: Home, given: str | None, as_json: bool) -> None:
+    from portico.cli import editor_check
+
+    address = editor_check.find_address(home, given)
+    findings = run(editor_check.check(address))
+    paste = editor_check.settings(address) if all(each.ok for each in findings) else {}
+    if as_json:
+        found = [{"what": f.what, "ok": f.ok, "detail": f.detail} for f in findings]
+        print_json({"address": address.url, "findings": found, "settings": paste})
+    else:
+        _print(findings)
+        for where, lines in paste.items():
+            print(f"\n{where}:\n\n{lines}")
+    if not all(each.ok for each in findings):
         raise typer.Exit(1)
 
 

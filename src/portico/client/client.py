@@ -12,6 +12,7 @@ import httpx
 import msgspec
 
 from portico import errors, limits
+from portico.client.context import chosen
 from portico.client.record import RemoteRecord, decoder
 from portico.client.tls import trusting
 from portico.errors import KINDS, PorticoError, Unreachable
@@ -90,7 +91,11 @@ class Client:
 
     @classmethod
     def local(cls, home: Path | None = None) -> "Client":
-        """The host that runs on this machine and home folder, found by its endpoint file."""
+        """The host that runs on this machine and home folder, found by its endpoint file; or the one that
+        PORTICO_URL, PORTICO_CONTEXT or the saved choice names."""
+        elsewhere = chosen()
+        if elsewhere is not None:
+            return cls(elsewhere.url, elsewhere.token or None)
         place = Home.default(home)
         endpoint = place.endpoint()
         if endpoint is None:
@@ -148,6 +153,12 @@ class Client:
         path = f"/v1/agents/{quote(ident, safe='')}/check"
         answer = await self._call("POST", path, None, {}, limits.AGENT_CHECK_SECONDS + 10)
         return msgspec.json.decode(answer, type=Check)
+
+    async def import_session(self, archive: Json, *, agent: str | None = None, cwd: str | None = None) -> str:
+        """A session of another host, as its archive has it; the id that it has here."""
+        body = {"archive": archive, "agent": agent, "cwd": cwd}
+        answer = await self._call("POST", "/v1/sessions/import", body, {}, 120)
+        return str(msgspec.json.decode(answer)["id"])
 
     async def sessions(self, **query: Any) -> list[Summary]:
         class _Sessions(msgspec.Struct):
@@ -322,6 +333,11 @@ class RemoteSession:
     async def diff(self, path: str | None = None, turn: str | None = None) -> str:
         """The same as a unified diff, of one file or of all."""
         return (await self.client.call("GET", f"{self.path}/changes/diff", path=path, turn=turn)).decode()
+
+    async def archive(self) -> Json:
+        """With its blobs, for `Client.import_session` of another host."""
+        found: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/archive"))
+        return found
 
     async def export(self, form: str = "markdown") -> bytes:
         return await self.client.call("GET", f"{self.path}/export", format=form)

@@ -26,13 +26,14 @@ from portico import __version__, limits
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
-from portico.doors.ahp.door import ahp, restore
+from portico.doors.ahp.door import ahp
 from portico.doors.anywhere import anywhere
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
 from portico.doors.jobs import job_routes
 from portico.doors.mcp import mcp
+from portico.doors.notify import Notify
 from portico.doors.openapi import openapi
 from portico.doors.ops import ops
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
@@ -102,6 +103,7 @@ class Server:
         self._known: dict[str, str] = {}
         self.port = 0
         self.socket_path: str | None = None
+        self.notify = Notify.from_environment()
         self.certificate: Certificate | None = None
 
     # -- start -------------------------------------------------------------------------------------------------
@@ -153,7 +155,7 @@ class Server:
         self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.gate, search)
         self._apply_settings()
         self._build()
-        await restore(self.app)  # before anything runs again that it may concern
+        self._measure()
         await self._open_doors()
         await self.jobs.recover()
         await self._listen()
@@ -193,6 +195,17 @@ class Server:
         self.gate.add(openapi(self.gate))
         self.gate.add(ops(self.app, self.gate))
         self.gate.add(web(self.app, self.gate))
+
+    def _measure(self) -> None:
+        settings = self.loaded.settings.telemetry
+        if not settings.endpoint:
+            return
+        try:
+            from portico.doors.telemetry import Telemetry
+        except ImportError as error:
+            words = f"Telemetry needs more packages: pip install 'portico[otel]' ({error})."
+            raise BadRequest(words, field="telemetry.endpoint") from error
+        self._stack.push_async_callback(Telemetry(self.host, settings).close)
 
     async def _open_doors(self) -> None:
         for begin in self.app.at_start:
@@ -270,9 +283,16 @@ class Server:
     def login_url(self) -> str:
         return f"{self.public_url}/login?tkn={self.home.token()}" if self.options.with_token else self.public_url
 
+    @property
+    def opening_url(self) -> str:
+        """For a browser that we start: works once, and holds no token."""
+        code = self.tokens.code(self.tokens.owner())
+        return f"{self.url}/login?code={code}" if self.options.with_token else self.url
+
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
+            self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
             for look in (self._audit_tokens, self._look_at_settings, self._look_at_certificate):
                 try:
                     self.gate.close_revoked()
@@ -436,7 +456,9 @@ async def run(options: Options, ready: Callable[[Server], None]) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, server.stop)
         ready(server)
+        server.notify.ready(f"Listening on {server.public_url}")
         await server.stopped()
+        server.notify.stopping()
 
 
 async def _cancel(task: "asyncio.Task[None]") -> None:

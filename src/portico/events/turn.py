@@ -153,6 +153,8 @@ class ApprovalAsked(Event, frozen=True, tag="approval.asked"):
     result: bool = False
     """True: the call has run, and it is its result that waits."""
     meta: Json = {}
+    why: str = ""
+    """Why a person is asked: the rule that wants it, or that none lets it pass."""
 
 
 class ApprovalAnswered(Event, frozen=True, tag="approval.answered"):

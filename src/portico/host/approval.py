@@ -191,6 +191,7 @@ class Approvals:
                     editable=request.editable,
                     result=request.result,
                     meta=request.meta or {},
+                    why=self._why(request),
                 ),
             )
             if deadline is not None:
@@ -201,6 +202,16 @@ class Approvals:
         finally:
             self._waiting.pop(ident, None)
             self._asked.pop(ident, None)
+
+    def _why(self, request: Request) -> str:
+        if request.result:
+            return ""
+        rule = self._session.host.rules.must_ask(self._session, request)
+        if rule is not None:
+            return f"It always asks: {rule}."
+        if request.action.unclear:
+            return f"It cannot be judged: {request.action.unclear}."
+        return "The agent's settings want it." if request.strict else "No rule lets it pass."
 
     async def _time_out(self, ident: str) -> None:
         with contextlib.suppress(AlreadyAnswered):  # a person was faster by a hair: the future holds that answer

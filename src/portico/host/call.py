@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Call:
-    def __init__(self, turn: "Turn", ident: str, tool: str, owner: str | None) -> None:
+    def __init__(self, turn: "Turn", ident: str, tool: str, owner: str | None, title: str = "") -> None:
         self.turn = turn
         self.id = ident
         self.tool = tool
@@ -28,7 +28,7 @@ class Call:
         self._input: list[str] = []
         self._ready = False
         self._unsaid: e.ToolReady | None = None
-        self._title = ""
+        self._title = title
         self._output: list[str] = []
         self._size = self._left_out = 0
         self._content: list[Json] = []
@@ -106,6 +106,10 @@ class Call:
         if decision.input is not None:
             self._input = [decision.input]
         return decision
+
+    @property
+    def title(self) -> str:
+        return self._title
 
     @property
     def shown(self) -> str:

@@ -85,6 +85,13 @@ class Dispatcher:
             return await self._once(command, caller)
         return await self._perform(command, caller)
 
+    async def _perform_once(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
+        try:
+            return await self._perform(command, caller, receipt)
+        except PorticoError:
+            self._host.log.put_kv(HOST, RECEIPTS + receipt, None)  # or it would wait there for a disk that is full
+            raise
+
     async def _perform(self, command: c.Command, caller: c.Caller, receipt: str = "") -> Any:
         handler = self._handlers.get(type(command))
         if handler is not None:
@@ -186,29 +193,33 @@ class Dispatcher:
 
     async def do_all(self, session: "Session", commands: Sequence[tuple[c.Command, c.Caller]]) -> list[Any]:
         """Plain commands about one session in one append; a refused one gives its error and hinders no other."""
-        decided: list[Decision | PorticoError] = []
+        planned: list[Decision | PorticoError] = []
         for command, caller in commands:
             try:
-                caller.require(command.scope)
-                if not command.plain:
-                    raise TypeError(f"{type(command).__name__} is not a plain command.")
-                decided.append(decide(session.state, command, self.context(session, caller)))
+                planned.append(self.plan(session, command, caller))
             except PorticoError as error:
-                decided.append(error)
-        return await self._append_all(session, decided)
+                planned.append(error)
+        answers = [each if isinstance(each, PorticoError) else each.answer for each in planned]
+        accepted = [each for each in planned if isinstance(each, Decision)]
+        refused = await self.write(session, accepted) if accepted else None
+        if refused is None:
+            return answers
+        return [refused if isinstance(each, Decision) else each for each in planned]
 
-    async def _append_all(self, session: "Session", decided: list[Decision | PorticoError]) -> list[Any]:
-        events = [event for each in decided if isinstance(each, Decision) for event in each.events]
+    def plan(self, session: "Session", command: c.Command, caller: c.Caller) -> Decision:
+        """What a plain command about a loaded session becomes, whatever else goes on until `write`."""
+        caller.require(command.scope)
+        if not command.plain:
+            raise TypeError(f"{type(command).__name__} is not a plain command.")
+        return decide(session.state, command, self.context(session, caller))
+
+    async def write(self, session: "Session", planned: Sequence[Decision]) -> PorticoError | None:
+        """In one append: all of it, or why none of it."""
         try:
-            if events:
-                await session.append(*events)
+            await self._append(session, *planned)
         except PorticoError as error:
-            accepted = [each for each in decided if isinstance(each, Decision)]
-            if len(accepted) == 1 or self._host.log.down is not None:
-                return [error if isinstance(each, Decision) else each for each in decided]
-            # One of them cannot be written; the others must not suffer for it.
-            return [(await self._append_all(session, [each]))[0] for each in decided]
-        return [each if isinstance(each, PorticoError) else each.answer for each in decided]
+            return error
+        return None
 
     # -- once --------------------------------------------------------------------------------------------------
 
@@ -230,7 +241,7 @@ class Dispatcher:
         return await asyncio.shield(running[1])
 
     def _begin(self, command: c.Command, caller: c.Caller, name: str, digest: str) -> tuple[str, "asyncio.Task[Any]"]:
-        task = self._host.own(self._perform(command, caller, name), f"command {name}")
+        task = self._host.own(self._perform_once(command, caller, name), f"command {name}")
         task.add_done_callback(lambda _: self._running.pop(name, None))
         self._running[name] = (digest, task)
         return digest, task

@@ -313,6 +313,8 @@ def _approval_asked(state: SessionState, event: e.ApprovalAsked, record: Record)
                 event.result,
                 proposed=event.meta.get("result") or {},
                 file=os.path.join(state.cwd, event.path) if event.path and event.diff else "",
+                files=event.files,
+                why=event.why,
             )
         )
         _count(state, event.approval)

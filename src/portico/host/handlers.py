@@ -57,6 +57,7 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         folders=command.folders,
         model_config=command.model_config,
         may_approve=caller.may("approve"),
+        draft=command.draft,
     )
     return session.summary
 
@@ -143,16 +144,18 @@ async def _report(host: "Host", command: c.ReportContent, caller: c.Caller) -> c
 
 async def _configure(host: "Host", command: c.ConfigureHost, caller: c.Caller) -> bool:
     """The rules change with the commit, and only then. False: nothing is new, and nothing was written."""
-    before = host.client_settings
-    values = command.values if command.replace else {**before, **command.values}
-    changed = {key for key in {*values, *before} if values.get(key) != before.get(key)}
-    if not changed:
-        return False
-    if changed & APPROVAL_KEYS:
-        caller.require("approve")
-    host.log.put_kv(HOST, CLIENT_SETTINGS, msgspec.json.encode(values))
-    kept = e.ClientKept(key=CLIENT_SETTINGS, by=caller.by, value=values, action=command.action)
-    await host.log.append(HOST, kept)
+    async with host.configuring:
+        before = host.client_settings
+        values = command.values if command.replace else {**before, **command.values}
+        changed = {key for key in {*values, *before} if values.get(key) != before.get(key)}
+        if not changed:
+            return False
+        if changed & APPROVAL_KEYS:
+            caller.require("approve")
+        await host.log.append(
+            HOST, e.ClientKept(key=CLIENT_SETTINGS, by=caller.by, value=values, action=command.action)
+        )
+        host.log.put_kv(HOST, CLIENT_SETTINGS, msgspec.json.encode(values))
     return True
 
 
@@ -211,7 +214,8 @@ async def _clear(host: "Host", command: c.ClearTerminal, caller: c.Caller) -> Op
 
 
 async def _close(host: "Host", command: c.CloseTerminal, caller: c.Caller) -> c.Done:
-    """Also one that somebody else holds or an agent uses: whoever may open terminals may end them."""
+    """Also one that an agent uses; what a connected editor holds, no other editor closes."""
+    terminal_rules.check_close(host.terminals.get(command.terminal), caller, host.connected)
     await host.terminals.dispose(command.terminal, by=caller.by)
     return c.Done()
 

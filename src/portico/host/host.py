@@ -16,6 +16,7 @@ from portico import commands as c
 from portico import events as e
 from portico.errors import (
     BadRequest,
+    Forbidden,
     LogUnavailable,
     NotFound,
     PorticoError,
@@ -32,7 +33,7 @@ from portico.host.config import check as check_config
 from portico.host.descriptions import Descriptions
 from portico.host.disk import Disk
 from portico.host.do import RECEIPTS, Dispatcher, note_started
-from portico.host.folders import check_folder, check_folders
+from portico.host.folders import check_folder, check_folders, whole
 from portico.host.grants import Grants
 from portico.host.handlers import CLIENT_SETTINGS, install
 from portico.host.isolation import isolate, release
@@ -45,6 +46,7 @@ from portico.host.tool import Tool
 from portico.host.turn import Turn
 from portico.log.listeners import Listeners
 from portico.log.log import Log
+from portico.workspace.jail import Jail
 
 T = TypeVar("T")
 Watcher = Callable[[str, Summary | None], None]
@@ -83,6 +85,7 @@ class Host:
         """Where sessions and terminals begin that name no folder: in the first of them."""
         self.client_settings: Json = {}
         """What editors share through the host; some of it are rules of approval."""
+        self.configuring = asyncio.Lock()
         self.connected: Container[str] = ()
         """The clients that are connected, by their own ids."""
         self.commands = Dispatcher(self)
@@ -343,6 +346,16 @@ class Host:
     def default_folder(self) -> Path:
         """Where what names no folder works: the first workspace."""
         return self.workspaces[0] if self.workspaces else Path.cwd()
+
+    def jail(self, *first: str) -> Jail:
+        """Where files are read and terminals begin: `first`, the workspaces, and the folders of sessions, except one
+        that is the whole machine."""
+        roots = [*first, *(str(each) for each in self.workspaces if each.is_dir())]
+        own = {folder for each in self.list(drafts=True) if each.parent is None for folder in whole(each)} - {"", "/"}
+        try:
+            return Jail(dict.fromkeys([*roots, *sorted(own)]))
+        except Forbidden:  # a session's folder is gone
+            return Jail(dict.fromkeys(roots))
 
     def _child_uri(self, parent: str, ident: str, origin: Origin | None) -> str | None:
         """A name that is taken (an agent may use a call's id twice) is not given again."""

@@ -9,12 +9,14 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, TypeVar
 
 from portico import limits
+from portico.correlation import SESSION, TURN
 from portico.errors import AgentDied, AgentError, NotFound, PorticoError
 from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVendor
 from portico.host import context
 from portico.host.agent import Authenticates, Conversation, Opening, client_of
 from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
+from portico.host.silence import Silence
 from portico.host.turn import Turn
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class Runner:
             await self._session.go_on()
 
     async def _play(self, turn: Turn, resumed: bool) -> None:
+        SESSION.set(self._session.id)  # for the lines of the log; this task and what it starts are about this turn
+        TURN.set(turn.id)
         state = self._session.state
         news = context.news(state)
         message = context.told(turn.message, state, first=state.turns[0].id == turn.id, later=news is not None)
@@ -110,14 +114,19 @@ class Runner:
 
     async def _watch(self, work: Awaitable[T], turn: Turn) -> T:
         """Waits for the agent; silence beyond the limit counts as death. A person may take as long as they like."""
-        host = self._session.host
+        host, quiet = self._session.host, Silence(turn)
         sending = asyncio.ensure_future(work)
         try:
             while not sending.done():
-                silence = host.clock.awake() - turn.active_at
+                now = host.clock.awake()
+                silence = now - turn.active_at
                 if silence >= host.turn_idle_timeout and not turn.waiting:
                     raise AgentDied(f"The agent said nothing for {host.turn_idle_timeout:g} seconds.")
-                await host.clock.wait(sending, max(0.05, host.turn_idle_timeout - silence))
+                if (words := quiet.notice(now)) is not None:
+                    heard = turn.active_at
+                    turn.remark(words)
+                    turn.active_at = heard  # it is no word of the agent
+                await host.clock.wait(sending, max(0.05, min(host.turn_idle_timeout - silence, quiet.due(now))))
             return await sending
         finally:
             sending.cancel()

@@ -49,6 +49,10 @@ class Approval(Struct, omit_defaults=True):
     """The result that waits, where the client that ran the call has put it into words."""
     file: str = ""
     """The absolute path, where the approval is about one file and shows its diff."""
+    files: list[str] = []
+    """All files, where there are several."""
+    why: str = ""
+    """Why a person is asked."""
 
 
 class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):

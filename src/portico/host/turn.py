@@ -61,6 +61,8 @@ class Turn:
         self.waiting = 0
         """How many approvals and questions wait for a person: the idle watch stands still meanwhile."""
         self.active_at = session.host.clock.awake()
+        self.activity = ""
+        """What it is doing that nobody hears, in words that end a sentence: `retrying after 429`. Its agent says so."""
         self._part: _Part | None = None
         self._size = 0
         self._full = False
@@ -145,6 +147,8 @@ class Turn:
             if self._full and not delta:
                 return
         part = self._open(kind, key)
+        if kind != "notice":
+            self.activity = ""
         for piece in pieces(delta):
             if part.size + len(piece) > _PART_CHARS:
                 self.close_part()
@@ -193,7 +197,7 @@ class Turn:
         self.close_part()
         ident = self.session.new_id("c") if id is None or id in self._used else id
         self._used.add(ident)
-        call = Call(self, ident, name, owner)
+        call = Call(self, ident, name, owner, title)
         self.calls[ident] = call
         self.called = True
         self.report(

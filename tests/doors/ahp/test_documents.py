@@ -118,7 +118,7 @@ async def test_what_somebody_typed_meanwhile_is_not_overwritten(editor: Editor) 
 
 async def test_only_sessions_with_an_editor_have_the_tools(editor: Editor, served: Served) -> None:
     names = {"readActiveDocument", "applyActiveEdit"}
-    with_editor = await served.host.get(served.host.list()[0].id)
+    with_editor = await served.host.get(served.host.list(drafts=True)[0].id)
     assert names <= {each.name for each in with_editor.tools.specs()}
     without = await served.host.start(by="test", cwd=str(served.work))
     assert not names & {each.name for each in without.tools.specs()}

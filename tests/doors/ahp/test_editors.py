@@ -205,3 +205,78 @@ async def test_the_branch_can_be_chosen_for_a_worktree_only(served: Served, conn
         params = {"provider": "scripted", "workingDirectory": served.work.as_uri(), "config": given}
         found = await client.request("resolveSessionConfig", channel=client.root, **params)
         assert found["schema"]["properties"]["branch"].get("readOnly") is fixed
+
+
+async def test_lists_say_what_a_session_is_doing(connect: Connect, version: str) -> None:
+    client, other = await connect(version), await connect(version, "other")
+    chat = await client.create_session(SESSION)
+    await client.say(chat, "t", "run make all")
+    ready = await client.action(client.verb("toolCallReady"))
+    doing = "Wants to run make all"
+
+    def told() -> list[Json]:
+        said = [each["params"].get("notification", each["params"]) for each in other.notices if "params" in each]
+        return [each["changes"] for each in said if "activity" in each.get("changes", {})]
+
+    await other.wait(told)
+    assert told()[0]["activity"] == doing
+    root: Json = {} if client.seed else {"channel": client.root}
+    assert (await client.request("listSessions", **root))["items"][0]["activity"] == doing
+    late: WireClient = await connect(version, "late")
+    await late.subscribe(chat)
+    for each in (client, late):
+        state = each.states[chat]
+        assert (state["summary"] if each.seed else state)["activity"] == doing
+    if not client.seed:
+        assert client.states[SESSION]["activity"] == doing
+    yes = {"turnId": "t", "toolCallId": ready["toolCallId"], "approved": True, "confirmed": "user-action"}
+    await client.act(chat, client.verb("toolCallConfirmed"), **yes)
+    state = await client.idle(chat)
+    assert "activity" not in (state["summary"] if client.seed else state)
+    await other.wait(lambda: told()[-1]["activity"] is None)
+    assert "activity" not in (await client.request("listSessions", **root))["items"][0]
+
+
+async def test_a_card_says_why_it_asks(connect: Connect) -> None:
+    client: WireClient = await connect("0.9.0")
+    chat = await client.create_session(SESSION)
+    for count, (turn, text, why, safety) in enumerate(
+        [
+            ("one", "run make all", r"No rule lets it pass\.", 0.5),
+            ("two", "write it", r"It always asks\: a protected file\.", 0.2),
+        ],
+        1,
+    ):
+        await client.say(chat, turn, text)
+        asked = await _ready(client, count)
+        assert asked["riskAssessment"] == {
+            "kind": "judge",
+            "status": "complete",
+            "reason": {"markdown": why},
+            "safety": safety,
+        }
+        no = {"turnId": turn, "toolCallId": asked["toolCallId"], "approved": False, "reason": "denied"}
+        await client.act(chat, "chat/toolCallConfirmed", **no)
+        await client.idle(chat)
+
+
+async def _ready(client: WireClient, count: int) -> Json:
+    """The card number `count`."""
+
+    def cards() -> list[Json]:
+        return [each for each in client.actions("chat/toolCallReady") if "confirmed" not in each]
+
+    await client.wait(lambda: len(cards()) == count)
+    return cards()[-1]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("version", "meanwhile"), [("0.9.0", "computing"), ("1.0.0", "recomputing")])
+async def test_a_changeset_says_that_it_is_being_computed(connect: Connect, version: str, meanwhile: str) -> None:
+    client: WireClient = await connect(version)
+    chat = await client.create_session(SESSION, config={"approvals": "allow"})
+    name = f"{SESSION}/changeset/uncommitted"
+    await client.subscribe(name)
+    await client.say(chat, "t", "edit a.txt")
+    await client.wait(lambda: client.states[name]["files"] and client.states[name]["status"] == "ready")
+    assert [each["status"] for each in client.actions("changeset/statusChanged")] == [meanwhile, "ready"]

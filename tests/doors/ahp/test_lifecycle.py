@@ -351,7 +351,7 @@ async def test_numbers_of_an_older_portico_mean_nothing(connect: Connect, served
     served.broker.known["tester"].span = 1024
     client.last_seen //= 64
     assert (await client.reconnect())["type"] == "snapshot"
-    assert (await served.broker.host.log.get_kv("host", "ahp.client/tester") or b"").endswith(b'"span":65536}')
+    assert b'"span":65536' in (await served.broker.host.log.get_kv("host", "ahp.client/tester") or b"")
 
 
 async def test_a_failed_hello_can_be_said_again(served: Served) -> None:

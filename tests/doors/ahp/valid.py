@@ -57,6 +57,8 @@ def _schema(version: str, file: str) -> Json:
         for turn in ("Turn", "ActiveTurn"):
             if turn in schema["$defs"]:
                 schema["$defs"][turn]["required"].remove("usage")
+        if "SessionActivityChangedAction" in schema["$defs"]:  # `undefined` has no place in JSON
+            schema["$defs"]["SessionActivityChangedAction"]["required"].remove("activity")
     for name in re.findall(r'"#/\$defs/([^"]*)"', json.dumps(schema)):
         schema["$defs"].setdefault(name, True)
     return schema
@@ -136,8 +138,18 @@ def _without_states(result: Any) -> Any:
     return result
 
 
+def _without_clearing(params: Json) -> Json:
+    """The reference clears an activity with a null that its schema does not know: an absent one has not changed."""
+    if "notification" in params:
+        return {**params, "notification": _without_clearing(params["notification"])}
+    changes = params.get("changes")
+    if not isinstance(changes, dict) or changes.get("activity", "") is not None:
+        return params
+    return {**params, "changes": {key: value for key, value in changes.items() if key != "activity"}}
+
+
 def check_notice(version: str, message: Json) -> None:
-    params = message["params"]
+    params = _without_clearing(message["params"])
     if message["method"] == "notification":
         params = params["notification"]
         check(version, "notifications", _NOTICES[params["type"]], params)

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +20,7 @@ from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
-from portico.errors import AgentUnavailable
+from portico.errors import AgentUnavailable, SignInRequired
 from portico.events import Json
 from portico.home import write_private
 
@@ -42,6 +44,8 @@ class AgentFacts(Struct):
     attachments: bool = True
     folders: bool = False
     version: str = ""
+    signed_out: str = ""
+    """What to do before it answers; empty while it does."""
 
 
 class AcpAgent:
@@ -92,7 +96,7 @@ class AcpAgent:
                 fork=True,
                 folders=facts.folders,
             ),
-            missing=self._missing(),
+            missing=self._missing() or self._facts.signed_out or None,
             config={"type": "object", "properties": {**facts.options, "mode": modes}},
             customizations=customizations(self._servers) if self.program.mcp else [],
         )
@@ -171,14 +175,39 @@ class AcpAgent:
     async def authenticate(self, link: "Link") -> None:
         """With the method that the settings name. Nobody's login is read or passed on: the agent has its own."""
         if self.program.auth is None:
-            raise AgentUnavailable(self.sign_in_words(link))
+            raise SignInRequired(self.sign_in_words(link))
         await link.request("authenticate", {"methodId": self.program.auth})
 
     def sign_in_words(self, link: "Link") -> str:
         methods = link.about.get("authMethods")
         known = [str(each.get("id")) for each in methods if isinstance(each, dict)] if isinstance(methods, list) else []
         hint = f" or name a method in the settings: auth = one of {known}" if known else ""
-        return f"{self.program.name or self.name} is not signed in. Sign in with its own command line{hint}."
+        return f"{self.program.name or self.name} is not signed in. {self._how_to_sign_in}{hint}."
+
+    @property
+    def _how_to_sign_in(self) -> str:
+        return f"Run: {self.program.login}" if self.program.login else "Sign in with its own command line"
+
+    @contextmanager
+    def signing_in(self, link: "Link") -> Iterator[None]:
+        """What it says about a missing sign-in is remembered, for lists and for `doctor`, until it works. Its process
+        is not asked again: a new one looks for the login that a person has made meanwhile."""
+        try:
+            yield
+        except SignInRequired as error:
+            link.doomed = True
+            words = error.message.rstrip(".")
+            words = words if self._how_to_sign_in in words else f"{words}. {self._how_to_sign_in}."
+            self._remember(words)
+            raise SignInRequired(words) from error
+
+    def works(self) -> None:
+        """It has answered, or was checked: nobody has to sign in."""
+        self._remember("")
+
+    def _remember(self, signed_out: str) -> None:
+        if signed_out != self._facts.signed_out:
+            self._keep_facts(msgspec.structs.replace(self._facts, signed_out=signed_out))
 
     async def check(self) -> Check:
         """Starts a process of its own for it, which is ended again."""
@@ -211,11 +240,15 @@ class AcpAgent:
             attachments=True,
             folders=link.several_folders,
             version=str(info.get("version") or "") if isinstance(info, dict) else "",
+            signed_out=self._facts.signed_out,
         )
         if facts != self._facts:
-            self._facts = facts
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(self._folder / "facts.json", msgspec.json.encode(facts))
+            self._keep_facts(facts)
+
+    def _keep_facts(self, facts: AgentFacts) -> None:
+        self._facts = facts
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(self._folder / "facts.json", msgspec.json.encode(facts))
 
     def _read_facts(self) -> AgentFacts:
         try:

@@ -66,7 +66,7 @@ class AcpConversation:
         """Connects to a living process and takes the conversation up there: by its id, or told in words."""
         await self._leave()
         link = await self._supervisor.get(self._opening.tell)
-        with self._supervisor.busy(link):
+        with self._supervisor.busy(link), self._agent.signing_in(link):
             return await self._join(link)
 
     async def _join(self, link: Link) -> Link:
@@ -181,11 +181,12 @@ class AcpConversation:
             link = await self.begin()
         self._start(turn)
         try:
-            with self._supervisor.busy(link):
+            with self._supervisor.busy(link), self._agent.signing_in(link):
                 await self._configure(link, turn.session.state.config)
                 reply = await self._prompt(link, message)
                 async with self._order:
                     await self._finish(reply, turn)
+                self._agent.works()
         finally:
             self._turn = self._updates = self._ended = None
 

@@ -6,6 +6,7 @@ no schema knows yet, and none of that may break a turn.
 
 import asyncio
 import logging
+import re
 from typing import Any, Protocol
 
 from acp import PROTOCOL_VERSION
@@ -15,12 +16,18 @@ from acp.exceptions import RequestError
 from portico import __version__
 from portico.agents.acp.frames import Frames
 from portico.agents.supervisor import Process
-from portico.errors import AgentDied, AgentError, AgentUnavailable, NotFound, PorticoError
+from portico.errors import AgentDied, AgentError, NotFound, PorticoError, SignInRequired
 from portico.events import Json
 
 logger = logging.getLogger("portico.agents.acp")
 
 AUTH_REQUIRED, NOT_FOUND, INTERNAL = -32000, -32002, -32603
+_SIGN_IN = re.compile(
+    r"\b401\b|unauthori[sz]ed|not (?:logged|signed) in|(?:log|sign) in (?:first|to)|authentication (?:required|failed)|"
+    r"(?:invalid|incorrect|missing) (?:api )?key|api key (?:is )?(?:missing|not valid|invalid)|re-?authenticate",
+    re.IGNORECASE,
+)
+"""How agents say it that have no code for it."""
 _DEATH_SECONDS = 0.3
 """After the end of its output a dying process is gone within this."""
 
@@ -155,8 +162,8 @@ def _refused(method: str, error: RequestError, name: str) -> AgentError:
     reason = _reason(error.data)
     if reason and reason not in text:
         text = f"{text}: {reason}" if text else reason
-    if error.code == AUTH_REQUIRED:
-        return AgentUnavailable(f"{name} wants you to sign in first: {text}")
+    if error.code == AUTH_REQUIRED or _SIGN_IN.search(text):
+        return SignInRequired(f"{name} wants you to sign in: {text}")
     return AgentError(f"{name}: {text or f'{method} failed'} ({error.code})")
 
 

@@ -33,6 +33,8 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     """Offered before the agent itself was asked."""
     mode: str = ""
     """The agent's mode for sessions that name none."""
+    login: str = ""
+    """The command with which a person signs in: shown when it is needed."""
     asks: dict[str, list[str]] = {}
     """Values of its options, by the option's name, that ask as much as its default does; `"*"`: all of them."""
     auth: str | None = None
@@ -80,12 +82,14 @@ PRESETS: dict[str, Program] = {
     "claude": Program(
         name="Claude Code",
         command=["claude-agent-acp"],
+        login="claude /login",
         pass_env=["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR"],
         install="npm install -g @agentclientprotocol/claude-agent-acp",
     ),
     "codex": Program(
         name="Codex",
         command=["codex-acp"],
+        login="codex login",
         mode="read-only",  # its other modes ask nobody before they write or run something
         pass_env=["OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"],
         install="npm install -g @agentclientprotocol/codex-acp",
@@ -93,6 +97,7 @@ PRESETS: dict[str, Program] = {
     "copilot": Program(
         name="Copilot (ACP)",
         command=["copilot", "--acp", "--no-auto-update"],
+        login="copilot login",
         mcp_stdio=False,  # it leaves them out without a word
         pass_env=["COPILOT_HOME", "COPILOT_MODEL"],
         install="npm install -g @github/copilot",
@@ -100,6 +105,7 @@ PRESETS: dict[str, Program] = {
     "gemini": Program(
         name="Gemini CLI",
         command=["gemini", "--acp"],
+        login="gemini",
         files=False,  # it cannot create a file through a client: no answer tells it that there is none yet
         pass_env=["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT"],
         install="npm install -g @google/gemini-cli",
@@ -107,6 +113,7 @@ PRESETS: dict[str, Program] = {
     "goose": Program(
         name="goose",
         command=["goose", "acp", "--with-builtin", "developer"],
+        login="goose configure",
         env={"GOOSE_MODE": "approve"},
         pass_env=["GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"],
         install="see goose's own page for the installer of your system",
@@ -114,6 +121,7 @@ PRESETS: dict[str, Program] = {
     "opencode": Program(
         name="opencode",
         command=["opencode", "acp"],
+        login="opencode auth login",
         env={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_PERMISSION": '{"edit":"ask","bash":"ask"}'},
         pass_env=["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
         install="npm install -g opencode-ai",
@@ -121,6 +129,7 @@ PRESETS: dict[str, Program] = {
     "qwen": Program(
         name="Qwen Code",
         command=["qwen", "--acp"],
+        login="qwen",
         pass_env=["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"],
         install="npm install -g @qwen-code/qwen-code",
     ),

@@ -29,11 +29,14 @@ class ModelError(AgentError):
         retry_after: float | None = None,
         lacks: Feature | None = None,
         too_long: bool = False,
+        refused: bool = False,
     ) -> None:
         super().__init__(message, retry_after=retry_after)
         self.again = again
         self.lacks = lacks
         self.too_long = too_long
+        self.refused = refused
+        """It does not take the key."""
 
 
 class NoList(ModelError):

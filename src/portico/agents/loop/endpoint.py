@@ -173,7 +173,10 @@ class Endpoint:
         words = _words(body)
         message = f"{self.name} answered {status}: {words}"
         if status in (401, 403):
-            return ModelError(f"{self.name} at {self.url} does not accept the key ({status}): {words}")
+            hint = "Set another one: OPENAI_API_KEY, or api_key_env in [agents.loop]."
+            return ModelError(
+                f"{self.name} at {self.url} does not accept the key ({status}): {words} {hint}", refused=True
+            )
         if status == 404 and not self.url.endswith("/v1"):
             message += " (Most addresses end in /v1.)"
         if status in (408, 409, 425, 429):

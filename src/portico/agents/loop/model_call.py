@@ -12,7 +12,7 @@ from portico.agents.loop.answer import Feature, ModelError, Reply, Report
 from portico.agents.loop.discovery import Directory
 from portico.agents.loop.endpoint import Ask, Endpoint
 from portico.agents.loop.settings import Current
-from portico.errors import AgentError
+from portico.errors import AgentError, SignInRequired
 
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before each further attempt; the last one repeats."""
@@ -75,7 +75,8 @@ class ModelCaller:
                     raise
                 self._problems.append(f"{self.model}: {error.message}")
                 if self._at + 1 >= len(self._models):  # what was said stays: it is all there is
-                    raise AgentError("No model answered. " + " | ".join(self._problems[-4:])) from error
+                    problem = SignInRequired if error.refused else AgentError
+                    raise problem("No model answered. " + " | ".join(self._problems[-4:])) from error
                 self._at += 1
                 void()
                 self._notice(f"{error.message} Going on with {self.model}.")
@@ -109,7 +110,7 @@ class ModelCaller:
                 if wait > WAIT_MAX:
                     raise
                 void()
-                self._notice(f"{error.message} Trying again.")
+                self._notice(f"{error.message} Trying again{f' in {wait:.0f} seconds' if wait >= 5 else ''}.")
                 await self._sleep(wait)
 
     def _mode(self, endpoint: Endpoint, lacking: set[Feature]) -> Mode:

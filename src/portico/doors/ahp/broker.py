@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
 from portico import events as e
 from portico.cache import Cache
 from portico.doors.ahp import (
+    card,
     changes,
     config,
     customization_actions,
@@ -39,7 +39,6 @@ from portico.errors import PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo, client_of
 from portico.host.changes import in_work_tree
-from portico.host.policy import rules_of
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
 
@@ -76,7 +75,6 @@ class Broker:
         self.app = app
         self.host = app.host
         self.agents: dict[str, AgentInfo] = {}
-        self.root_values: Json = {}
         self.git_folders = Cache[str, bool](_FOLDERS)
         self.connections: set[Connection] = set()
         self.clients: dict[str, Connection] = {}
@@ -90,12 +88,11 @@ class Broker:
         self._hearers: dict[Target, set[Connection]] = {}
         self.replay = ReplayBuffers()
         self.drafts = Drafts(self)
-        self.configuring = asyncio.Lock()
-        """Held while clients' settings change: two of them must not overwrite each other's."""
         self.passed = 0
         """The last record that everybody who hears it has been told."""
         self._active: set[str] = set()
         self._opened: asyncio.Future[None] | None = None
+        self.host.connected = self.clients
         self.host.log.on_commit(self._hear)
         self.host.terminals.watch(self._terminals_changed)
         self.host.terminals.paces.append(self._pace)
@@ -107,16 +104,13 @@ class Broker:
         await asyncio.shield(self._opened)
 
     async def _open(self) -> None:
-        data = await self.host.log.get_kv(HOST, config.ROOT_KEY)
-        self.configure(msgspec.json.decode(data) if data else {})
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
         self.drafts.look()
 
-    def configure(self, values: Json) -> None:
-        """What clients pushed, from now on; some of it are rules of approval."""
-        self.root_values = values
-        self.host.rules.clients = rules_of(values)
+    @property
+    def root_values(self) -> Json:
+        return self.host.client_settings
 
     async def describe_agents(self) -> None:
         described = {each.id: each for each in await self.host.describe()}
@@ -188,8 +182,6 @@ class Broker:
         event = record.event
         if isinstance(event, _TURNS):
             self._count(record, event)
-        elif isinstance(event, e.ClientKept) and event.key == config.ROOT_KEY:
-            self.configure(event.value or {})  # now that it is written down, and in one breath with those who hear it
         elif isinstance(event, e.ToolEnded):
             terminal_commands.narrow(self.host, record.channel.removeprefix("session/"), event)
         if not self.connections and not self.replay:
@@ -242,6 +234,11 @@ class Broker:
     def state(self, ident: str) -> SessionState | None:
         session = self.host.find(ident)
         return session.state if session is not None and session.loaded else None
+
+    def activity(self, ident: str) -> str:
+        """What a session is doing. One that is not in memory does nothing."""
+        state = self.state(ident)
+        return card.activity(state) if state is not None else ""
 
     # -- the root ----------------------------------------------------------------------------------------------
 

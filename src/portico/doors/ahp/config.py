@@ -10,9 +10,6 @@ from portico.errors import PorticoError
 from portico.host.agent import AgentInfo
 from portico.workspace.git import git, repository
 
-ROOT_KEY = "ahp.root"
-"""Beside the host's channel: the values that clients pushed."""
-
 ROOT_SCHEMA: Json = {
     "type": "object",
     "properties": {

@@ -15,6 +15,7 @@ from typing import Any
 from starlette.websockets import WebSocket
 
 from portico import limits
+from portico.commands import Caller, Command
 from portico.doors.ahp import actions, clients, commands, dispatch, envelope, numbers, targets, wire
 from portico.doors.ahp.action_batch import ActionBatch
 from portico.doors.ahp.broker import Broker
@@ -24,7 +25,7 @@ from portico.doors.ahp.targets import Target
 from portico.doors.ahp.translate import Outgoing
 from portico.doors.ahp.versions import SEED
 from portico.doors.ahp.wire import Incoming, WireError
-from portico.doors.route import Caller, Scope
+from portico.doors.route import Scope
 from portico.doors.websocket import Line, line
 from portico.errors import NotFound, PorticoError
 
@@ -125,6 +126,14 @@ class Connection:
         if self._facts is None:
             self._facts = ActionBatch(self)
         return self._facts
+
+    @property
+    def as_client(self) -> Caller:
+        """Who sends commands over this connection."""
+        return Caller(self.caller.id, self.caller.name, self.caller.scopes, "ahp", self.client_id, label=self.by)
+
+    async def do(self, command: Command) -> Any:
+        return await self.host.do(command, self.as_client)
 
     def require(self, scope: Scope) -> None:
         self.caller.require(scope)

@@ -9,14 +9,11 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-import msgspec
 from starlette.websockets import WebSocket
 
 from portico.doors.ahp.names import child_uri
 from portico.doors.app import App
 from portico.doors.route import Socket, Table, caller
-from portico.events import HOST
-from portico.host.policy import rules_of
 
 if TYPE_CHECKING:
     from portico.doors.ahp.broker import Broker
@@ -38,14 +35,6 @@ def ahp(app: App) -> Table:
         return broker
 
     return _table(meet)
-
-
-async def restore(app: App) -> None:
-    """The rules of approval that editors pushed hold from the start, not only when the first editor is back."""
-    from portico.doors.ahp.config import ROOT_KEY
-
-    data = await app.host.log.get_kv(HOST, ROOT_KEY)
-    app.host.rules.clients = rules_of(msgspec.json.decode(data) if data else {})
 
 
 def build(broker: "Broker") -> Table:

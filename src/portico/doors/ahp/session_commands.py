@@ -3,6 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
+from portico import commands as c
 from portico.commands import Isolation
 from portico.doors.ahp import (
     attachments,
@@ -86,8 +87,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
         source, turns = await _history(connection, text(fork, "session"), text(fork, "turnId"), names.find_session)
         state = source.state
         await sign_in.check(connection, state.agent)
-        return await host.start(
-            by=connection.by,
+        command = c.StartSession(
             agent=state.agent,
             model=state.model or None,
             cwd=state.cwd,
@@ -95,29 +95,27 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             uri=name,
             origin=Origin("fork", source.id, turns[-1].id),
             config={**state.config, **config},
-            history=turns,
-            worktree=state.worktree,
             folders=state.folders,
             model_config=state.model_config,
-            may_approve=connection.caller.may("approve"),
         )
-    provider = optional(params, "provider", str) or _named(connection, name)
-    await sign_in.check(connection, provider)
-    model = optional(params, "model", dict) or {}
-    folders = working_directories.listed(params) or [str(connection.broker.app.workspaces[0])]
-    return await host.start(
-        by=connection.by,
-        agent=provider,
-        model=optional(model, "id", str),
-        cwd=folders[0],
-        uri=name,
-        config=config,
-        worktree=_isolation(config, name),
-        folders=folders[1:],
-        model_config=optional(model, "config", dict),
-        may_approve=connection.caller.may("approve"),
-        draft=not connection.dialect.seed,
-    )
+    else:
+        provider = optional(params, "provider", str) or _named(connection, name)
+        await sign_in.check(connection, provider)
+        model = optional(params, "model", dict) or {}
+        folders = working_directories.listed(params)
+        command = c.StartSession(
+            agent=provider,
+            model=optional(model, "id", str),
+            cwd=folders[0] if folders else None,
+            uri=name,
+            config=config,
+            worktree=_isolation(config, name) or False,
+            folders=folders[1:],
+            model_config=optional(model, "config", dict) or {},
+            draft=not connection.dialect.seed,
+        )
+    started: Summary = await connection.do(command)
+    return await host.get(started.id)
 
 
 def _named(connection: "Connection", name: str) -> str | None:
@@ -149,7 +147,7 @@ async def _history(connection: "Connection", name: str, turn: str, find: Any) ->
 
 async def dispose_session(connection: "Connection", params: Json) -> None:
     session = _session(connection, subject(connection, params, "session"))
-    await connection.host.delete(session.id, by=connection.by)
+    await connection.do(c.DeleteSession(session=session.id))
 
 
 def _session(connection: "Connection", name: str) -> Session:
@@ -163,14 +161,19 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
     seed = connection.dialect.seed
     found = [each for each in connection.host.list() if each.agent and _listed(each, seed)]
     if seed:
-        return {"items": [snapshots.summary(each, connection.dialect) for each in found]}
+        items = [snapshots.summary(each, connection.dialect, (), connection.broker.activity(each.id)) for each in found]
+        return {"items": items}
     family = children(connection.host.list())
     below = {each.id: descendants(each.id, family) for each in found}
     found.sort(key=lambda each: snapshots.together(each, below[each.id]).last_turn_at, reverse=True)
     limit = optional(params, "limit", int)
     start = _cursor(found, optional(params, "cursor", str))
     end = start + min(limit, 1000) if limit is not None and limit > 0 else len(found)
-    result: Json = {"items": [snapshots.summary(each, connection.dialect, below[each.id]) for each in found[start:end]]}
+    items = [
+        snapshots.summary(each, connection.dialect, below[each.id], connection.broker.activity(each.id))
+        for each in found[start:end]
+    ]
+    result: Json = {"items": items}
     return result | ({"nextCursor": found[end - 1].id} if end < len(found) else {})
 
 
@@ -212,10 +215,12 @@ async def create_chat(connection: "Connection", params: Json) -> None:
     except AlreadyExists as error:
         raise wire.exists(error) from error
     for client in owner.state.clients:
-        await chat.join(client.id, client.name, client.tools, client.meta)
+        joins = c.JoinSession(session=chat.id, client=client.id, name=client.name, tools=client.tools, meta=client.meta)
+        await connection.do(joins)
     await plugins.hand_down(owner, chat)
     if opening is not None:
-        await chat.send(opening, by=connection.by)
+        said = {field: getattr(opening, field) for field in opening.__struct_fields__}
+        await connection.do(c.SendMessage(session=chat.id, **said))
 
 
 def _source(connection: "Connection", said: Json) -> Json:
@@ -242,8 +247,7 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         if side:
             config[CONTEXT] = _context(turns, origin.selection)
             turns = []
-    chat = await host.start(
-        by=connection.by,
+    command = c.StartSession(
         agent=owner.state.agent,
         model=owner.state.model or None,
         cwd=owner.state.cwd,
@@ -252,12 +256,11 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         parent=owner.id,  # not `above`: when that is disposed, what was made from it stays
         origin=origin,
         config=config,
-        history=turns,
-        may_approve=connection.caller.may("approve"),
     )
+    started: Summary = await connection.do(command)
     for folder in folders:
-        await chat.folders.choose(folder, by=connection.by)
-    return chat
+        await connection.do(c.ChooseFolder(session=started.id, folder=folder))
+    return await host.get(started.id)
 
 
 def _context(turns: list[TurnState], selection: Json) -> str:
@@ -273,7 +276,7 @@ async def dispose_chat(connection: "Connection", params: Json) -> None:
         raise NotFound("session", name)
     if chat.summary.parent is None:
         raise BadRequest("The default chat ends with its session.", field="channel")
-    await connection.host.delete(chat.id, by=connection.by)
+    await connection.do(c.DeleteSession(session=chat.id))
 
 
 # -- turns -----------------------------------------------------------------------------------------------------

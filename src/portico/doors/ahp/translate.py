@@ -63,7 +63,32 @@ class Scene(Struct, frozen=True, gc=False):
 def conversation(record: Record, state: SessionState, seed: bool) -> list[Outgoing]:
     event = record.event
     translate = _TABLE.get(type(event))
-    return translate(event, Scene(record, state, seed)) if translate is not None else []
+    said = translate(event, Scene(record, state, seed)) if translate is not None else []
+    return [*said, activity_changed(state)] if type(event) in ACTIVE else said
+
+
+def activity_changed(state: SessionState) -> Outgoing:
+    """What it is doing now; nothing, when the field is missing."""
+    words = card.activity(state)
+    return Outgoing("activityChanged", {"activity": words} if words else {})
+
+
+ACTIVE = frozenset(
+    {
+        e.TurnStarted,
+        e.TurnResumed,
+        e.TurnEnded,
+        e.SessionTruncated,
+        e.ToolReady,
+        e.ToolDecided,
+        e.ToolEnded,
+        e.ApprovalAsked,
+        e.ApprovalAnswered,
+        e.QuestionAsked,
+        e.QuestionAnswered,
+    }
+)
+"""Events that may change what a session is said to be doing."""
 
 
 # -- turns -----------------------------------------------------------------------------------------------------
@@ -288,7 +313,7 @@ def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Outgoing]:
         fields = {**_of(event.turn, call.id), "result": result, "requiresResultConfirmation": True}
         return [Outgoing("toolCallComplete", fields, str(event.meta.get("by", "")))]
     asked = card.shown_input(call, approval, event.input)
-    more = parts.confirmation(call, approval) | ({"toolInput": asked} if asked else {})
+    more = parts.confirmation(call, approval, scene.seed) | ({"toolInput": asked} if asked else {})
     return [_ready(scene, event.turn, call, None, **more)]
 
 

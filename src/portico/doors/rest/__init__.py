@@ -4,7 +4,7 @@ The Python client, the command line and the pages use it. It translates and deci
 """
 
 from portico.doors.app import App
-from portico.doors.rest import changes, commands, events, people, queue, search, sessions, terminals
+from portico.doors.rest import archive, changes, commands, events, people, queue, search, sessions, terminals
 from portico.doors.route import Table
 
 
@@ -16,6 +16,7 @@ def rest(app: App) -> Table:
         *people.table(app),
         *events.table(app),
         *changes.table(app),
+        *archive.table(app),
         *search.table(app),
         *terminals.table(app),
     ]
