@@ -143,3 +143,14 @@ def test_a_gap_is_folded_into_nothing() -> None:
     fold(state, Record(1, "session/s", 1, 0, encode(Unreadable(reason="page"))))
     assert state.pos == 1
     assert state.turns == []
+
+
+async def test_a_log_that_lost_its_identity_reads_its_events_by_the_mark(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    log = await SqliteLog.open(path)
+    await log.append("a", fact(0))
+    await log.close()
+    damage(path, "DELETE FROM meta")
+    log = await SqliteLog.open(path)
+    assert await events(log) == [fact(0)]
+    await log.close()

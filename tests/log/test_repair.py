@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from portico.log.repair import check, repair
+from portico.log.sqlite import SqliteLog
 from tests.doors.standing import standing
 from tests.process import inside
 
@@ -102,3 +103,26 @@ def test_a_file_that_is_no_database_leads_to_the_backup(home: Path) -> None:
     done = inside(home, "log", "check", "--repair")
     assert (done.returncode, "portico restore FILE" in done.stderr) == (74, True), done.stderr
     assert (home / "log.db").exists()
+
+
+@pytest.mark.parametrize("mark", [True, False], ids=["known by the mark", "lost"])
+def test_events_stay_readable_when_the_logs_identity_is_lost(home: Path, mark: bool) -> None:
+    """Without the salt of its sums every event of a repaired log was unreadable."""
+    path = home / "log.db"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("DELETE FROM meta")
+        db.commit()
+    if not mark:
+        path.with_name("log.db-mark").unlink()
+    assert check(path).damage == []
+    repair(path)
+
+    async def read() -> set[str]:
+        log = await SqliteLog.open(path)
+        found = {type(record.event).__name__ for record in await log.read_all(limit=10_000)}
+        await log.close()
+        return found
+
+    found = asyncio.run(read())
+    assert "PartEnded" in found
+    assert "Unreadable" not in found

@@ -60,7 +60,8 @@ def identify(db: sqlite3.Connection, path: Path, marked: Marked | None) -> Ident
     own = marked if marked is not None and marked.epoch == epoch else None
     missing = max(0, own.seq - seq) if own is not None else 0
     why = _reason(epoch, own, missing, Files.of(path))
-    salt = int(stored["salt"]) if "salt" in stored else secrets.randbits(32)
+    known = marked.salt if marked is not None else secrets.randbits(32)  # a damaged table has lost it
+    salt = int(stored.get("salt", known))
     if why:
         epoch = secrets.token_hex(4)
         lost += missing

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from portico.errors import LogDamaged
 from portico.log.checksum import channel_sum, event_sum, kv_sum
+from portico.log.mark import Mark
 from portico.log.schema import VERSION, blobs_in, prepare
 
 _SHOWN = 20
@@ -56,7 +57,7 @@ def check(path: Path) -> Report:
         names: dict[int, str] = dict(_all(db, "SELECT id, name FROM channels", report, "the list of channels"))
         report.channels = max(0, len(names) - 1)
         known = {digest for (digest,) in _all(db, "SELECT digest FROM blobs", report, "the list of blobs")}
-        salt = _salt(_all(db, _META, report, "the log's identity"))
+        salt = _salt(db, path, report)
         for row in _readable(db, _EVENTS, report, "events"):
             report.events += 1
             _check_event(row, salt, names, known, report)
@@ -67,15 +68,21 @@ def check(path: Path) -> Report:
     return report
 
 
-def _salt(meta: list[Row]) -> int | None:
-    """What the sums of events begin with; None when it is lost, and with it what they could tell."""
-    return next((int(value) for key, value in meta if key == "salt"), None)
+def _salt(db: sqlite3.Connection, path: Path, report: Report) -> int | None:
+    """What goes into the sums of this log's events, from the log or from its mark; None when both are lost."""
+    stored = _all(db, "SELECT value FROM meta WHERE key = 'salt'", report, "the log's identity")
+    if stored:
+        return int(stored[0][0])
+    if not path.with_name(path.name + "-mark").exists():
+        return None
+    with contextlib.closing(Mark(path)) as mark:
+        marked = mark.read()
+    return marked.salt if marked is not None else None
 
 
 def _check_event(row: Row, salt: int | None, names: dict[int, str], blobs: set[str], report: Report) -> None:
     seq, channel, pos, when, _, data, stored = row
-    summed = stored is not None and salt is not None
-    if summed and stored != event_sum(salt or 0, seq, channel, pos, when, data):
+    if None not in (stored, salt) and stored != event_sum(salt or 0, seq, channel, pos, when, data):
         report.add(
             f"event {seq} ({names.get(channel, '?')}, position {pos}): it was changed; it is shown as unreadable"
         )
@@ -95,6 +102,7 @@ def repair(path: Path) -> Report:
         prepare(new)
         new.execute("BEGIN")
         _copy(old, new, report)
+        _keep_salt(new, _salt(old, path, report))
         new.execute("COMMIT")
     draft.chmod(0o600)
     aside = path.with_name(f"{path.name}.damaged-{int(time.time())}")
@@ -106,6 +114,14 @@ def repair(path: Path) -> Report:
     draft.rename(path)
     report.kept_as = str(aside)
     return report
+
+
+def _keep_salt(new: sqlite3.Connection, salt: int | None) -> None:
+    """Without it no sum can be checked any more; the events are read as those of a version that had none."""
+    if salt is None:
+        new.execute("UPDATE events SET sum = NULL")
+    else:
+        new.execute("INSERT OR REPLACE INTO meta VALUES ('salt', ?)", (str(salt),))
 
 
 def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: Report) -> None:

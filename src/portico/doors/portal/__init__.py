@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -107,6 +108,17 @@ def repo_root(start: Path) -> Path:
     return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
 
 
+_PACKED = 1_000
+"""Elements encoded in one go: a long history is made in a thread, and others are served in between."""
+
+
+def _packed(elements: list[Element]) -> msgspec.Raw:
+    """`Responses` of a long history, as it is sent."""
+    whole = coalesce(elements)
+    pieces = [msgspec.json.encode(whole[at : at + _PACKED])[1:-1] for at in range(0, len(whole), _PACKED)]
+    return msgspec.Raw(b'{"responses":[%b]}' % b",".join(pieces))
+
+
 def _form(request: Request, translate: Translate) -> Translate:
     prompts = translate is session_elements and request.query_params.get("prompts") == "1"
     return prompted_session_elements if prompts else translate
@@ -178,7 +190,7 @@ class _Lives:
                 for record in records:
                     number = {"seq": record.seq} if _numbered(request) else {}
                     elements += [each | number for each in form(record.event, open)]
-            return Responses(coalesce(elements)) if after else {"error": codes["NotFound"]}
+            return await asyncio.to_thread(_packed, elements) if after else {"error": codes["NotFound"]}
 
         errors = list(codes.values())
         query: dict[str, str | Param] = {"seq": "`1`: each element with its place in the log, `seq`"}

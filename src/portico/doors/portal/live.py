@@ -25,8 +25,8 @@ WAIT_SECONDS = 5.0
 """How long a call without data waits: the clients' own figure."""
 WINDOW_SECONDS = 0.005
 """Between two answers of a stream: far below what an eye sees, and a poll costs more than many deltas."""
-ANSWER_ELEMENTS = 20_000
-"""In one answer: a long session in one go; the next call has the rest."""
+ANSWER_ELEMENTS = 10_000
+"""In one answer: some 30 ms of work, in which nobody else is served; the next call has the rest."""
 BUFFER_BYTES = 4 * 1024 * 1024
 """Handed to a reader between two polls; more is read from the log when it comes back."""
 SILENT_SECONDS = 15.0
