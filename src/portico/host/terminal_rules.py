@@ -59,6 +59,8 @@ def holder(terminal: OpenTerminal, client: str, connected: Container[str]) -> st
 
 def check_free(terminal: OpenTerminal, caller: Caller, connected: Container[str]) -> None:
     who = holder(terminal, caller.client, connected)
+    if who is not None and terminal.command and caller.client:
+        raise Forbidden("An agent runs a command in this terminal: it can be watched and closed.")
     if who is not None:
         raise Forbidden(f"{who} holds the terminal {terminal.id!r}: watch it here, or open another one.")
 

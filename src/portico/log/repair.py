@@ -24,7 +24,6 @@ _SHOWN = 20
 _EVENTS = "SELECT seq, channel, pos, time, delta, data, sum FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
 _BLOBS = "SELECT rowid, digest, data FROM blobs WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
 _INSERT = "INSERT OR IGNORE INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_META = "SELECT key, value FROM meta"
 _FAR = 2**62
 
 Row = tuple[Any, ...]
@@ -128,14 +127,12 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: Report) -> N
     names: dict[int, str] = dict(_all(old, "SELECT id, name FROM channels WHERE id != 0", report, "the channels"))
     heads: dict[int, int] = dict(_all(old, "SELECT id, pos FROM channels", report, "the channels' heads"))
     last = heads.pop(0, 0)
-    meta = _all(old, _META, report, "the log's identity")
-    known = _salt(meta) is not None
     for seq, channel, pos, when, delta, data, stored in _readable(old, _EVENTS, report, "events"):
         if channel not in names:
             names[channel] = f"lost/{channel}"
             report.add(f"channel {channel}: its name is lost; its events are in 'lost/{channel}'")
         # With the sum as it was: an event that was changed stays recognisable as one.
-        new.execute(_INSERT, (seq, channel, pos, when, delta, data, stored if known else None))
+        new.execute(_INSERT, (seq, channel, pos, when, delta, data, stored))
         new.executemany("INSERT OR IGNORE INTO blob_users VALUES (?, ?)", [(each, channel) for each in blobs_in(data)])
         heads[channel] = max(heads.get(channel, 0), pos)
         last = max(last, seq)
@@ -157,7 +154,8 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: Report) -> N
             report.blobs += 1
         else:
             report.add(f"blob {digest[:12]}…: damaged, left out")
-    new.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
+    for key, value in _all(old, "SELECT key, value FROM meta", report, "the log's identity"):
+        new.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
 def _all(db: sqlite3.Connection, sql: str, report: Report, what: str, *args: object) -> list[Row]:
