@@ -7,7 +7,8 @@ cd "$(dirname "$0")"
 if [ node_modules/.installed -nt package-lock.json ]; then
   exit 0
 fi
-npm ci --no-audit --no-fund --loglevel=error --ignore-scripts
+# Not `npm ci`: a package of acpx names optional parts for systems that not every registry has, and it insists on all.
+npm install --no-save --no-audit --no-fund --loglevel=error --ignore-scripts
 # Copilot unpacks itself at its first start: not within a test's time.
 copilot=node_modules/@github/copilot-linux-x64/copilot
 if [ -x "$copilot" ]; then
