@@ -219,7 +219,7 @@ async def test_an_editor_sees_the_command_and_whose_it_is(tmp_path: Path, versio
             deeds: dict[str, Json] = {"input": {"data": "x"}, "cleared": {}, "resized": {"cols": 9, "rows": 9}}
             for kind, fields in deeds.items():
                 echo = await client.act(name, f"terminal/{kind}", **fields)
-                assert "An agent holds the terminal" in echo["rejectionReason"]
+                assert "An agent runs a command" in echo["rejectionReason"]
             talk = f"acp-fake:/{ident}" if client.seed else default_chat(f"acp-fake:/{ident}")
             await client.subscribe(talk)
             shown = client.states[talk]["activeTurn"]["responseParts"][-1]["toolCall"]["content"][0]
