@@ -57,6 +57,7 @@ class Connection:
         "_inbox",
         "_inbox_bytes",
         "_knows",
+        "_late",
         "_line",
         "_loop",
         "_main",
@@ -92,6 +93,8 @@ class Connection:
         self.targets: dict[Target, str] = {}
         self.oldest: dict[Target, str] = {}
         """Of chats that were not told whole: the oldest turn that the client has."""
+        self._late: list[tuple[Target, Outgoing]] = []
+        """Said while the client was coming back: it hears it behind the answer that takes it up again."""
         self._aliases: dict[Target, str] | None = None
         """Subscriptions by another name than ours: most clients have none."""
         self.joined: set[str] = set()
@@ -369,11 +372,25 @@ class Connection:
 
     def say(self, target: Target, said: Outgoing) -> None:
         """Tells this client alone; nothing of it is in the log."""
+        if self.behind:
+            self._late.append((target, said))
+            return
         name = self.targets.get(target) or targets.uri_of(self.host, target, self.dialect.seed)
         action = envelope.Address(target.kind, name, self.dialect.seed).action(said)
         if action["type"] in self._knows:
             made = envelope.enveloped(name, action, self.own_number(), self.dialect.seed, None)
             self.push(envelope.framed(made))
+
+    def caught_up(self) -> None:
+        """The answer to a reconnect is on its way: what was said meanwhile follows."""
+        self.behind = False
+        self._loop.call_soon(self._say_late)
+
+    def _say_late(self) -> None:
+        late, self._late = self._late, []
+        for target, said in late:
+            if target in self.targets:
+                self.say(target, said)
 
     def echo(self, name: str, action: Json, client_seq: int, reason: str | None = None) -> None:
         """An action back to whom it came from: refused (with the reason), or without any effect."""

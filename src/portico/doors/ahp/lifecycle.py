@@ -212,7 +212,7 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
         last_seen = last_seen if known.span == numbers.SPAN and same_log else numbers.FOREIGN
         return await _come_back(connection, wanted[: limits.SUBSCRIPTIONS], last_seen)
     finally:
-        connection.behind = False
+        connection.caught_up()
 
 
 async def _come_back(connection: "Connection", wanted: list[str], last_seen: int) -> Json:
