@@ -147,7 +147,9 @@ def test_the_installed_program_prints_a_login_link_that_opens_the_pages(installe
             answer = browser.get(link)
             assert answer.status_code == 200
             assert "<title>" in answer.text
-            agents = browser.get(f"{answer.url.scheme}://{answer.url.netloc.decode()}/v1/agents").json()["agents"]
+            address, _, token = link.partition("/login?tkn=")
+            headers = {"Authorization": f"Bearer {token}"}
+            agents = browser.get(f"{address}/v1/agents", headers=headers).json()["agents"]
         process.terminate()
         assert process.wait(20) == 0
         rest = process.stderr.read()
