@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 import { bar } from "./bar";
 import { compressed } from "./compression";
 
-const pages = ["index", "jobs", "jobTracking", "login", "test", "sessions", "session", "agents", "jobHistory", "terminal"];
+const pages = ["index", "jobs", "jobTracking", "login", "test", "app", "agents", "jobHistory", "terminal"];
 /** Modules other people's pages import by name, so they are entries of their own and keep their exports. */
 const modules = ["messageBlock", "sessionResponse"];
 

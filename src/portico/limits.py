@@ -48,6 +48,14 @@ FOLDERS = 32
 """Folders of one session beside its own: every file operation of its clients looks through all of them."""
 TITLE_CHARS = 200
 """A title: what a list can show."""
+ACTIVITY_CHARS = 160
+"""What a session does now, in one line: no list has room for more."""
+DRAFT_CHARS = 64 * KIB
+"""A message that is being written: each change of it is an event, and longer texts are files."""
+BOARD_ROWS = 500
+"""Sessions that the live list begins with: more than anybody scrolls through, and 300 KB at most."""
+BOARD_SECONDS = 0.1
+"""Changes of the live list are collected this long: quick to the eye, and ten frames a second at most."""
 TOOL_OUTPUT_CHARS = 64 * KIB
 """Tool output kept inside the event; the whole output goes into a blob."""
 APPROVAL_SECONDS = 120.0

@@ -24,6 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("web") / "pages"
     (folder / "assets").mkdir(parents=True)
     (folder / "index.html").write_text("<title>Portico</title>")
+    (folder / "app.html").write_text("<title>Workbench</title>")
     (folder / "login.html").write_text("<title>Log in</title>")
     (folder / "index.js").write_text("export {}")
     (folder / "index.js.gz").write_bytes(gzip.compress(b"export {}"))
@@ -51,7 +52,7 @@ async def test_a_stranger_is_sent_to_the_login(shared: Standing) -> None:
 async def test_the_printed_link_logs_in_once_and_the_token_leaves_the_address(shared: Standing) -> None:
     async with shared.client() as browser:
         answer = await browser.get(shared.server.login_url)
-        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/app")
         cookie = SimpleCookie(answer.headers["set-cookie"])[shared.server.gate.cookie]
         assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "strict", "/")
         assert not cookie["secure"]  # plain HTTP on loopback
@@ -77,8 +78,41 @@ async def test_the_form_logs_in_and_a_wrong_token_does_not(shared: Standing) -> 
         assert "set-cookie" not in wrong.headers
         assert (await browser.post("/login", content=b"\xff")).status_code == 400
         right = await browser.post("/login", data={"tkn": f" {shared.home.token()} "})
-        assert right.headers["location"] == "/"
+        assert right.headers["location"] == "/app"
         assert (await browser.get("/v1")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("wanted", "lands"),
+    [
+        ("/app/s/session-1", "/app/s/session-1"),
+        ("/jobs.html?wb=%2Ftmp", "/jobs.html?wb=%2Ftmp"),
+        ("/", "/"),
+        ("//evil.example/", "/app"),
+        ("/\\evil.example", "/app"),
+        ("https://evil.example/", "/app"),
+        ("/api/stop", "/app"),
+        ("/app\r\nX: y", "/app"),
+    ],
+)
+async def test_a_login_leads_to_a_page_of_ours_only(shared: Standing, wanted: str, lands: str) -> None:
+    async with shared.client() as browser:
+        answer = await browser.post("/login", data={"tkn": shared.home.token(), "next": wanted})
+        assert answer.headers["location"] == lands
+
+
+async def test_old_addresses_lead_into_the_workbench(shared: Standing) -> None:
+    moved = {"/sessions.html": "/app", "/session.html": "/app", "/session.html?id=session-7": "/app/s/session-7"}
+    for address, lands in moved.items():
+        assert (await shared.http.get(address)).headers["location"] == lands
+
+
+async def test_every_address_below_app_is_the_workbench(shared: Standing) -> None:
+    for path in ("/app", "/app/", "/app/s/session-1", "/app/inbox"):
+        answer = await shared.http.get(path)
+        assert (answer.status_code, answer.text) == (200, "<title>Workbench</title>")
+        async with shared.client() as stranger:
+            assert (await stranger.get(path)).headers["location"].startswith("/login?next=%2Fapp")
 
 
 async def test_another_site_can_neither_log_us_in_nor_out(shared: Standing) -> None:

@@ -77,7 +77,7 @@ test("a session of 10,000 blocks", { timeout: 180_000 }, async () => {
     await page.goto(`${host.url}/agents.html`);
     await page.waitForSelector(".agent");
     const before = await worked();
-    await page.goto(`${host.url}/session.html?id=${id}`);
+    await page.goto(`${host.url}/app/s/${id}`);
     await page.waitForFunction((text) => document.querySelector("#transcript")?.textContent?.includes(text), `Question ${TURNS - 1}`);
     const found = await page.evaluate(() => {
       const [state] = performance.getEntriesByType("resource").filter(({ name }) => name.includes("/v1/sessions/")) as PerformanceResourceTiming[];

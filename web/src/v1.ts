@@ -94,7 +94,7 @@ async function answer(method: Method, path: string, body?: object): Promise<Resp
   throw new Refused(response.status, await reason(response));
 }
 
-async function call<T>(method: Method, path: string, body?: object): Promise<T> {
+export async function call<T>(method: Method, path: string, body?: object): Promise<T> {
   const response = await answer(method, path, body);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
@@ -130,6 +130,8 @@ export const v1 = {
   cancel: (id: string) => call<Summary>("POST", `${session(id)}/cancel`),
   resume: (id: string) => call<object>("POST", `${session(id)}/resume`),
   fork: (id: string, turn?: string) => call<Summary>("POST", `${session(id)}/fork`, turn === undefined ? {} : { turn }),
+  truncate: (id: string, turn?: string) => call<Summary>("POST", `${session(id)}/truncate`, turn === undefined ? {} : { turn }),
+  draft: (id: string, text: string) => call<void>("PATCH", `${session(id)}/draft`, { text }),
   close: (id: string) => call<Summary>("POST", `${session(id)}/close`),
   reopen: (id: string) => call<Summary>("POST", `${session(id)}/reopen`),
   editPending: (id: string, message: string, text: string) => call<object>("PATCH", pending(id, message), { text }),
@@ -157,7 +159,7 @@ export const v1 = {
 export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") => `/v1${session(id)}/export?format=${format}`;
 export const eventsAddress = (id: string, after: number) => `/v1${session(id)}/events?after=${after}`;
 export const blobAddress = (digest: string) => `/v1/blobs/${part(digest)}`;
-export const sessionAddress = (id: string) => `/session.html?${new URLSearchParams({ id })}`;
+export const sessionAddress = (id: string) => `/app/s/${part(id)}`;
 export const terminalAddress = (id: string) => `/terminal.html?${new URLSearchParams({ id })}`;
 export function socketAddress(id: string, after: number | undefined): string {
   const address = new URL(`/v1/terminals/${part(id)}/socket`, window.location.href);

@@ -5,9 +5,10 @@ nothing foreign may load, frame or hold on to us, and whatever is not a page of 
 """
 
 import mimetypes
+import re
 from importlib import resources
 from pathlib import Path
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -21,13 +22,15 @@ from portico.errors import BadRequest, NotFound
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; manifest-src 'self'; worker-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
 )
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
+    ".webmanifest": "application/manifest+json",
     ".svg": "image/svg+xml",
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -38,6 +41,9 @@ _TYPES = {
 _NO_PAGE: dict[int, str | None] = {303: None, 404: "text/plain"}
 """To the login; or there is nothing of that name."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
+_WORKBENCH = "/app"
+_OWN_PAGE = re.compile(r"/(?:app(?:/[\w.%/-]*)?|\w+\.html)?(?:\?[\w.%=&+-]*)?", re.ASCII)
+"""Where a login may lead: a page of ours, never a stranger's, and never the API, where a GET can change something."""
 _HASHED = "assets/"
 """Vite puts files whose name holds their hash here: they never change."""
 
@@ -85,12 +91,17 @@ def web(house: House, gate: Gate) -> Table:
 
     async def page(request: Request) -> Response:
         name = request.path_params.get("name", "") or "index.html"
+        moved = _moved(request, name)
+        if moved is not None:
+            return RedirectResponse(moved, 303)
+        if name.partition("/")[0] == "app":
+            name = "app.html"  # its own script reads the rest of the address
         if name == "api":
             return Response("Not Found", 404, media_type="text/plain")  # as the pages' old clients know it
         if name.partition("/")[0] in ("api", "v1"):
             raise NotFound("page", f"/{name}")
         if name.endswith(".html") and name != "login.html" and not caller(request).scopes:
-            return RedirectResponse("/login", 303)
+            return RedirectResponse(_login_for(request), 303)
         try:
             return send(request, name)
         except NotFound:
@@ -107,15 +118,15 @@ def web(house: House, gate: Gate) -> Table:
             fields = parse_qs((await request.body()).decode("ascii"))
         except UnicodeDecodeError:
             raise BadRequest("The form is not valid.", field="tkn") from None
-        return await enter(request, (fields.get("tkn") or [""])[0].strip())
+        return await enter(request, (fields.get("tkn") or [""])[0].strip(), (fields.get("next") or [""])[0])
 
-    async def enter(request: Request, token: str) -> Response:
+    async def enter(request: Request, token: str, wanted: str = "") -> Response:
         """The token leaves the address bar at once; from here on the cookie stands for it."""
         found = gate.tokens.by_token(token)
         if found is None:
             await gate.wrong_token(request.scope)
             return RedirectResponse("/login?error=1", 303)
-        answer = RedirectResponse("/", 303)
+        answer = RedirectResponse(wanted if _OWN_PAGE.fullmatch(wanted) else _WORKBENCH, 303)
         answer.set_cookie(
             gate.cookie,
             gate.tokens.cookie(found),
@@ -150,3 +161,17 @@ def web(house: House, gate: Gate) -> Table:
             doc={"media": tuple(sorted({media.partition(";")[0] for media in _TYPES.values()})), "others": _NO_PAGE},
         ),
     ]
+
+
+def _moved(request: Request, name: str) -> str | None:
+    """Pages that the workbench has taken the place of: old links and bookmarks go on."""
+    if name == "session.html":
+        ident = request.query_params.get("id", "")
+        return f"{_WORKBENCH}/s/{quote(ident, safe='')}" if ident else _WORKBENCH
+    return _WORKBENCH if name == "sessions.html" else None
+
+
+def _login_for(request: Request) -> str:
+    """The start page needs no word: the login leads to the workbench by itself."""
+    path = request.url.path
+    return "/login" if path in ("/", "/index.html") else f"/login?{urlencode({'next': path})}"

@@ -135,6 +135,10 @@ export interface SessionState {
   children?: string[];
   usage?: Usage;
   rewound?: boolean;
+  config?: Record<string, unknown>;
+  worktree?: { branch?: string; path?: string } & Record<string, unknown>;
+  /** What clients share through the host: the draft, for one. */
+  kept?: Record<string, Record<string, unknown>>;
   pos: number;
 }
 

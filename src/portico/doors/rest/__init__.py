@@ -4,7 +4,7 @@ The Python client, the command line and the pages use it. It translates and deci
 """
 
 from portico.doors.house import House
-from portico.doors.rest import changes, events, people, queue, search, sessions, terminals
+from portico.doors.rest import board, changes, events, people, queue, review, search, sessions, terminals
 from portico.doors.route import Table
 
 
@@ -17,4 +17,6 @@ def rest(house: House) -> Table:
         *changes.table(house),
         *search.table(house),
         *terminals.table(house),
+        *board.table(house),
+        *review.table(house),
     ]

@@ -1,0 +1,11 @@
+import { make } from "../page";
+import type { Shell, View } from "./shell";
+
+export class JobsView implements View {
+  readonly element = make("section", "place");
+  readonly title = "Jobs";
+
+  constructor(shell: Shell) {
+    void shell;
+  }
+}
