@@ -1,6 +1,7 @@
 /** The host's own words over HTTP (`/v1`), as the pages beyond the seeds' call them. */
 
-import { goToLogin, reason, Refused } from "./api";
+import { goToLogin, type Job, reason, Refused } from "./api";
+import type { ChartGraph } from "./chart/graph";
 import type { SessionState, Summary } from "./conversation/state";
 
 export interface AgentModel {
@@ -34,6 +35,9 @@ export interface JobSummary {
   cwd?: string;
   error?: string;
   reason?: string;
+  /** With one job: the entry stored with it, and its chart. */
+  entry?: { jobs: Record<string, Job> };
+  chart?: ChartGraph;
 }
 
 export interface Hit {

@@ -287,7 +287,13 @@ export class Shell {
     this.titled(view.title);
   }
 
-  private jobs: { element: HTMLElement; id: string; choose(step?: string): void } | undefined;
+  private jobs: { element: HTMLElement; id: string; choose(step?: string): void; press(key: "y" | "n"): boolean } | undefined;
+
+  /** What Y and N answer here. */
+  get answering(): { press(key: "y" | "n"): boolean } | undefined {
+    if (this.jobs?.element.isConnected) return this.jobs;
+    return this.inbox ?? this.session?.conversation;
+  }
 
   private async viewOf(place: Place): Promise<View> {
     switch (place.at) {
