@@ -30,10 +30,10 @@ from bench.flood import Flood, frame
 from bench.place import a_host
 from bench.row import Row, ms, p50, verdict
 from portico.doors.ahp.door import ahp
-from portico.doors.ahp.recent import Ring
+from portico.doors.ahp.replay_buffer import ReplayBuffer
 from portico.doors.ahp.uri import ROOT, default_chat
+from portico.doors.app import App
 from portico.doors.gate import Gate
-from portico.doors.house import House
 from portico.doors.identity import Tokens
 from portico.doors.ops import resident
 from portico.doors.route import Socket
@@ -76,7 +76,7 @@ async def _idle() -> Row:
             await loop.run_in_executor(pool, hold, url, "warm", 100)  # what is made once is made
             before = resident()
             await loop.run_in_executor(pool, hold, url, "idle", IDLE)
-            await host.log.settled()
+            await host.log.flush()
             each = (resident() - before) / IDLE
             still = await loop.run_in_executor(pool, count_held)
     measured = f"{each / 1024:.1f} KB, {still:,} held"
@@ -199,8 +199,8 @@ async def _a_server(host: Host, folder: Path) -> AsyncIterator[str]:
     home = Home(folder / "home")
     home.make()
     gate = Gate(Tokens(home), hosts=frozenset({"127.0.0.1"}))
-    house = House(host, home, load(home.settings_path, environ={}), lambda: None, [Path(tempfile.gettempdir())])
-    gate.add([*ahp(house), Socket("/echo", _echoing, "drive")])
+    app = App(host, home, load(home.settings_path, environ={}), lambda: None, [Path(tempfile.gettempdir())])
+    gate.add([*ahp(app), Socket("/echo", _echoing, "drive")])
     config = uvicorn.Config(gate, port=0, ws=Line, lifespan="off", log_config=None, ws_per_message_deflate=False)
     server = _Uvicorn(config)
     serving = asyncio.create_task(server.serve())
@@ -343,7 +343,7 @@ async def _replay(host: Host, url: str, kept: bool = True) -> Row:
     params = {"clientId": "back", "lastSeenServerSeq": snapshot["fromSeq"], "subscriptions": [chat]}
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "reconnect", "params": params})
     times = []
-    with contextlib.nullcontext() if kept else mock.patch.object(Ring, "reaches", return_value=False):
+    with contextlib.nullcontext() if kept else mock.patch.object(ReplayBuffer, "reaches", return_value=False):
         for _ in range(20):
             async with connect(url.replace("PLACE", "ahp"), max_size=None, compression=None) as socket:
                 start = time.perf_counter()

@@ -70,7 +70,7 @@ async def _a_server(model: str) -> AsyncIterator[tuple[Server, Path]]:
             agent = LoopAgent(AgentContext(home, {}), {"OPENAI_BASE_URL": f"{model}/v1"})
             server.host.agents = {"loop": agent}
             if not any(route.path == "/message" for route in server.gate.table):
-                server.gate.add(anywhere(server.house))
+                server.gate.add(anywhere(server.app))
             yield server, project
 
 

@@ -67,7 +67,7 @@ async def _fill(path: Path) -> None:
         part = f"x{number}"
         log.post(session.channel, PartStarted(turn=turn, part=part, kind="text"))
         log.post(session.channel, PartEnded(turn=turn, part=part, text="some words of an answer " * 4))
-    await log.settled()
+    await log.flush()
     await log.close()
 
 

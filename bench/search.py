@@ -38,7 +38,7 @@ async def _measure(folder: Path) -> list[Row]:
             text = f"{(TEXT * 4)[number % 90 :]} n{number}x{turn}x"
             log.post(session.channel, TurnStarted(turn=f"x{turn}", message=Sent(text[:100]), by="bench"))
             log.post(session.channel, PartEnded(turn=f"x{turn}", part="p", text=text))
-        await log.settled()
+        await log.flush()
     indexed, reading = Search(host, folder / "search.db"), Search(host)
     started = time.process_time()
     await indexed.catch_up()

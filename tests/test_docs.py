@@ -47,8 +47,8 @@ def test_every_error_code_is_documented_with_its_numbers() -> None:
 
 
 async def test_every_route_is_documented_with_its_scope(here: Standing) -> None:
-    house, gate = here.server.house, here.server.gate
-    table = [*rest(house), *ops(house, gate), *web(house, gate)]
+    app, gate = here.server.app, here.server.gate
+    table = [*rest(app), *ops(app, gate), *web(app, gate)]
     offered = {
         (f"{method} {route.path}", route.scope)
         for route in table

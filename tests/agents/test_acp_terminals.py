@@ -155,7 +155,7 @@ async def test_a_terminal_of_somebody_else_is_not_shown_as_the_agents(open_host:
 
 
 @asynccontextmanager
-async def house(tmp_path: Path) -> AsyncIterator[Standing]:
+async def app(tmp_path: Path) -> AsyncIterator[Standing]:
     (tmp_path / "home").mkdir()
     command = json.dumps([sys.executable, "-S", "-E", str(FAKE)])
     (tmp_path / "home" / "settings.toml").write_text(f"[agents.acp.fake]\ncommand = {command}\n")
@@ -174,7 +174,7 @@ async def until(here: Standing, ident: str, condition: Callable[[Json], Any]) ->
 
 
 async def test_a_running_command_is_watched_and_closed_but_not_typed_into(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
+    async with app(tmp_path) as here:
         ident = await here.start(agent="acp:fake", cwd=str(tmp_path))
         session = await here.server.host.get(ident)
         script = f"echo ready; {STAYS}"
@@ -197,7 +197,7 @@ async def test_a_running_command_is_watched_and_closed_but_not_typed_into(tmp_pa
 
 @pytest.mark.parametrize("version", ["1", "0.7.0", "1.0.0"])
 async def test_an_editor_sees_the_command_and_whose_it_is(tmp_path: Path, version: str) -> None:
-    async with house(tmp_path) as here:
+    async with app(tmp_path) as here:
         ident = await here.start(agent="acp:fake", cwd=str(tmp_path))
         session = await here.server.host.get(ident)
         turn = await allowed(

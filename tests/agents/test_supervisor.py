@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from portico import limits
-from portico.agents.stale import Roll
+from portico.agents.process_registry import ProcessRegistry
 from portico.agents.supervisor import agent_environment
 from portico.events import Message
 from portico.host.session import Session
@@ -37,7 +37,7 @@ async def test_a_death_at_any_step_fails_the_turn_at_once(open_host: HostOpener,
     assert "exit code 3" in turn.error.message
     assert "I die now" in turn.error.message
     await host.close()
-    assert list(Roll(tmp_path).folder.glob("*")) == []
+    assert list(ProcessRegistry(tmp_path).folder.glob("*")) == []
 
 
 async def test_a_death_in_mid_turn_fails_it_and_the_next_turn_works(open_host: HostOpener, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ async def test_with_a_process_per_session_a_death_ends_one_and_a_release_ends_it
     one, two = [await host.start(by="test", cwd=str(tmp_path)) for _ in range(2)]
     pids = [int(said(await turn_of(session, steps(["pid"])))) for session in (one, two)]
     assert pids[0] != pids[1]
-    assert len(list(Roll(tmp_path).folder.glob("*.json"))) == 2
+    assert len(list(ProcessRegistry(tmp_path).folder.glob("*.json"))) == 2
     turn = await turn_of(one, steps(["die"]))
     assert turn.error is not None
     assert turn.error.code == "agent_died"
@@ -121,7 +121,7 @@ async def test_with_a_process_per_session_a_death_ends_one_and_a_release_ends_it
     assert started(again) is not None
     await host.close()
     assert started(again) is None
-    assert list(Roll(tmp_path).folder.glob("*.json")) == []
+    assert list(ProcessRegistry(tmp_path).folder.glob("*.json")) == []
 
 
 async def test_a_process_of_one_s_own_rests_and_a_failed_start_leaves_nothing(
@@ -136,7 +136,7 @@ async def test_a_process_of_one_s_own_rests_and_a_failed_start_leaves_nothing(
     host = await open_host(fake_agent(tmp_path, settings=table, env={"FAKE_DIE": "session/new"}))
     turn = await turn_of(await host.start(by="test", cwd=str(tmp_path)), "hello")
     assert turn.outcome == "failed"
-    assert list(Roll(tmp_path).folder.glob("*.json")) == []
+    assert list(ProcessRegistry(tmp_path).folder.glob("*.json")) == []
 
 
 @pytest.mark.parametrize("late", ["", "1"])
@@ -171,7 +171,7 @@ async def test_an_agent_that_forgot_while_it_rested_is_told_everything(open_host
     host = await open_host(fake_agent(tmp_path, settings={"idle_timeout": 0.4}))
     session = await host.start(by="test", cwd=str(tmp_path))
     await turn_of(session, "remember me")
-    (entry,) = Roll(tmp_path).folder.glob("*.json")
+    (entry,) = ProcessRegistry(tmp_path).folder.glob("*.json")
     await gone(json.loads(entry.read_bytes())["pid"])
     (tmp_path / "store" / (session.state.vendor or "")).unlink()
     turn = await turn_of(session, "hello")
@@ -225,10 +225,10 @@ async def test_the_end_of_a_host_ends_the_agent_and_its_children(open_host: Host
     session = await host.start(by="test", cwd=str(tmp_path))
     pid = int(said(await turn_of(session, steps(["pid"]))))
     child = int(said(await turn_of(session, steps(["child"]))))
-    assert len(list(Roll(tmp_path).folder.glob("*.json"))) == 1
+    assert len(list(ProcessRegistry(tmp_path).folder.glob("*.json"))) == 1
     await host.close()
     assert (started(pid), started(child)) == (None, None)
-    assert list(Roll(tmp_path).folder.glob("*.json")) == []
+    assert list(ProcessRegistry(tmp_path).folder.glob("*.json")) == []
 
 
 async def test_an_agent_is_alone_in_its_session_and_group(open_host: HostOpener, tmp_path: Path) -> None:
@@ -276,26 +276,26 @@ def test_a_killed_host_leaves_no_orphan_after_the_next_start(tmp_path: Path) -> 
     host = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert host.stdout is not None
     pids = [int(host.stdout.readline()) for _ in range(2)]
-    assert Roll(tmp_path).sweep() == []  # its host lives: `portico doctor` must not touch it
+    assert ProcessRegistry(tmp_path).sweep() == []  # its host lives: `portico doctor` must not touch it
     os.kill(host.pid, signal.SIGKILL)
     host.wait()
     host.stdout.close()
     assert started(pids[1]) is not None
     fake_agent(tmp_path)
     assert [started(pid) for pid in pids] == [None, None]
-    assert list(Roll(tmp_path).folder.glob("*.json")) == []
+    assert list(ProcessRegistry(tmp_path).folder.glob("*.json")) == []
 
 
 def test_a_stranger_with_the_same_number_is_left_alone(tmp_path: Path) -> None:
     """The kernel reuses process numbers."""
     stranger = subprocess.Popen(["sleep", "100"])
-    roll = Roll(tmp_path)
-    roll.enter(stranger.pid, "0" * 32, "agent")
-    path = next(roll.folder.glob("*.json"))
+    registry = ProcessRegistry(tmp_path)
+    registry.register(stranger.pid, "0" * 32, "agent")
+    path = next(registry.folder.glob("*.json"))
     text = path.read_text().replace(f'"started":"{started(stranger.pid)}"', '"started":"1"')
     path.write_text(text.replace(f'"host":{os.getpid()}', '"host":999999999'))
     try:
-        assert roll.sweep() == []
+        assert registry.sweep() == []
         assert started(stranger.pid) is not None
     finally:
         stranger.kill()

@@ -53,7 +53,7 @@ NESTED = seq(
 )
 
 
-class House:
+class App:
     """One home folder and the servers that run on it, one after the other."""
 
     def __init__(self, folder: Path) -> None:
@@ -128,15 +128,15 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    house = House(tmp_path)
-    yield house
-    if house.process is not None and house.process.poll() is None:
-        await house.kill()
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    app = App(tmp_path)
+    yield app
+    if app.process is not None and app.process.poll() is None:
+        await app.kill()
 
 
-def prepare(house: House, work: Data, tasks: dict[str, Data] = TASKS) -> None:
-    house.entry.write_bytes(to_json(make(tasks, work)))
+def prepare(app: App, work: Data, tasks: dict[str, Data] = TASKS) -> None:
+    app.entry.write_bytes(to_json(make(tasks, work)))
 
 
 def check(records: list[Record]) -> None:
@@ -168,75 +168,75 @@ def check(records: list[Record]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(max(1, KILLS // 10)))
-async def test_random_kills(house: House, seed: int) -> None:
-    prepare(house, NESTED)
+async def test_random_kills(app: App, seed: int) -> None:
+    prepare(app, NESTED)
     chance = random.Random(seed)
-    await house.start()
-    await house.start_job()
+    await app.start()
+    await app.start_job()
     for _ in range(min(KILLS, 10)):
         await asyncio.sleep(chance.uniform(0.02, 0.35))
-        await house.kill()
-        await house.start()
-    assert await house.finished() == "Succeeded"
-    await house.stop()
-    records = await house.records()
+        await app.kill()
+        await app.start()
+    assert await app.finished() == "Succeeded"
+    await app.stop()
+    records = await app.records()
     check(records)
     paths = {record.event.path for record in records if isinstance(record.event, e.WorkStarted)}
     assert {"r.0", "r.1#0.0", "r.1#0.1.0", "r.1#0.1.1", "r.1#0.2.0", "r.1#0>", "r.2|?", "r.2|1"} <= paths
 
 
 @pytest.mark.parametrize("point", POINTS)
-async def test_a_kill_at_a_named_point(house: House, point: str) -> None:
-    prepare(house, seq(ref("step"), par(ref("step"), ref("step")), ref("yes")))
-    await house.start(point)
-    await house.start_job()
-    assert await house.dead() == -signal.SIGKILL
-    await house.start()
-    assert await house.finished() == "Succeeded"
-    await house.stop()
-    check(await house.records())
+async def test_a_kill_at_a_named_point(app: App, point: str) -> None:
+    prepare(app, seq(ref("step"), par(ref("step"), ref("step")), ref("yes")))
+    await app.start(point)
+    await app.start_job()
+    assert await app.dead() == -signal.SIGKILL
+    await app.start()
+    assert await app.finished() == "Succeeded"
+    await app.stop()
+    check(await app.records())
 
 
-async def test_whoever_kills_the_host_on_an_answer_is_not_told_the_same_again(house: House) -> None:
+async def test_whoever_kills_the_host_on_an_answer_is_not_told_the_same_again(app: App) -> None:
     """More often than not the next start repeated the answer: its reader's position was not durable yet."""
-    prepare(house, seq(*[ref("step")] * 4))
-    await house.start()
-    await house.start_job()
+    prepare(app, seq(*[ref("step")] * 4))
+    await app.start()
+    await app.start_job()
     seen: list[Data] = []
     kills = 0
-    while heard := await house.heard("me"):
+    while heard := await app.heard("me"):
         seen += heard
         if kills < 3:
             kills += 1
-            await house.kill()
-            await house.start()
-    assert seen == (await house.ask("job/job-1/history"))["responses"]
+            await app.kill()
+            await app.start()
+    assert seen == (await app.ask("job/job-1/history"))["responses"]
     assert seen[-1] == {"callback": "jobSucceeded"}
 
 
-async def test_canceled_stays_canceled(house: House) -> None:
+async def test_canceled_stays_canceled(app: App) -> None:
     """Killed between the word to stop and the end of the stop."""
-    prepare(house, par(ref("hang"), ref("step")), {**TASKS, "hang": task("[[hang]]")})
-    await house.start("job-stopping:1")
-    await house.start_job()
+    prepare(app, par(ref("hang"), ref("step")), {**TASKS, "hang": task("[[hang]]")})
+    await app.start("job-stopping:1")
+    await app.start_job()
     with pytest.raises(httpx.TransportError):
-        await house.ask("job/job-1/stop")
-    await house.dead()
-    await house.start()
-    assert await house.finished() == "Canceled"
-    await house.kill()
-    await house.start()
-    assert (await house.ask("job/job-1/status"))["status"] == "Canceled"
-    await house.stop()
-    check(await house.records())
+        await app.ask("job/job-1/stop")
+    await app.dead()
+    await app.start()
+    assert await app.finished() == "Canceled"
+    await app.kill()
+    await app.start()
+    assert (await app.ask("job/job-1/status"))["status"] == "Canceled"
+    await app.stop()
+    check(await app.records())
 
 
-async def test_a_graceful_stop_is_no_end_either(house: House) -> None:
-    prepare(house, seq(ref("step"), ref("step"), ref("step")))
-    await house.start()
-    await house.start_job()
-    await house.stop()
-    await house.start()
-    assert await house.finished() == "Succeeded"
-    await house.stop()
-    check(await house.records())
+async def test_a_graceful_stop_is_no_end_either(app: App) -> None:
+    prepare(app, seq(ref("step"), ref("step"), ref("step")))
+    await app.start()
+    await app.start_job()
+    await app.stop()
+    await app.start()
+    assert await app.finished() == "Succeeded"
+    await app.stop()
+    check(await app.records())

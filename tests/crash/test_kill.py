@@ -17,7 +17,7 @@ from portico.host.host import Host
 from portico.host.state import CallPart
 from portico.log.sqlite import SqliteLog
 from tests.crash.driver import agent
-from tests.crash.house import House
+from tests.crash.host_process import App
 
 KILLS = int(os.environ.get("PORTICO_KILLS", "24"))
 SEED = int(os.environ.get("PORTICO_SEED", random.randrange(1_000_000)))
@@ -40,16 +40,16 @@ def test_nothing_that_anybody_saw_is_lost(tmp_path: Path, capsys: pytest.Capture
     total: Counter[str] = Counter()
     points = list(POINTS)
     for home in range(-(-KILLS // KILLS_PER_HOME)):
-        house = House(tmp_path / str(home))
-        house.folder.mkdir()
+        app = App(tmp_path / str(home))
+        app.folder.mkdir()
         for number in range(min(KILLS_PER_HOME, KILLS - home * KILLS_PER_HOME)):
             if number % 3 == 1:
                 point = points[(number // 3) % len(points)]
-                house.kill(rng, point=f"{point}:{rng.randint(1, POINTS[point])}")
+                app.kill(rng, point=f"{point}:{rng.randint(1, POINTS[point])}")
             else:
-                house.kill(rng, starting=number % 6 == 5)
-            house.check()
-        total += house.counts
+                app.kill(rng, starting=number % 6 == 5)
+            app.check()
+        total += app.counts
     with capsys.disabled():
         print(f"\n{KILLS} kills, seed {SEED}: nothing lost, nothing twice, everything ended once")
         for name, count in sorted(total.items()):
@@ -59,15 +59,15 @@ def test_nothing_that_anybody_saw_is_lost(tmp_path: Path, capsys: pytest.Capture
 def test_killed_between_the_effect_and_its_result(tmp_path: Path) -> None:
     """The file is written, its call has no result: it ends as interrupted, and nobody writes the file again."""
     rng = random.Random(SEED)
-    house = House(tmp_path)
+    app = App(tmp_path)
     for count in (1, 3):
-        house.kill(rng, "write {n}", point=f"before-result:{count}")
+        app.kill(rng, "write {n}", point=f"before-result:{count}")
         before = (tmp_path / "effects.txt").read_text()
         outcomes = asyncio.run(_outcomes(tmp_path))
         assert (tmp_path / "effects.txt").read_text() == before
         assert outcomes["interrupted"] >= 1
         assert outcomes["completed"] < len(before.splitlines()) <= outcomes["completed"] + outcomes["interrupted"]
-    house.check_effects()
+    app.check_effects()
 
 
 async def _outcomes(folder: Path) -> Counter[str]:
@@ -87,17 +87,17 @@ def test_killed_during_a_migration(tmp_path: Path, statement: int) -> None:
     db = sqlite3.connect(tmp_path / "log.db")
     db.executescript((Path(__file__).parents[1] / "log/fixtures/schema1.sql").read_text())
     db.close()
-    house = House(tmp_path)
-    house.kill(random.Random(SEED), point=f"migration:{statement}")
+    app = App(tmp_path)
+    app.kill(random.Random(SEED), point=f"migration:{statement}")
     db = sqlite3.connect(tmp_path / "log.db")
     assert db.execute("PRAGMA user_version").fetchone() == (1,)
     assert db.execute("SELECT count(*) FROM events").fetchone() == (20,)
     db.close()
-    house.check()
+    app.check()
 
 
 @pytest.mark.parametrize("statement", [1, 4, 7])
 def test_killed_while_a_new_log_is_made(tmp_path: Path, statement: int) -> None:
-    house = House(tmp_path)
-    house.kill(random.Random(SEED), point=f"migration:{statement}")
-    house.check()
+    app = App(tmp_path)
+    app.kill(random.Random(SEED), point=f"migration:{statement}")
+    app.check()

@@ -157,7 +157,7 @@ async def test_an_answer_whose_caller_went_away_counts(open_host: HostOpener) ->
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait({task})
-        await session.host.log.settled()
+        await session.host.log.flush()
         if await answers(session):
             assert await said(session) == "yes: ada"
         else:
@@ -413,7 +413,7 @@ async def test_every_answer_of_a_person_is_in_the_audit_record(open_host: HostOp
     host = await open_host(PlayAgent(allowed))
     session, approval = await ask(host)
     await session.approvals.answer(approval.id, allow=True, by="token:ada")
-    await host.log.settled()
+    await host.log.flush()
     audited = [record.event for record in await host.log.read(e.HOST) if isinstance(record.event, e.Audited)]
     assert audited == [e.Audited("approval", "token:ada", {"approval": approval.id, "allowed": True})]
 
@@ -422,7 +422,7 @@ async def test_an_answer_and_its_audit_record_are_written_together(open_host: Ho
     """A kill between the two left an answer that nobody had given, as far as the audit record knew."""
     host = await open_host(PlayAgent(allowed))
     batches: list[list[type[e.Event]]] = []
-    host.log.tap(lambda records: batches.append([type(record.event) for record in records]))
+    host.log.on_commit(lambda records: batches.append([type(record.event) for record in records]))
     session, approval = await ask(host)
     await session.approvals.answer(approval.id, allow=True, by="token:ada")
     assert [e.Audited in batch for batch in batches if e.ApprovalAnswered in batch] == [True]

@@ -34,7 +34,7 @@ async def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def regex_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine must not decide what these tests see."""
     monkeypatch.setattr(limits, "CAPTURE_SECONDS", 60)
     monkeypatch.setattr(limits, "CAPTURE_END_SECONDS", 60)
@@ -265,7 +265,7 @@ async def test_lists_show_how_much_changed_whoever_looks(open_host: HostOpener, 
     host = await open_host(PlayAgent(shell))
     session = await host.start(by="ada", cwd=str(project))
     await said(session, "echo one > new.txt; sed -i 1d old.txt")
-    await session.wait_until(lambda state: CHANGES in state.kept)
+    await session.wait_until(lambda state: CHANGES in state.client_data)
     counted = {"additions": 1, "deletions": 1, "files": 2}
     assert [each.changes for each in host.list()] == [counted]
     await said(session, "true")  # nothing new is no news

@@ -168,7 +168,7 @@ async def test_a_child_is_written_together_with_its_parent_s_line_of_it(host: Ho
     """A kill between the two left a chat that those who watched its session never heard of."""
     session = await story(host, "one")
     batches: list[list[str]] = []
-    host.log.tap(lambda records: batches.append([e.tag(each.event) for each in records]))
+    host.log.on_commit(lambda records: batches.append([e.tag(each.event) for each in records]))
     fork = await host.fork(session.id, by="test")
     plain = await host.start(by="test", cwd="/", parent=session.id)
     assert session.state.children == [fork.id, plain.id]

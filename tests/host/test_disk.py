@@ -31,7 +31,7 @@ async def running(open_host: HostOpener) -> tuple[Host, Session, str]:
     session = await host.start(by="test", cwd="/")
     turn = await session.send(Message("go"), by="test")
     await session.wait_until(lambda state: bool(state.active and state.active.parts))
-    await host.log.settled()
+    await host.log.flush()
     return host, session, turn
 
 

@@ -51,5 +51,5 @@ async def test_they_are_there_again_after_a_restart(open_host: HostOpener, tmp_p
     host = await open_host()
     again = host.find(session.id)
     assert again is not None
-    assert (again.summary.folders, again.summary.chosen) == ([c], [c])
+    assert (again.summary.folders, again.summary.folder_subset) == ([c], [c])
     assert again.folders.reach() == [c]

@@ -55,7 +55,7 @@ async def test_everything_can_be_chosen(host: Host, tmp_path: Path) -> None:
         uri="ahp:/x",
         config={"approvals": "allow"},
     )
-    assert (session.state.title, session.state.named, session.state.cwd) == ("Mine", True, str(tmp_path))
+    assert (session.state.title, session.state.title_by_person, session.state.cwd) == ("Mine", True, str(tmp_path))
     assert await host.get("ahp:/x") is session
     with pytest.raises(AlreadyExists):
         await host.start(by="client:2", uri="ahp:/x")
@@ -201,7 +201,7 @@ async def test_a_stop_interrupts_and_the_next_start_has_everything(open_host: Ho
     session = await host.get("session-1")
     [last] = session.state.turns
     assert (last.id, last.outcome, last.error and last.error.code) == (turn, "interrupted", "interrupted")
-    assert ([p.id for p in session.state.queue], session.state.held) == ([queued], True)
+    assert ([p.id for p in session.state.queue], session.state.queue_held) == ([queued], True)
     kinds = [type(event).__name__ for event in await events(host)]
     assert kinds == ["HostStarted", "SessionListed", "HostStopped", "HostStarted"]
 
@@ -238,7 +238,7 @@ async def test_a_host_without_agents(open_host: HostOpener) -> None:
 async def test_a_session_and_its_line_in_the_list_are_written_together(host: Host) -> None:
     """A kill between the two left a session that the host's own channel had never heard of."""
     batches: list[list[type[e.Event]]] = []
-    host.log.tap(lambda records: batches.append([type(record.event) for record in records]))
+    host.log.on_commit(lambda records: batches.append([type(record.event) for record in records]))
     await host.start(by="test", cwd="/")
     assert [e.SessionListed in batch for batch in batches if e.SessionStarted in batch] == [True]
 
@@ -276,7 +276,7 @@ async def test_a_sweep_compacts_finished_turns_only(open_host: HostOpener) -> No
     for session in (done, running):
         await session.send(Message("go"), by="test")
         await session.wait_until(lambda state: bool(state.active and state.active.parts))
-    await host.log.settled()
+    await host.log.flush()
     await done.cancel(by="test")
     host.retention_hours = -1.0
     assert await host.sweep() == 1

@@ -136,7 +136,7 @@ async def test_after_a_crash_the_queue_waits_for_a_person(open_host: HostOpener,
     await busy(open_host, "a", "b")
     await open_host.close()
     session = await (await open_host(PlayAgent(idle))).get("session-1")
-    assert session.state.held
+    assert session.state.queue_held
     assert waiting(session) == ["a", "b"]
     assert session.state.active is None
     if way == "release":
@@ -148,7 +148,7 @@ async def test_after_a_crash_the_queue_waits_for_a_person(open_host: HostOpener,
     else:
         await session.queue.steer(Message("c"), by="ada")
     state = await session.wait_until(lambda state: not state.queue and state.active is None)
-    assert not state.held
+    assert not state.queue_held
     texts = [turn.message.text for turn in state.turns[1:]]
     assert texts == {"steer": ["c", "a", "b"], "send": ["a", "b", "c"]}.get(way, ["a", "b"])
 
@@ -159,7 +159,7 @@ async def test_a_queue_left_between_two_turns_is_held_too(open_host: HostOpener)
     session = await host.start(by="test", cwd="/")
     await session.queue.add(Message("a"), by="ada")
     session = await (await open_host(PlayAgent(idle))).get(session.id)
-    assert (session.state.held, waiting(session)) == (True, ["a"])
+    assert (session.state.queue_held, waiting(session)) == (True, ["a"])
 
 
 async def test_a_held_queue_waits_for_a_person_and_nothing_else(open_host: HostOpener) -> None:
@@ -168,7 +168,7 @@ async def test_a_held_queue_waits_for_a_person_and_nothing_else(open_host: HostO
     await open_host.close()
     session = await (await open_host(PlayAgent(idle))).get(session.id)
     await session.truncate(None, by="ada")
-    assert (session.state.held, waiting(session), session.state.turns) == (True, ["a"], [])
+    assert (session.state.queue_held, waiting(session), session.state.turns) == (True, ["a"], [])
 
 
 async def test_a_message_meant_for_steering_goes_first(open_host: HostOpener) -> None:
@@ -186,6 +186,6 @@ async def test_a_held_queue_that_was_emptied_is_held_no_more(open_host: HostOpen
     await session.queue.add(Message("a"), by="test", id="a")
     await open_host.close()
     session = await (await open_host()).get(session.id)
-    assert (session.state.held, waiting(session)) == (True, ["a"])
+    assert (session.state.queue_held, waiting(session)) == (True, ["a"])
     await session.queue.remove("a", by="test")
-    assert (session.state.held, waiting(session)) == (False, [])
+    assert (session.state.queue_held, waiting(session)) == (False, [])

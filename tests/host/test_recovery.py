@@ -144,15 +144,15 @@ async def test_a_snapshot_is_only_a_short_cut(open_host: HostOpener) -> None:
     for i in range(30):
         await session.wait(await session.send(Message(f"[[say:{i}]]"), by="test"))
     state = session.state
-    await host.log.settled()
-    data = await host.log.get_note(session.channel, "snapshot")
+    await host.log.flush()
+    data = await host.log.get_kv(session.channel, "snapshot")
     assert data is not None
     snapshot = msgspec.json.decode(data, type=SessionState)
     assert 0 < snapshot.pos < state.pos
     host = await open_host()
     assert (await host.get(session.id)).state == state
-    host.log.note(session.channel, "snapshot", None)
-    host.log.note(session.channel, "summary", None)
+    host.log.put_kv(session.channel, "snapshot", None)
+    host.log.put_kv(session.channel, "summary", None)
     host = await open_host()
     assert (await host.get(session.id)).state == state
     assert host.list()[0].turns == 30
@@ -164,7 +164,7 @@ async def test_a_kill_in_the_middle_of_a_deletion(open_host: HostOpener, step: s
     await crash(open_host.path, STARTED, TURN)
     log = await SqliteLog.open(open_host.path)
     if step == "begun":
-        log.note(CHANNEL, "deleted", b"begun")
+        log.put_kv(CHANNEL, "deleted", b"begun")
     else:
         await log.delete(CHANNEL)
     await log.close()

@@ -34,7 +34,12 @@ async def test_facts_survive_a_restart(open_host: HostOpener, tmp_path: Path) ->
 
     session = await (await open_host()).get(session.id)
     state = session.state
-    assert (state.title, state.named, state.model, state.config) == ("My work", True, "gpt-4.1", {"a": 1, "b": 3})
+    assert (state.title, state.title_by_person, state.model, state.config) == (
+        "My work",
+        True,
+        "gpt-4.1",
+        {"a": 1, "b": 3},
+    )
     assert (state.archived, state.read) == (True, False)
     summary = session.summary
     assert (summary.title, summary.model, summary.archived, summary.read) == ("My work", "gpt-4.1", True, False)
@@ -85,7 +90,7 @@ async def test_the_model_of_the_next_turn(open_host: HostOpener) -> None:
 async def test_a_title_comes_from_the_first_message_until_somebody_knows_better(host: Host) -> None:
     session = await host.start(by="test", cwd="/")
     await session.wait(await session.send(Message("\n\n  Fix the door [[reasoning:0]] \nplease"), by="test"))
-    assert (session.state.title, session.state.named) == ("Fix the door [[reasoning:0]]", False)
+    assert (session.state.title, session.state.title_by_person) == ("Fix the door [[reasoning:0]]", False)
     long = await host.start(by="test", cwd="/")
     await long.wait(await long.send(Message("word " * 100), by="test"))
     assert len(long.state.title) <= 80

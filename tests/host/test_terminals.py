@@ -42,7 +42,7 @@ def _is_complete(part: object) -> bool:
 
 
 async def events(host: Host, terminal: OpenTerminal) -> list[e.Event]:
-    await host.log.settled()
+    await host.log.flush()
     return [record.event for record in await host.log.read(terminal.channel)]
 
 
@@ -93,7 +93,7 @@ async def test_a_stop_of_the_host_ends_them(open_host: HostOpener, tmp_path: Pat
 async def test_a_crash_leaves_no_terminal_open(open_host: HostOpener) -> None:
     host = await open_host()
     started = e.TerminalStarted(terminal="terminal-7", title="t", cwd="/", claim=CLAIM, by="ada")
-    host.log.note("terminal/terminal-7", OPEN, b"open")
+    host.log.put_kv("terminal/terminal-7", OPEN, b"open")
     await host.log.append("terminal/terminal-7", started)
     await open_host.close()
     again = await open_host()
@@ -144,7 +144,7 @@ async def test_a_sweep_keeps_what_no_event_has_as_a_whole_yet(open_host: HostOpe
 async def test_a_crash_leaves_what_the_terminal_showed_and_its_end(open_host: HostOpener) -> None:
     host = await open_host()
     channel = "terminal/terminal-7"
-    host.log.note(channel, OPEN, b"open")
+    host.log.put_kv(channel, OPEN, b"open")
     await host.log.append(
         channel,
         e.TerminalStarted(terminal="terminal-7", title="t", cwd="/", claim=CLAIM, by="ada"),
@@ -166,7 +166,7 @@ async def test_a_terminal_that_cannot_start_has_an_end_all_the_same(open_host: H
     [channel] = host.log.channels("terminal/")
     told = [type(record.event) for record in await host.log.read(channel)]
     assert told == [e.TerminalStarted, e.TerminalExited, e.TerminalRemoved]
-    assert await host.log.notes(OPEN) == {}
+    assert await host.log.list_kv(OPEN) == {}
 
 
 async def test_terminals_end_with_the_session_they_were_opened_from(open_host: HostOpener, tmp_path: Path) -> None:

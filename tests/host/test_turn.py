@@ -268,7 +268,7 @@ async def test_reports_after_the_end_are_ignored(open_host: HostOpener) -> None:
     assert not (await call.approve()).allowed
     assert (await turn.ask("too late?")).response == "cancel"
     await turn.finish("failed")
-    await session.host.log.settled()
+    await session.host.log.flush()
     assert session.host.log.head(session.channel) == head
 
 

@@ -301,7 +301,7 @@ async def test_no_work_begins_while_the_host_stops(open_host: HostOpener, tmp_pa
         if any(isinstance(record.event, e.WorkEnded) for record in records) and not closing.done():
             running.call_soon(lambda: closing.set_result(running.create_task(jobs.close())))
 
-    host.log.tap(stop)
+    host.log.on_commit(stop)
     job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
     await (await closing)
     host = await open_host()

@@ -16,7 +16,7 @@ import msgspec
 
 from portico.agents.acp import acp
 from portico.agents.agent import Agent, AgentContext
-from portico.agents.stale import Entry, Roll
+from portico.agents.process_registry import ProcessRegistry, RegisteredProcess
 from portico.events import Message
 from portico.host.clock import Clock
 from portico.host.host import Host
@@ -86,9 +86,9 @@ async def process_of(folder: Path) -> int:
 def processes(folder: Path) -> list[int]:
     """The agents' processes that are written down for this folder's host."""
     found: list[int] = []
-    for path in Roll(folder / "home").folder.glob("*.json"):
+    for path in ProcessRegistry(folder / "home").folder.glob("*.json"):
         with contextlib.suppress(FileNotFoundError):  # it has just gone
-            found.append(msgspec.json.decode(path.read_bytes(), type=Entry).pid)
+            found.append(msgspec.json.decode(path.read_bytes(), type=RegisteredProcess).pid)
     return found
 
 

@@ -40,7 +40,7 @@ async def test_everything_is_there_after_opening_again(tmp_path: Path) -> None:
 
 async def test_events_of_several_channels_are_written_together(log: SqliteLog) -> None:
     batches: list[list[Record]] = []
-    log.tap(lambda records: batches.append(list(records)))
+    log.on_commit(lambda records: batches.append(list(records)))
     await asyncio.gather(log.append_all(("a", fact(1)), ("b", fact(2)), ("a", fact(3))), log.append("b", fact(4)))
     assert [(r.channel, r.pos, r.event) for r in batches[0][:3]] == [
         ("a", 1, fact(1)),
@@ -70,7 +70,7 @@ async def test_durable_before_visible(log: SqliteLog, tmp_path: Path) -> None:
             seen.append(other.execute("SELECT count(*) FROM events").fetchone()[0])
         other.close()
 
-    log.tap(look)
+    log.on_commit(look)
     await log.append("a", fact(1), fact(2))
     await log.append("a", fact(3))
     assert seen == [2, 3]
@@ -78,7 +78,7 @@ async def test_durable_before_visible(log: SqliteLog, tmp_path: Path) -> None:
 
 async def test_taps_come_before_followers_and_waiters(log: SqliteLog) -> None:
     order: list[str] = []
-    log.tap(lambda records: order.append("tap"))
+    log.on_commit(lambda records: order.append("tap"))
 
     async def follow() -> None:
         async for _ in log.follow("a"):
@@ -96,7 +96,7 @@ async def test_an_append_is_one_transaction_however_large(log: SqliteLog, monkey
     """The end of a batch parted the events of one append: a kill in between kept half of them."""
     monkeypatch.setattr(limits, "BATCH_EVENTS", 10)
     batches: list[list[int]] = []
-    log.tap(lambda records: batches.append([r.seq for r in records]))
+    log.on_commit(lambda records: batches.append([r.seq for r in records]))
     for i in range(5):
         log.post("b", fact(i))
     await log.append("a", *(fact(i) for i in range(40)))
@@ -106,7 +106,7 @@ async def test_an_append_is_one_transaction_however_large(log: SqliteLog, monkey
 async def test_a_batch_is_bounded(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "BATCH_EVENTS", 10)
     sizes: list[int] = []
-    log.tap(lambda records: sizes.append(len(records)))
+    log.on_commit(lambda records: sizes.append(len(records)))
     await asyncio.gather(*(log.append("a", fact(i)) for i in range(11)))
     assert max(sizes) == 10
     assert sum(sizes) == 11
@@ -187,7 +187,7 @@ async def test_settled_does_not_wait_for_what_comes_later(log: SqliteLog) -> Non
 
     task = asyncio.create_task(stream())
     log.post("a", fact(1))
-    await asyncio.wait_for(log.settled(), 5)
+    await asyncio.wait_for(log.flush(), 5)
     assert log.head("a") == 1
     task.cancel()
 
@@ -195,20 +195,20 @@ async def test_settled_does_not_wait_for_what_comes_later(log: SqliteLog) -> Non
 async def test_a_closed_log_says_so(tmp_path: Path) -> None:
     log = await SqliteLog.open(tmp_path / "log.db")
     log.post("a", fact(1))
-    log.note("a", "k", b"v")
+    log.put_kv("a", "k", b"v")
     await log.close()
     await log.close()
     with pytest.raises(LogUnavailable, match="stopping"):
         await log.append("a", fact(2))
     with pytest.raises(LogUnavailable, match="stopping"):
         log.post("a", fact(2))
-    log.note("a", "late", b"ignored")
+    log.put_kv("a", "late", b"ignored")
     await asyncio.sleep(0)
 
     log = await SqliteLog.open(tmp_path / "log.db")
     assert log.head("a") == 1
-    assert await log.get_note("a", "k") == b"v"
-    assert await log.get_note("a", "late") is None
+    assert await log.get_kv("a", "k") == b"v"
+    assert await log.get_kv("a", "late") is None
     await log.close()
 
 
@@ -232,10 +232,10 @@ async def test_drained_holds_back_a_producer_that_is_faster_than_the_disk(
 ) -> None:
     monkeypatch.setattr(limits, "PENDING_BYTES", 10)
     log.post("a", delta("x" * 10))
-    await log.drained()
+    await log.wait_capacity()
     assert log.head("a") == 0, "ten bytes may wait"
     log.post("a", delta("x"))
-    await log.drained()
+    await log.wait_capacity()
     assert log.head("a") > 0, "the eleventh waits for the disk"
 
 

@@ -14,7 +14,7 @@ async def written(log: SqliteLog, *events: Event) -> list[Event]:
     log.post("x", started())  # occupies the writer, so that what follows waits for one commit
     for event in events:
         log.post(CHANNEL, event)
-    await log.settled()
+    await log.flush()
     return [record.event for record in await log.read(CHANNEL)]
 
 
@@ -47,7 +47,7 @@ async def test_another_channel_in_between_does_not_matter(log: SqliteLog) -> Non
     log.post(CHANNEL, delta("a"))
     log.post("other", delta("-"))
     log.post(CHANNEL, delta("b"))
-    await log.settled()
+    await log.flush()
     assert [r.event for r in await log.read(CHANNEL)] == [delta("ab")]
 
 
@@ -56,7 +56,7 @@ async def test_a_merged_delta_is_bounded(log: SqliteLog, monkeypatch: pytest.Mon
     log.post("x", started())
     for _ in range(11):
         log.post(CHANNEL, delta("."))
-    await log.settled()
+    await log.flush()
     assert [r.event for r in await log.read(CHANNEL)] == [delta("." * 10), delta(".")]
 
 
@@ -74,7 +74,7 @@ async def test_a_fast_stream_costs_few_commits(log: SqliteLog) -> None:
             await asyncio.sleep(0)
 
     await asyncio.gather(*(stream(f"s{i}") for i in range(10)))
-    await log.settled()
+    await log.flush()
     records = [r for i in range(10) for r in await log.read(f"s{i}")]
     assert sum(len(getattr(r.event, "text", "")) for r in records) == 5000
     assert len(records) < 2500

@@ -56,7 +56,7 @@ async def test_a_failed_commit_is_told_and_leaves_no_hole(tmp_path: Path, break_
         await log.append("a", fact("refused"))
     with pytest.raises(LogUnavailable):
         log.post("a", fact("refused"))
-    await log.settled()
+    await log.flush()
     assert [r.event for r in await log.read("a")] == [fact(1)], "reading goes on"
 
     pragma(log, mend)
@@ -106,10 +106,10 @@ async def test_notes_of_a_failed_commit_do_not_come_back(tmp_path: Path) -> None
     log = await SqliteLog.open(tmp_path / "log.db")
     await log.append("host", fact(0))
     pragma(log, "query_only = ON")
-    log.note("host", "grants", b"in the failing commit")
+    log.put_kv("host", "grants", b"in the failing commit")
     first = asyncio.create_task(log.append("host", fact("grant")))
     await asyncio.sleep(0)
-    log.note("host", "grants", b"behind it")
+    log.put_kv("host", "grants", b"behind it")
     with pytest.raises(LogUnavailable):
         await log.append("host", fact("another"))
     await asyncio.wait({first})
@@ -117,7 +117,7 @@ async def test_notes_of_a_failed_commit_do_not_come_back(tmp_path: Path) -> None
     pragma(log, "query_only = OFF")
     await log.available()
     await log.append("host", fact(1))
-    assert await log.get_note("host", "grants") is None
+    assert await log.get_kv("host", "grants") is None
     await log.close()
 
 
@@ -127,11 +127,11 @@ async def test_what_a_dead_disk_refused_holds_nobody_up_later(tmp_path: Path, mo
     log = await SqliteLog.open(tmp_path / "log.db")
     pragma(log, "query_only = ON")
     log.post("a", fact("x" * 100))
-    await asyncio.wait_for(log.settled(), 5)
+    await asyncio.wait_for(log.flush(), 5)
     assert log.down is not None
     pragma(log, "query_only = OFF")
     await log.available()
-    await asyncio.wait_for(log.drained(), 5)
+    await asyncio.wait_for(log.wait_capacity(), 5)
     await log.close()
 
 

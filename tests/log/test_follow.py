@@ -58,7 +58,7 @@ async def test_several_channels_come_in_the_order_of_seq(log: SqliteLog) -> None
             log.post("abc"[i % 3], fact(i))
             if i % 10 == 0:
                 await asyncio.sleep(0)
-        await log.settled()
+        await log.flush()
 
     async with asyncio.TaskGroup() as tasks:
         two = tasks.create_task(collect(log, 68, "a", "b"))

@@ -15,17 +15,17 @@ from tests.log.events import fact
 
 
 async def test_notes_are_kept_replaced_and_removed(log: SqliteLog) -> None:
-    log.note("a", "title", b"one")
-    log.note("a", "title", b"two")
-    log.note("b", "title", b"three")
-    log.note("b", "other", b"four")
-    await log.settled()
-    assert await log.notes("title") == {"a": b"two", "b": b"three"}
-    log.note("a", "title", None)
-    log.note("a", "never", None)
-    await log.settled()
-    assert await log.get_note("a", "title") is None
-    assert await log.notes("title") == {"b": b"three"}
+    log.put_kv("a", "title", b"one")
+    log.put_kv("a", "title", b"two")
+    log.put_kv("b", "title", b"three")
+    log.put_kv("b", "other", b"four")
+    await log.flush()
+    assert await log.list_kv("title") == {"a": b"two", "b": b"three"}
+    log.put_kv("a", "title", None)
+    log.put_kv("a", "never", None)
+    await log.flush()
+    assert await log.get_kv("a", "title") is None
+    assert await log.list_kv("title") == {"b": b"three"}
 
 
 async def test_a_note_is_in_the_commit_of_the_event_behind_it(
@@ -42,10 +42,10 @@ async def test_a_note_is_in_the_commit_of_the_event_behind_it(
         other.close()
         found.append((bool(note), bool(event)))
 
-    log.tap(look)
+    log.on_commit(look)
     for i in range(7):
         log.post("a", fact(i))
-    log.note("a", "k", b"v")
+    log.put_kv("a", "k", b"v")
     await log.append("a", fact("marked"))
     assert set(found) <= {(False, False), (True, True)}
     assert (True, True) in found
@@ -70,7 +70,7 @@ async def test_a_blob_is_bounded(log: SqliteLog, monkeypatch: pytest.MonkeyPatch
 async def test_a_commit_of_notes_alone_takes_no_number_back(tmp_path: Path) -> None:
     log = await SqliteLog.open(tmp_path / "log.db")
     await log.append("a", fact(1), fact(2))
-    log.note("a", "k", b"v")
+    log.put_kv("a", "k", b"v")
     await log.close()
     log = await SqliteLog.open(tmp_path / "log.db")
     assert await log.append("a", fact(3)) == 3
@@ -81,9 +81,9 @@ async def test_what_was_on_its_way_is_deleted_too(log: SqliteLog) -> None:
     await log.append("b", fact(1))
     log.post("b", fact("keeps the writer busy"))
     log.post("a", fact(2))
-    log.note("a", "k", b"v")
+    log.put_kv("a", "k", b"v")
     await log.delete("a")
-    assert (await log.read("a"), await log.get_note("a", "k")) == ([], None)
+    assert (await log.read("a"), await log.get_kv("a", "k")) == ([], None)
     assert len(await log.read("b")) == 2
 
 
@@ -127,7 +127,7 @@ def content(folder: Path) -> bytes:
 async def test_nothing_of_a_deleted_channel_stays_in_the_file(tmp_path: Path) -> None:
     log = await SqliteLog.open(tmp_path / "log.db")
     await log.append("a", fact("secret-in-an-event"), ran(await log.put_blob(b"secret-in-a-blob" * 1000)))
-    log.note("a", "k", b"secret-in-a-note")
+    log.put_kv("a", "k", b"secret-in-a-note")
     await log.append("b", fact("stays"))
     await log.delete("a")
     await log.close()
@@ -137,12 +137,12 @@ async def test_nothing_of_a_deleted_channel_stays_in_the_file(tmp_path: Path) ->
 
 async def test_a_deleted_channel_is_forgotten_but_its_numbers_are_not(tmp_path: Path) -> None:
     log = await SqliteLog.open(tmp_path / "log.db")
-    log.note("a", "k", b"v")
+    log.put_kv("a", "k", b"v")
     await log.append("a", fact(1), fact(2))
     await log.append("b", fact(3))
     await log.delete("a")
     assert await log.read("a") == []
-    assert await log.get_note("a", "k") is None
+    assert await log.get_kv("a", "k") is None
     assert [r.seq for r in await log.read_all()] == [3]
     await log.close()
 

@@ -46,7 +46,7 @@ async def test_version_1_is_migrated_with_everything_in_it(schema1: Path) -> Non
     assert version(schema1) == schema.VERSION
     assert (log.seq, log.head("host"), log.head("session/session-1")) == (20, 3, 13)
     assert [r.pos for r in await log.read("session/session-1")] == list(range(1, 14))
-    assert await log.get_note("session/session-1", "title") == b"Say hello"
+    assert await log.get_kv("session/session-1", "title") == b"Say hello"
     assert await log.blob("5d5766cf2d78701614200418ee1450690d9af12c84d52545e4802f001ad53099") == b"whole"
     assert not any(isinstance(event, Unknown) for event in await events(log, "session/session-1"))
     assert await log.append("host", fact("more")) == 21

@@ -13,8 +13,8 @@ import pytest
 
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
-from portico.agents.loop.asking import Asker, Way
 from portico.agents.loop.endpoint import Ask
+from portico.agents.loop.model_call import ModelCaller, Way
 from portico.agents.loop.protocol import instructions, read_text, step_schema
 from portico.agents.loop.tools import TOOLS
 from portico.events import PartDelta
@@ -79,7 +79,7 @@ async def test_it_chats_streamed_and_a_killed_child_comes_back(
 
 async def test_its_constrained_actions_are_valid_every_time(agent: LoopAgent) -> None:
     current = agent.settings.current()
-    asker = Asker(agent.directory, current, [TOY], {}, print)
+    asker = ModelCaller(agent.directory, current, [TOY], {}, print)
     schema = step_schema(TOOLS, 120)
     goals = ["List the files.", "Read a.txt.", "Write hello to b.txt.", "Run the tests.", "Say that you are done."]
 

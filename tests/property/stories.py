@@ -30,7 +30,7 @@ async def perform(turn: Turn, story: list[tuple[str, Any]]) -> None:
         elif kind == "tool":
             call = turn.tool("shell", '{"x": 1}' if value == "given" else None)
         elif kind == "pause":
-            await turn.session.host.log.settled()
+            await turn.session.host.log.flush()
         elif kind == "fail":
             raise AgentError("as the story says")
         elif kind == "close":

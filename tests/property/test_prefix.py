@@ -89,13 +89,13 @@ def test_every_reader_sees_a_prefix(steps: list[tuple[str, str | int, int]]) -> 
             elif kind == "drop":
                 await readers[int(target)].drop()
             elif kind == "pause":
-                await log.settled()
+                await log.flush()
             else:
                 for reader in readers:
                     await reader.drop()
                 await log.close()
                 log = await SqliteLog.open(folder / "log.db")
-        await log.settled()
+        await log.flush()
         for reader in readers:
             while reader.cursor < (log.head(reader.channels[0]) if len(reader.channels) == 1 else log.seq):
                 await reader.read(log, patience=1)

@@ -74,7 +74,7 @@ def test_the_queue_is_a_list(commands: list[tuple[str, str | list[str]]]) -> Non
             elif command == "restart":
                 session = await (await opener(PlayAgent(hang))).get(session.id)
                 assert session.state.active is None
-                assert session.state.held is bool(model)
+                assert session.state.queue_held is bool(model)
             assert [pending.id for pending in session.state.queue] == model
             assert [pending.message.text for pending in session.state.queue] == [texts[name] for name in model]
         await opener.close()

@@ -112,7 +112,7 @@ def test_compaction_keeps_every_reader_convergent(stories: list[Any], stop: int)
         session = await host.start(by="test", cwd="/")
         for _ in stories:
             await session.wait(await session.send(Message("go"), by="test"))
-        await host.log.settled()
+        await host.log.flush()
         whole = await host.log.read(session.channel, limit=10_000)
         early = folded(whole[:stop], SessionState(session.id))
         host.retention_hours = -1.0

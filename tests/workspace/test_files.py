@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound, PorticoError, TooLarge
 from portico.workspace import files as module
 from portico.workspace import tree
+from portico.workspace.atomic_write import TEMPORARY
 from portico.workspace.files import Entry, Files, Mode, is_binary
 from portico.workspace.jail import Jail
-from portico.workspace.place import TEMPORARY
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from portico.errors import BadRequest, Forbidden, NotFound
 from portico.workspace import process
-from portico.workspace.child import Handed
+from portico.workspace.child import UnownedPipe
 from portico.workspace.process import Clip, environment, run
 
 from .living import alive, gone, open_descriptors, pids_in
@@ -205,7 +205,7 @@ async def test_a_pipe_that_a_transport_has_is_closed_once() -> None:
     closed = asyncio.Event()
     opened: list[int] = []
 
-    class Watched(Handed):
+    class Watched(UnownedPipe):
         def close(self) -> None:
             opened.append(os.dup(write))
             super().close()

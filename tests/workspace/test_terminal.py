@@ -25,7 +25,7 @@ from portico.workspace.terminal import (
     DetectionAvailable,
     Event,
     Exited,
-    Speech,
+    OutputParser,
     Terminal,
     TitleChanged,
 )
@@ -340,7 +340,7 @@ async def test_start_up_files_are_private_and_deleted(tmp_path: Path) -> None:
 
 def heard(*pieces: str, secret: str = "") -> list[Event]:
     events: list[Event] = []
-    speech = Speech(events.append, Integration([], {}, secret), clock=lambda: 100.0)
+    speech = OutputParser(events.append, Integration([], {}, secret), clock=lambda: 100.0)
     for piece in pieces:
         speech.hear(piece)
     return events

@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from portico.agents.stale import Roll
+from portico.agents.process_registry import ProcessRegistry
 from portico.errors import AgentDied, AgentUnavailable
-from portico.workspace.child import MARK, Child, Handed, Outlet, environment
+from portico.workspace.child import MARK, Child, Outlet, UnownedPipe, environment
 from portico.workspace.escapes import plain
 
 LINE_BYTES = 32 * 1024 * 1024
@@ -76,9 +76,11 @@ class Process:
         assert process.stdout is not None
         assert process.stdin is not None
         self._reading, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(self.reader), Handed(process.stdout)
+            lambda: asyncio.StreamReaderProtocol(self.reader), UnownedPipe(process.stdout)
         )
-        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, Handed(process.stdin))
+        transport, protocol = await loop.connect_write_pipe(
+            asyncio.streams.FlowControlMixin, UnownedPipe(process.stdin)
+        )
         self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
 
     async def write(self, data: bytes) -> None:
@@ -173,7 +175,7 @@ class Supervisor(Generic[C]):
         command: Sequence[str],
         env: Mapping[str, str],
         cwd: Path,
-        roll: Roll,
+        registry: ProcessRegistry,
         connect: Callable[[Process], Awaitable[C]],
         *,
         start_seconds: float = START_SECONDS,
@@ -185,7 +187,7 @@ class Supervisor(Generic[C]):
         self.env = dict(env)
         self.cwd = cwd
         self.starts = 0
-        self._roll = roll
+        self._registry = registry
         self._connect = connect
         self._start_seconds = start_seconds
         self._idle_seconds = idle_seconds
@@ -281,7 +283,7 @@ class Supervisor(Generic[C]):
         except (ValueError, OSError) as error:
             raise AgentUnavailable(f"{self.name} cannot be started ({self.command[0]!r}): {error}.") from error
         self.starts += 1
-        self._roll.enter(made.pid, mark, self.name)
+        self._registry.register(made.pid, mark, self.name)
         process = Process(self.name, Child(made, mark))
         self._processes.add(process)
         self._own(self._watch(process), f"watch {self.name}")
@@ -322,7 +324,7 @@ class Supervisor(Generic[C]):
     async def end(self, process: Process) -> None:
         await process.end()
         self._processes.discard(process)
-        self._roll.strike(process.child.pid, process.child.mark)
+        self._registry.unregister(process.child.pid, process.child.mark)
 
     async def close(self) -> None:
         self._closed = True

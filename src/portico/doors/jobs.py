@@ -10,8 +10,8 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from portico.doors.app import App
 from portico.doors.body import EmptyBody, JsonResponse, read_as
-from portico.doors.house import House
 from portico.doors.route import Doc, Route, Table, caller
 from portico.errors import BadRequest
 from portico.events import Json
@@ -66,7 +66,7 @@ class Checked(Struct, omit_defaults=True):
     mistake: str = ""
 
 
-def job_routes(house: House, jobs: Jobs) -> Table:
+def job_routes(app: App, jobs: Jobs) -> Table:
     async def listing(request: Request) -> Response:
         return JsonResponse(History(jobs.history()))
 

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import __version__
+from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.gate import Gate
-from portico.doors.house import House
 from portico.doors.route import Route, Table
 
 
@@ -19,14 +19,14 @@ class Health(Struct):
     ok: bool
 
 
-def ops(house: House, gate: Gate) -> Table:
+def ops(app: App, gate: Gate) -> Table:
     async def health(request: Request) -> Response:
         """200 while the host can do its work; 503 when the log cannot be written. Says nothing to strangers."""
-        down = house.host.log.down
+        down = app.host.log.down
         return JsonResponse(Health(down is None), 200 if down is None else 503)
 
     async def metrics(request: Request) -> Response:
-        return Response(render(measure(house, gate)), media_type="text/plain; version=0.0.4")
+        return Response(render(measure(app, gate)), media_type="text/plain; version=0.0.4")
 
     return [
         Route("/healthz", health, "open", summary="Is the host well?", doc={"answer": Health}),
@@ -38,8 +38,8 @@ Metric = tuple[str, str, str, dict[str, float]]
 """Name, kind, help, and the value by label."""
 
 
-def measure(house: House, gate: Gate) -> list[Metric]:
-    host = house.host
+def measure(app: App, gate: Gate) -> list[Metric]:
+    host = app.host
     statuses: dict[str, float] = {
         'status="idle"': 0,
         'status="running"': 0,

@@ -26,8 +26,8 @@ from portico.agents.registry import discover
 from portico.agents.scripted import seed
 from portico.doors.ahp.door import ahp, restore
 from portico.doors.anywhere import anywhere
+from portico.doors.app import App
 from portico.doors.gate import Gate
-from portico.doors.house import House
 from portico.doors.identity import Tokens
 from portico.doors.jobs import job_routes
 from portico.doors.mcp import mcp
@@ -61,7 +61,7 @@ _WATCH_SECONDS = 1.0
 _TOKENS = "tokens"
 """The note that remembers which tokens the audit record knows."""
 
-Door = Callable[[House], Table]
+Door = Callable[[App], Table]
 
 
 @dataclass
@@ -130,7 +130,7 @@ class Server:
         self.jobs = await Jobs.open(self.host, source)
         stack.push_async_callback(self.jobs.close)
         self.tokens = Tokens(self.home, options.with_token)
-        seen = await log.get_note(HOST, _TOKENS)
+        seen = await log.get_kv(HOST, _TOKENS)
         self._known = msgspec.json.decode(seen, type=dict[str, str]) if seen else {}
         await self._audit_tokens()
         self.gate = Gate(
@@ -140,12 +140,12 @@ class Server:
             cookie=f"portico-{self.port}",
             audit=self._audit,
         )
-        self.house = House(
+        self.app = App(
             self.host, self.home, self.loaded, self._stop.set, self._workspaces(), options.test, self.gate, search
         )
         self._apply_settings()
         self._build()
-        await restore(self.house)  # before anything runs again that it may concern
+        await restore(self.app)  # before anything runs again that it may concern
         await self.jobs.recover()
         await self._listen()
         stack.callback(self.home.retract)
@@ -157,15 +157,15 @@ class Server:
 
     def _build(self) -> None:
         level: Level = "000" if self.options.api_level == "000" else "latest"
-        self.gate.add(portal(self.house, self.jobs, level=level, test_folder=self.options.test_folder))
-        self.gate.add(anywhere(self.house))
-        self.gate.add(ahp(self.house))
-        self.gate.add(mcp(self.house, self.jobs))
-        self.gate.add(rest(self.house))
-        self.gate.add(job_routes(self.house, self.jobs))
+        self.gate.add(portal(self.app, self.jobs, level=level, test_folder=self.options.test_folder))
+        self.gate.add(anywhere(self.app))
+        self.gate.add(ahp(self.app))
+        self.gate.add(mcp(self.app, self.jobs))
+        self.gate.add(rest(self.app))
+        self.gate.add(job_routes(self.app, self.jobs))
         self.gate.add(openapi(self.gate))
-        self.gate.add(ops(self.house, self.gate))
-        self.gate.add(web(self.house, self.gate))
+        self.gate.add(ops(self.app, self.gate))
+        self.gate.add(web(self.app, self.gate))
 
     async def _listen(self) -> None:
         config = uvicorn.Config(
@@ -240,7 +240,7 @@ class Server:
         if known == self._known or self.host.log.down is not None:
             return
         before, self._known = self._known, known
-        self.host.log.note(HOST, _TOKENS, msgspec.json.encode(known))
+        self.host.log.put_kv(HOST, _TOKENS, msgspec.json.encode(known))
         for ident in known.keys() - before.keys():
             await self.host.audit("token.added", "file", token=known[ident])
         for ident in before.keys() - known.keys():
@@ -254,7 +254,7 @@ class Server:
             logger.error("the settings are not taken over: %s", error.message)
             return
         changed = [key for key, source in loaded.sources.items() if source != self.loaded.sources.get(key)]
-        self.loaded = self.house.loaded = loaded
+        self.loaded = self.app.loaded = loaded
         self._apply_settings()
         logger.info("settings changed: %s", ", ".join(changed) or "nothing")
         await self._audit("settings.changed", "host", keys=changed)
@@ -269,7 +269,7 @@ class Server:
         self.host.rules.settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
-        self.house.workspaces[:] = self._workspaces()
+        self.app.workspaces[:] = self._workspaces()
 
     def _hosts(self) -> frozenset[str]:
         settings = self.loaded.settings

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, quote, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from portico.doors.app import App
 from portico.doors.gate import Gate
-from portico.doors.house import House
 from portico.doors.identity import COOKIE_SECONDS
 from portico.doors.origin import is_loopback
 from portico.doors.route import Route, Table, caller
@@ -79,7 +79,7 @@ class Pages:
         return Response(path.read_bytes(), media_type=media, headers=headers)
 
 
-def web(house: House, gate: Gate) -> Table:
+def web(app: App, gate: Gate) -> Table:
     pages = Pages(pages_folder())
 
     def send(request: Request, name: str) -> Response:

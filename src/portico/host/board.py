@@ -59,7 +59,7 @@ class Board:
         self._asked: dict[str, int] = {}
         self._bell = asyncio.Event()
         host.watch(self._changed)
-        host.log.tap(self._committed)
+        host.log.on_commit(self._committed)
 
     # -- following ---------------------------------------------------------------------------------------------
 

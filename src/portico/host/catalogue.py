@@ -76,8 +76,8 @@ class Catalogue:
     # -- at the start ------------------------------------------------------------------------------------------
 
     async def read(self) -> None:
-        summaries = await self._log.notes(SUMMARY)
-        deleted = await self._log.notes(_DELETED)
+        summaries = await self._log.list_kv(SUMMARY)
+        deleted = await self._log.list_kv(_DELETED)
         decoder = msgspec.json.Decoder(Summary)
         for channel in self._log.channels("session/"):
             ident = channel.removeprefix("session/")
@@ -126,18 +126,18 @@ class Catalogue:
 
     async def remove(self, session: Session, by: str) -> None:
         """The first step of a deletion: nobody finds it any more. `erase` is the second."""
-        self._log.note(session.channel, _DELETED, _BEGUN)
+        self._log.put_kv(session.channel, _DELETED, _BEGUN)
         try:
             await self._log.append(HOST, e.SessionRemoved(session=session.id, by=by))
         except LogUnavailable:
-            self._log.note(session.channel, _DELETED, None)
+            self._log.put_kv(session.channel, _DELETED, None)
             raise
         self.forget(session)
 
     async def erase(self, channel: str) -> None:
         """Forgets the events and notes of a deleted session, and remembers that this is done."""
         await self._log.delete(channel)
-        self._log.note(channel, _DELETED, _DONE)
+        self._log.put_kv(channel, _DELETED, _DONE)
 
     def forget(self, session: Session) -> None:
         self._sessions.pop(session.id, None)
@@ -183,7 +183,7 @@ async def _close_open(session: Session) -> None:
         error = ErrorInfo("interrupted", "The host ended in the middle of this turn.")
         end = e.TurnEnded(turn=state.active.id, outcome="interrupted", error=error, by="host")
         events = [*closing(state, "interrupted", "host"), end]
-    if state.queue and not state.held:
+    if state.queue and not state.queue_held:
         events.append(e.QueueHeld(held=True, by="host"))
     if events:
         await session.append(*events)

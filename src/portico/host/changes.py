@@ -106,7 +106,7 @@ class Captures:
                     "files": len(files),
                     "edits": [msgspec.to_builtins(each) for each in files[:_EDITS]],
                 }
-                if value != session.state.kept.get(CHANGES) and (files or CHANGES in session.state.kept):
+                if value != session.state.client_data.get(CHANGES) and (files or CHANGES in session.state.client_data):
                     await session.keep(CHANGES, value, by="host")
         except (PorticoError, OSError) as error:  # nobody's turn fails for that
             session.host.logger.info("the changes of %s are not known: %s", session.id, error)

@@ -31,8 +31,8 @@ TOLD = "told"
 def told(message: Message, state: SessionState, *, first: bool, later: bool = False) -> Message:
     """The message as the agent gets it; `first`: nothing was said here before. `later`: the rules are news to it."""
     words = [each for each in message.attachments if _is_words(each)]
-    text = expanded(message.text, state.kept)
-    before = _before(state) if first else f"{LATER}{instructions(state.kept)}" if later else ""
+    text = expanded(message.text, state.client_data)
+    before = _before(state) if first else f"{LATER}{instructions(state.client_data)}" if later else ""
     if not words and not before and text == message.text:
         return message
     if before:
@@ -45,16 +45,16 @@ def told(message: Message, state: SessionState, *, first: bool, later: bool = Fa
 
 
 def _before(state: SessionState) -> str:
-    context, rules = state.config.get(CONTEXT), instructions(state.kept)
+    context, rules = state.config.get(CONTEXT), instructions(state.client_data)
     about = f"{ABOUT}{context}" if isinstance(context, str) and context else ""
     return "\n\n".join(filter(None, (f"{RULES}{rules}" if rules else "", about)))
 
 
 def news(state: SessionState) -> Json | None:
     """What to keep once the agent has been told the rules and skills of plugins; None when it knows them."""
-    rules = instructions(state.kept)
+    rules = instructions(state.client_data)
     value: Json = {"rules": hashlib.sha256(rules.encode()).hexdigest()}
-    return value if rules and state.kept.get(TOLD) != value else None
+    return value if rules and state.client_data.get(TOLD) != value else None
 
 
 def _is_words(attachment: Json) -> bool:

@@ -11,5 +11,5 @@ DRAFT = "draft"
 async def keep_draft(session: Session, text: str, *, by: str) -> None:
     if len(text) > limits.DRAFT_CHARS:
         raise BadRequest(f"A draft has at most {limits.DRAFT_CHARS} characters.", field="text")
-    if session.state.kept.get(DRAFT, {}).get("text", "") != text:
+    if session.state.client_data.get(DRAFT, {}).get("text", "") != text:
         await session.keep(DRAFT, {"text": text} if text else None, by=by)

@@ -59,16 +59,16 @@ def fold(state: SessionState, record: Record) -> SessionState:
 
 def _started(state: SessionState, event: e.SessionStarted, record: Record) -> None:
     state.agent, state.model, state.cwd = event.agent, event.model, event.cwd
-    state.title, state.named = event.title, bool(event.title)
+    state.title, state.title_by_person = event.title, bool(event.title)
     state.uri, state.parent, state.origin = event.uri, event.parent, event.origin
     state.config, state.by = event.config, event.by
-    state.created = state.moved = record.time
+    state.created = state.last_turn_at = record.time
     state.worktree, state.folders, state.model_config = event.worktree, list(event.folders), event.model_config
 
 
 def _renamed(state: SessionState, event: e.SessionRenamed, record: Record) -> None:
     state.title = event.title
-    state.named = state.named or event.by not in ("host", "agent")
+    state.title_by_person = state.title_by_person or event.by not in ("host", "agent")
 
 
 def _model(state: SessionState, event: e.SessionModel, record: Record) -> None:
@@ -83,14 +83,14 @@ def _configured(state: SessionState, event: e.SessionConfigured, record: Record)
 
 def _folder_added(state: SessionState, event: e.FolderAdded, record: Record) -> None:
     if event.chat:
-        state.chosen = [*dict.fromkeys([*(state.chosen or []), event.folder])]
+        state.folder_subset = [*dict.fromkeys([*(state.folder_subset or []), event.folder])]
     elif event.folder not in (state.cwd, *state.folders):
         state.folders = [*state.folders, event.folder]
 
 
 def _folder_removed(state: SessionState, event: e.FolderRemoved, record: Record) -> None:
     if event.chat:
-        state.chosen = [each for each in state.chosen or [] if each != event.folder]
+        state.folder_subset = [each for each in state.folder_subset or [] if each != event.folder]
         return
     after = [event.replacement if each == event.folder else each for each in state.folders]
     state.folders = [each for each in dict.fromkeys(after) if each is not None and each != state.cwd]
@@ -119,12 +119,12 @@ def _reopened(state: SessionState, event: e.SessionReopened, record: Record) -> 
 def _truncated(state: SessionState, event: e.SessionTruncated, record: Record) -> None:
     if event.turn is None:
         state.turns = []
-        state.rewound = True
+        state.history_cut = True
         return
     index = next((i for i, turn in enumerate(state.turns) if turn.id == event.turn), None)
     if index is not None:
         del state.turns[index + 1 :]
-        state.rewound = True
+        state.history_cut = True
 
 
 def _copied(state: SessionState, event: e.HistoryCopied, record: Record) -> None:
@@ -154,18 +154,18 @@ def _left(state: SessionState, event: e.ClientLeft, record: Record) -> None:
 
 def _kept(state: SessionState, event: e.ClientKept, record: Record) -> None:
     if event.value is None:
-        state.kept.pop(event.key, None)
+        state.client_data.pop(event.key, None)
     else:
-        state.kept[event.key] = event.value
+        state.client_data[event.key] = event.value
 
 
 def _turn_started(state: SessionState, event: e.TurnStarted, record: Record) -> None:
     state.turns.append(TurnState(event.turn, event.message, event.by, record.time, record.pos))
     state.queue = [pending for pending in state.queue if pending.id != event.pending]
-    state.moved = record.time
+    state.last_turn_at = record.time
     state.read = False
-    state.held = False
-    state.rewound = False
+    state.queue_held = False
+    state.history_cut = False
     _count(state, event.turn)
 
 
@@ -177,16 +177,16 @@ def _turn_resumed(state: SessionState, event: e.TurnResumed, record: Record) -> 
         turn.outcome = turn.error = turn.ended = None
         turn.pos = record.pos
         turn.resumes += 1
-        state.rewound = False
+        state.history_cut = False
         state.read = False
-        state.held = False
+        state.queue_held = False
 
 
 def _turn_ended(state: SessionState, event: e.TurnEnded, record: Record) -> None:
     turn = state.active
     if turn is not None and turn.id == event.turn:
         turn.outcome, turn.error, turn.ended = event.outcome, event.error, record.time
-        state.moved = max(turn.started, record.time)
+        state.last_turn_at = max(turn.started, record.time)
 
 
 def _part_started(state: SessionState, event: e.PartStarted, record: Record) -> None:
@@ -361,11 +361,11 @@ def _queue_reordered(state: SessionState, event: e.QueueReordered, record: Recor
 
 def _queue_removed(state: SessionState, event: e.QueueRemoved, record: Record) -> None:
     state.queue = [pending for pending in state.queue if pending.id != event.pending]
-    state.held = state.held and bool(state.queue)  # nothing waits any more, so nothing waits for a person
+    state.queue_held = state.queue_held and bool(state.queue)  # nothing waits any more, so nothing waits for a person
 
 
 def _queue_held(state: SessionState, event: e.QueueHeld, record: Record) -> None:
-    state.held = event.held
+    state.queue_held = event.held
 
 
 def _active(state: SessionState, turn: str) -> TurnState | None:

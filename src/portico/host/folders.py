@@ -30,8 +30,8 @@ class Folders:
     def reach(self) -> list[str]:
         """Where this conversation may work. One with a folder of its own, unlike its family's, has only that."""
         own, given = self._session.summary, whole(self._family())
-        if own.chosen is not None:
-            return [folder for folder in own.chosen if folder in given]
+        if own.folder_subset is not None:
+            return [folder for folder in own.folder_subset if folder in given]
         return given if own.cwd in given else [own.cwd]
 
     def _family(self) -> Summary:
@@ -64,7 +64,7 @@ class Folders:
                 return False
             await self._append(FolderRemoved(folder=folder, by=by, replacement=replacement))
         for chat in [self._session, *self._below()]:
-            if chat.summary.chosen is not None and folder in chat.summary.chosen:
+            if chat.summary.folder_subset is not None and folder in chat.summary.folder_subset:
                 await chat.load()
                 await chat.folders.drop(folder, by="host")
                 if replacement is not None:
@@ -88,7 +88,7 @@ class Folders:
         await check_agent(self._session.host, self._session.summary.agent)
         if folder not in whole(self._family()):
             raise Conflict(f"{folder!r} is none of the session's folders.")
-        if folder in (self._session.summary.chosen or []):
+        if folder in (self._session.summary.folder_subset or []):
             return False
         await self._session.append(FolderAdded(folder=folder, by=by, chat=True))
         self._session.runner.refresh()
@@ -96,7 +96,7 @@ class Folders:
 
     async def drop(self, folder: str, *, by: str) -> bool:
         """False: it was not chosen."""
-        if folder not in (self._session.summary.chosen or []):
+        if folder not in (self._session.summary.folder_subset or []):
             return False
         await self._session.append(FolderRemoved(folder=folder, by=by, chat=True))
         self._session.runner.refresh()

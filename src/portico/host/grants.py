@@ -26,7 +26,7 @@ class Grants(dict[str, Grant]):
 
     async def load(self) -> None:
         """They are kept beside the host's channel, in the same commit as the event that changed them."""
-        data = await self._host.log.get_note(HOST, _NOTE)
+        data = await self._host.log.get_kv(HOST, _NOTE)
         self.update(msgspec.json.decode(data, type=dict[str, Grant]) if data else {})
 
     def apply(self, event: e.Event) -> None:
@@ -77,9 +77,9 @@ class Grants(dict[str, Grant]):
     async def _keep(self, grants: dict[str, Grant], event: e.Event) -> None:
         """The note goes into the event's commit; a failed commit takes both back."""
         log = self._host.log
-        log.note(HOST, _NOTE, msgspec.json.encode(grants))
+        log.put_kv(HOST, _NOTE, msgspec.json.encode(grants))
         try:
             await log.append(HOST, event)
         except PorticoError:
-            log.note(HOST, _NOTE, msgspec.json.encode(dict(self)))
+            log.put_kv(HOST, _NOTE, msgspec.json.encode(dict(self)))
             raise

@@ -73,7 +73,7 @@ class Host:
         self._watchers: list[Watcher] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
-        log.tap(self._apply)
+        log.on_commit(self._apply)
         log.on_failure(self._log_failed)
 
     # -- start and stop ----------------------------------------------------------------------------------------
@@ -116,12 +116,12 @@ class Host:
 
     async def _interrupt_all(self) -> None:
         """Again and again: a turn whose start was being written when the stop came begins after it."""
-        await self.log.settled()
+        await self.log.flush()
         while self.turns:
             running = [turn.session for turn in self.turns.values()]
             ends = [self.own(session.runner.interrupt(), f"stop {session.id}") for session in running]
             await asyncio.gather(*ends)
-            await self.log.settled()
+            await self.log.flush()
             if self.log.down is not None:
                 return
 

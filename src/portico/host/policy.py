@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from portico.host import commandline
 from portico.host.approval import Request, Ruling
-from portico.host.patience import Impatient, patience
+from portico.host.regex_timeout import RegexTimeout, regex_timeout
 from portico.workspace.glob import Glob
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class WorkspacePolicy:
         try:
             with _bounded([self.settings]):
                 return _refused(self.settings.refused, request.command)
-        except Impatient:
+        except RegexTimeout:
             return None  # nor does `allow` let it pass: a person looks at it
 
     def allow(self, session: "Session", request: Request) -> Ruling | None:
@@ -145,7 +145,7 @@ class WorkspacePolicy:
         try:
             with _bounded(sources if request.command is not None else []):
                 return self._allow(sources, session, request)
-        except Impatient:
+        except RegexTimeout:
             return None
 
     def protects(self, session: "Session", request: Request) -> bool:
@@ -219,7 +219,7 @@ def _last(rules: Rules, path: str) -> tuple[str, bool] | None:
 def _bounded(sources: list[Rules]) -> AbstractContextManager[None]:
     """Expressions may be slow by mistake or on purpose."""
     rules = (rule for each in sources for rule in (*each.refused, *each.commands))
-    return patience(RULE_SECONDS) if any(map(commandline.is_expression, rules)) else nullcontext()
+    return regex_timeout(RULE_SECONDS) if any(map(commandline.is_expression, rules)) else nullcontext()
 
 
 def _refused(refused: Sequence[str], line: str) -> Ruling | None:

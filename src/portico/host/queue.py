@@ -90,7 +90,7 @@ class Queue:
     async def release(self, *, by: str) -> None:
         """Lets a held queue go on; starts the next message if nothing runs."""
         session = self._session
-        if session.state.held:
+        if session.state.queue_held:
             async with session.lock:
                 await session.append(e.QueueHeld(held=False, by=by))
         await session.go_on()

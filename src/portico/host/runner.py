@@ -78,7 +78,7 @@ class Runner:
         choice = following(session.state)
         if choice is None or turn.cancelled_by is not None:
             return False
-        await session.host.log.settled()
+        await session.host.log.flush()
         if not untouched(session.state.turn(turn.id)):
             return False
         await self.release()
@@ -142,7 +142,7 @@ class Runner:
             known_as=lambda ident: session.post(SessionVendor(id=ident)) if ident != session.state.vendor else None,
             vendor=state.vendor or None,
             fork_of=await self._forked(),
-            off=switched_off(state.kept),
+            off=switched_off(state.client_data),
             history=turn.earlier,
             client=client,
         )

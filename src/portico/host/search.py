@@ -23,7 +23,7 @@ from portico.errors import LogUnavailable
 from portico.events import Event, Record
 from portico.host.host import Host
 from portico.host.state import Summary
-from portico.log.index import Index, Place, Said, passing, remove
+from portico.log.index import Index, IndexedText, IndexHit, passing, remove
 
 logger = logging.getLogger("portico.search")
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class Search:
 
     # -- with the index ----------------------------------------------------------------------------------------
 
-    async def _ask(self, wanted: str, seconds: float) -> list[Place] | None:
+    async def _ask(self, wanted: str, seconds: float) -> list[IndexHit] | None:
         """None: the index has no answer that one could rely on."""
         if not await self._is_current():
             return None
@@ -117,8 +117,8 @@ class Search:
             return False
         return self.cursor is not None and self.cursor >= mark
 
-    async def _show(self, places: list[Place], wanted: str) -> AsyncIterator[Hit]:
-        by_session: dict[str, list[Place]] = {}
+    async def _show(self, places: list[IndexHit], wanted: str) -> AsyncIterator[Hit]:
+        by_session: dict[str, list[IndexHit]] = {}
         for place in places:
             by_session.setdefault(place.session, []).append(place)
         for session in self._host.list():
@@ -218,13 +218,13 @@ class Search:
                     yield hit
 
 
-def _texts(records: list[Record]) -> Iterator[Said]:
+def _texts(records: list[Record]) -> Iterator[IndexedText]:
     for record in records:
         if record.channel.startswith("session/"):
             session = record.channel.removeprefix("session/")
             for turn, text in said(record.event):
                 if text:
-                    yield Said(session, record.pos, turn, text)
+                    yield IndexedText(session, record.pos, turn, text)
 
 
 def _hits(session: str, records: list[Record], wanted: str) -> Iterator[Hit]:

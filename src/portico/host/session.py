@@ -87,7 +87,7 @@ class Session:
 
     async def _load(self) -> None:
         try:
-            data = await self.host.log.get_note(self.channel, SNAPSHOT)
+            data = await self.host.log.get_kv(self.channel, SNAPSHOT)
             state = msgspec.json.decode(data, type=SessionState) if data else SessionState(self.id)
             self._snapshot_pos = state.pos
             while True:
@@ -118,7 +118,7 @@ class Session:
             changed = changed or not isinstance(record.event, e.Delta)
         if changed:
             self._summary = summarise(self._state)
-            self.host.log.note(self.channel, SUMMARY, msgspec.json.encode(self._summary))
+            self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary))
             waiters, self._waiters = self._waiters, []
             for waiter in waiters:
                 if not waiter.done():
@@ -138,7 +138,7 @@ class Session:
     def refresh_summary(self) -> None:
         """After a load at start: the stored summary may be older than the events."""
         self._summary = summarise(self.state)
-        self.host.log.note(self.channel, SUMMARY, msgspec.json.encode(self._summary))
+        self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary))
 
     def new_id(self, prefix: str) -> str:
         # Ids that clients and agents chose may look like ours: stay above those too.
@@ -359,7 +359,7 @@ class Session:
                 async with self.lock:
                     state = self.state
                     free = state.active is None and not self._resting and not self.host.stopping
-                    if free and state.queue and not state.held and not state.closed:
+                    if free and state.queue and not state.queue_held and not state.closed:
                         await self._start_next()
                 return
             except LogUnavailable:
@@ -381,7 +381,7 @@ class Session:
         self.questions.abandon()
         while True:
             try:
-                await self.host.log.settled()
+                await self.host.log.flush()
                 async with self.lock:
                     active = self.state.active
                     if active is not None and active.id == turn.id:
@@ -398,7 +398,7 @@ class Session:
         pos = self.state.pos
         if pos - self._snapshot_pos >= max(100, self._snapshot_pos // 4):
             self._snapshot_pos = pos
-            self.host.log.note(self.channel, SNAPSHOT, msgspec.json.encode(self.state))
+            self.host.log.put_kv(self.channel, SNAPSHOT, msgspec.json.encode(self.state))
 
     def check_open(self) -> None:
         if self.state.closed:

@@ -156,7 +156,7 @@ class SessionState(Struct, omit_defaults=True):
     """What a client wants of the model besides, in its own words: agents have no word for it."""
     cwd: str = ""
     title: str = ""
-    named: bool = False
+    title_by_person: bool = msgspec.field(name="named", default=False)
     """A person chose the title; the agent does not change it any more."""
     uri: str | None = None
     parent: str | None = None
@@ -166,25 +166,25 @@ class SessionState(Struct, omit_defaults=True):
     """A git worktree of its own; see `session.started`."""
     folders: list[str] = []
     """Where it works besides `cwd`."""
-    chosen: list[str] | None = None
+    folder_subset: list[str] | None = msgspec.field(name="chosen", default=None)
     """Those of its family's folders that this conversation has; None: all of them."""
     vendor: str | None = None
     by: str = ""
     created: int = 0
     modified: int = 0
-    moved: int = 0
+    last_turn_at: int = msgspec.field(name="moved", default=0)
     """When it began, or a turn of it last began or ended. A new title or setting changes `modified` alone."""
     archived: bool = False
     read: bool = True
     closed: bool = False
-    held: bool = False
+    queue_held: bool = msgspec.field(name="held", default=False)
     turns: list[TurnState] = []
     queue: list[PendingState] = []
     clients: list[ClientState] = []
     children: list[str] = []
-    kept: dict[str, Json] = {}
+    client_data: dict[str, Json] = msgspec.field(name="kept", default_factory=dict)
     """What clients share through us; see `client.kept`."""
-    rewound: bool = False
+    history_cut: bool = msgspec.field(name="rewound", default=False)
     """The history was cut, and no turn has begun since: whatever failed before is forgotten."""
     usage: Usage = msgspec.field(default_factory=Usage)
     ids: int = 0
@@ -198,7 +198,7 @@ class SessionState(Struct, omit_defaults=True):
     @property
     def last_outcome(self) -> Outcome | None:
         """How the last turn ended, unless that is forgotten."""
-        return self.turns[-1].outcome if self.turns and not self.rewound else None
+        return self.turns[-1].outcome if self.turns and not self.history_cut else None
 
     @property
     def status(self) -> Status:
@@ -244,10 +244,10 @@ class Summary(Struct, omit_defaults=True):
     changes: Json = {}
     """`additions`, `deletions` and `files`, once they were counted."""
     folders: list[str] = []
-    chosen: list[str] | None = None
+    folder_subset: list[str] | None = msgspec.field(name="chosen", default=None)
     """As in the state: where it works besides `cwd`, and which of its family's folders it has."""
     model_config: Json = {}
-    moved: int = 0
+    last_turn_at: int = msgspec.field(name="moved", default=0)
     """As in the state."""
     interrupted: bool = False
     """Idle, and the host ended in the middle of the last turn."""
@@ -295,11 +295,11 @@ def summarise(state: SessionState) -> Summary:
         read=state.read,
         closed=state.closed,
         usage=state.usage,
-        changes={key: value for key, value in state.kept.get(CHANGES, {}).items() if key != "edits"},
+        changes={key: value for key, value in state.client_data.get(CHANGES, {}).items() if key != "edits"},
         folders=state.folders,
-        chosen=state.chosen,
+        folder_subset=state.folder_subset,
         model_config=state.model_config,
-        moved=state.moved,
+        last_turn_at=state.last_turn_at,
         interrupted=state.last_outcome == "interrupted",
     )
 

@@ -34,6 +34,6 @@ async def files(session: Session, word: str) -> list[Suggestion]:
 async def commands(session: Session, word: str) -> list[Suggestion]:
     agent = session.host.agent(session.summary.agent)
     offered = await agent.complete("/", word) if isinstance(agent, Completes) else []
-    own = [(name, about) for name, (about, _) in prompts(session.state.kept).items()]
+    own = [(name, about) for name, (about, _) in prompts(session.state.client_data).items()]
     named = [(str(each.get("value", "")), str(each.get("description", ""))) for each in offered]
     return [Suggestion(f"/{name}", about) for name, about in [*named, *own] if name.startswith(word)][:MOST]

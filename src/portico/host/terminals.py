@@ -161,7 +161,7 @@ class OpenTerminal:
     async def _catch_up(self) -> None:
         """Waits for the disk, and for somebody who looks."""
         try:
-            await self._terminals.host.log.settled()
+            await self._terminals.host.log.flush()
             for pace in self._terminals.paces:
                 await pace(self.id)
         finally:
@@ -218,14 +218,14 @@ class Terminals:
         """Gives terminals that a crash left open their end."""
         names = self.host.log.channels("terminal/")
         self._next = max([0, *(number_of(name) for name in names)]) + 1
-        for channel in await self.host.log.notes(OPEN):
+        for channel in await self.host.log.list_kv(OPEN):
             if channel.startswith("terminal/"):
                 await self._close_story(channel)
 
     async def _close_story(self, channel: Channel) -> None:
         """The end of a terminal whose program does not run (any more). With a full disk the next start writes it."""
         log = self.host.log
-        log.note(channel, OPEN, None)
+        log.put_kv(channel, OPEN, None)
         if head := log.head(channel):
             text = await self._shown(channel)
             shown = [e.TerminalShown(upto=head, text=text)] if text else []
@@ -288,7 +288,7 @@ class Terminals:
         terminal = OpenTerminal(self, ident, started, env or {}, listener)
         self._open[ident] = terminal
         try:
-            self.host.log.note(terminal.channel, OPEN, b"open")
+            self.host.log.put_kv(terminal.channel, OPEN, b"open")
             audited = e.Audited(action="terminal.started", by=by, detail={"terminal": ident, "cwd": cwd})
             await self.host.log.append_all((terminal.channel, started), (HOST, audited))
             await terminal.pty.start()
@@ -324,8 +324,8 @@ class Terminals:
         if running is None:
             raise Conflict(f"The terminal {ident!r} is being closed.")
         await self._end(terminal, running)
-        await self.host.log.settled()
-        self.host.log.note(terminal.channel, OPEN, None)
+        await self.host.log.flush()
+        self.host.log.put_kv(terminal.channel, OPEN, None)
         await terminal.keep(e.TerminalRemoved(by=by))
         self._open.pop(terminal.id, None)
         self.changed()

@@ -81,7 +81,7 @@ class SessionTools:
         host = self._session.host
         host.own(self._confirm(call, result, words, title, by), f"result {self._session.id}/{call.id}")
         await asyncio.sleep(0)  # it begins, and what it says first is on its way to the log
-        await host.log.settled()
+        await host.log.flush()
 
     async def _confirm(self, call: Call, result: ToolResult, words: Json, title: str, by: str) -> None:
         question = f"Use the result of {call.tool}?"

@@ -192,7 +192,7 @@ class Turn:
     def title(self, title: str) -> None:
         """The agent's own idea of a title; a title that a person chose stays."""
         title = title.strip()[: limits.TITLE_CHARS]
-        if title and self.live and not self.session.state.named:
+        if title and self.live and not self.session.state.title_by_person:
             self.report(e.SessionRenamed(title=title, by="agent"))
 
     async def spawn(self, prompt: str, *, title: str = "", call: Call | None = None, agent: str = "") -> "Turn":
@@ -216,7 +216,7 @@ class Turn:
 
     async def drained(self) -> None:
         """For agents that produce faster than a disk can write: wait here now and then."""
-        await self.session.host.log.drained()
+        await self.session.host.log.wait_capacity()
 
     async def settled(self) -> None:
         """Returns when everything reported so far is durable. To be awaited before an effect, so that a crash in the
@@ -224,7 +224,7 @@ class Turn:
         for call in self.calls.values():
             call.say_ready()
         log = self.session.host.log
-        await log.settled()
+        await log.flush()
         if log.down is not None:
             raise log.down
         await self.session.captures.ready(self.id)

@@ -51,7 +51,7 @@ class LocalEngine:
     @classmethod
     async def open(cls, log: Log) -> "LocalEngine":
         engine = cls(log)
-        notes = await log.notes(SUMMARY)
+        notes = await log.list_kv(SUMMARY)
         decoder = msgspec.json.Decoder(JobSummary)
         for channel in sorted(log.channels("job/"), key=number_of):
             job = channel.removeprefix("job/")
@@ -61,7 +61,7 @@ class LocalEngine:
                 summary = (await engine.load(job)).summary
                 engine._live.pop(job, None)
             engine._summaries[job] = summary
-        log.tap(engine._apply)
+        log.on_commit(engine._apply)
         return engine
 
     @property
@@ -115,4 +115,4 @@ class LocalEngine:
             return
         summary = self._live[job].summary
         summary.pos = record.pos
-        self._log.note(record.channel, SUMMARY, msgspec.json.encode(summary))
+        self._log.put_kv(record.channel, SUMMARY, msgspec.json.encode(summary))

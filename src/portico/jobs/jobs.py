@@ -326,7 +326,7 @@ class Jobs:
 
     async def recover(self) -> int:
         """Gives every task that was in flight its end, and takes up the jobs; returns how many go on."""
-        for channel in await self.host.log.notes(OPEN):
+        for channel in await self.host.log.list_kv(OPEN):
             await self._close_task(channel.removeprefix("task/"))
         unfinished = [summary.id for summary in self._engine.summaries.values() if not summary.done]
         for job in unfinished:
@@ -350,7 +350,7 @@ class Jobs:
                 await (await self.host.get(ident)).close(by=f"task:{task}", reason="interrupted")
             ends.append(e.TaskSessionEnded(session=ident, succeeded=False))
         channel = f"task/{task}"
-        self.host.log.note(channel, OPEN, None)
+        self.host.log.put_kv(channel, OPEN, None)
         await self.host.log.append(channel, *ends, e.TaskEnded(task=task, outcome="interrupted"))
 
     async def _take_up(self, job: str, by: str = "host") -> None:

@@ -11,9 +11,9 @@ from portico.host.host import Host
 from portico.jobs.engine import Engine
 from portico.jobs.entry import Ref
 from portico.jobs.models import fallback_of, model_id
-from portico.jobs.stage import TaskCrash, detailed
 from portico.jobs.state import JobState, Run
 from portico.jobs.task import TaskPlan, TaskRun
+from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.work import walk
 
 

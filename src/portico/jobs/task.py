@@ -15,7 +15,7 @@ from portico.host.session import Session
 from portico.jobs.check import check_command
 from portico.jobs.entry import Criteria, DrivingRetry, Prompt, Task
 from portico.jobs.prompt import expand_prompt_dynamic
-from portico.jobs.stage import CRASH_PREFIX, Mode, SessionCrash, Stage, TaskCrash
+from portico.jobs.task_sessions import CRASH_PREFIX, Mode, SessionCrash, TaskCrash, TaskSessions
 from portico.jobs.tools import Report
 
 OPEN = "open"
@@ -63,7 +63,7 @@ class TaskRun:
         self._stopped = False
         self.ended = asyncio.Event()
         self.suspended = False
-        self._stage = Stage(
+        self._sessions_of_task = TaskSessions(
             host,
             plan.id,
             plan.name,
@@ -87,12 +87,12 @@ class TaskRun:
 
     def announce(self) -> None:
         """Writes the beginning. Not awaited: whatever is appended next by the caller is durable only after it."""
-        self._host.log.note(self._channel, OPEN, b"1")
+        self._host.log.put_kv(self._channel, OPEN, b"1")
         self._host.log.post(self._channel, self._beginning())
 
     async def begin(self) -> None:
         """Writes the beginning and returns when it is durable."""
-        self._host.log.note(self._channel, OPEN, b"1")
+        self._host.log.put_kv(self._channel, OPEN, b"1")
         await self._host.log.append(self._channel, self._beginning())
 
     def _beginning(self) -> e.TaskStarted:
@@ -156,13 +156,13 @@ class TaskRun:
         except TaskCrash as crash:
             self._decide(f"[TASK FAILED] Task error: {crash.detail}")
             return TaskResult("failed", crash.detail, crashed=True)
-        await self._stage.end(passed)
+        await self._sessions_of_task.end(passed)
         return TaskResult("succeeded" if passed else "failed")
 
     async def _finish(self, result: TaskResult) -> None:
-        await self._stage.leave()
+        await self._sessions_of_task.leave()
         faults.reach("task-before-end")
-        self._host.log.note(self._channel, OPEN, None)
+        self._host.log.put_kv(self._channel, OPEN, None)
         await self._host.log.append(
             self._channel, e.TaskEnded(task=self.plan.id, outcome=result.outcome, error=result.error)
         )
@@ -196,8 +196,8 @@ class TaskRun:
         else:
             condition = _json(availability.condition)
             self._decide(f"[AVAILABILITY] Availability check failed: condition not satisfied. Condition: {condition}")
-        if self._stage.mode == "multi":
-            await self._stage.end(passed)
+        if self._sessions_of_task.mode == "multi":
+            await self._sessions_of_task.end(passed)
         return passed
 
     async def _check(self, criteria: Criteria, report: Report) -> bool:
@@ -221,8 +221,8 @@ class TaskRun:
             self._decide("[CRITERIA] Criteria condition passed")
         else:
             self._decide(f"[CRITERIA] Criteria condition failed. Condition: {_json(condition)}")
-        if self._stage.mode == "multi":
-            await self._stage.end(held)
+        if self._sessions_of_task.mode == "multi":
+            await self._sessions_of_task.end(held)
         return held
 
     async def _retries(self, criteria: Criteria) -> bool:
@@ -259,10 +259,10 @@ class TaskRun:
     # -- prompts -----------------------------------------------------------------------------------------------
 
     async def _work(self, prompt: str) -> Report:
-        return await self._sent(self._stage.work(prompt))
+        return await self._sent(self._sessions_of_task.work(prompt))
 
     async def _drive(self, prompt: Prompt, *, availability: bool = False) -> Report:
-        return await self._sent(self._stage.drive(self._expand(prompt), availability=availability))
+        return await self._sent(self._sessions_of_task.drive(self._expand(prompt), availability=availability))
 
     async def _sent(self, sending: Coroutine[Any, Any, Report]) -> Report:
         try:
@@ -289,7 +289,7 @@ class TaskRun:
         return expand_prompt_dynamic(prompt, self._values)
 
     def _decide(self, reason: str) -> None:
-        self._stage.decide(reason)
+        self._sessions_of_task.decide(reason)
 
 
 def mode_of(task: Task, borrowing: bool) -> Mode:

@@ -33,7 +33,7 @@ class _Piece(msgspec.Struct):
 _piece = msgspec.json.Decoder(_Piece)
 
 
-def trail_key(part: str) -> str:
+def compacted_key(part: str) -> str:
     """The note that remembers which pieces of a part were compacted away: seq and length, in turns."""
     return f"trail/{part}"
 
@@ -47,7 +47,7 @@ class Row(NamedTuple):
     data: bytes
 
 
-class Note(NamedTuple):
+class KeyValue(NamedTuple):
     channel: Channel
     key: str
     data: bytes | None
@@ -56,7 +56,7 @@ class Note(NamedTuple):
 class Batch(NamedTuple):
     rows: list[Row]
     heads: dict[Channel, int]
-    notes: list[Note]
+    list_kv: list[KeyValue]
 
 
 _POS_OF = "coalesce((SELECT p.pos FROM events p WHERE p.channel = c.id AND p.seq <= ? ORDER BY p.pos DESC LIMIT 1), 0)"
@@ -112,8 +112,8 @@ class Database:
                 [(pos, self._ids[channel]) for channel, pos in batch.heads.items()],
             )
             db.execute("UPDATE channels SET pos = max(pos, ?) WHERE id = 0", (batch.rows[-1].seq if batch.rows else 0,))
-            for note in batch.notes:
-                self._put_note(note)
+            for put_kv in batch.list_kv:
+                self._put_kv(put_kv)
             faults.reach("before-commit")
             db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -122,13 +122,13 @@ class Database:
             raise translate(error, self.path) from error
         faults.reach("after-commit")
 
-    def _put_note(self, note: Note) -> None:
-        if note.data is None:
-            self._db.execute("DELETE FROM notes WHERE channel = ? AND key = ?", (self._id(note.channel), note.key))
+    def _put_kv(self, put_kv: KeyValue) -> None:
+        if put_kv.data is None:
+            self._db.execute("DELETE FROM notes WHERE channel = ? AND key = ?", (self._id(put_kv.channel), put_kv.key))
         else:
             self._db.execute(
                 "INSERT OR REPLACE INTO notes (channel, key, data) VALUES (?, ?, ?)",
-                (self._id(note.channel), note.key, note.data),
+                (self._id(put_kv.channel), put_kv.key, put_kv.data),
             )
 
     def probe(self) -> None:
@@ -136,7 +136,7 @@ class Database:
         known = dict(self._ids)
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            self._put_note(Note("host", "probe", b"1"))
+            self._put_kv(KeyValue("host", "probe", b"1"))
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             self._ids = known
@@ -170,8 +170,8 @@ class Database:
             rows.close()
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("DELETE FROM events WHERE seq = ?", doomed)
-            for (channel, part), trail in trails.items():
-                self._lengthen(channel, trail_key(part), trail)
+            for (channel, part), compacted_offsets in trails.items():
+                self._lengthen(channel, compacted_key(part), compacted_offsets)
             faults.reach("compaction-write")
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -179,12 +179,12 @@ class Database:
             raise translate(error, self.path) from error
         return len(doomed)
 
-    def _lengthen(self, channel: int, key: str, trail: list[int]) -> None:
+    def _lengthen(self, channel: int, key: str, compacted_offsets: list[int]) -> None:
         found = self._db.execute("SELECT data FROM notes WHERE channel = ? AND key = ?", (channel, key)).fetchone()
         before = msgspec.msgpack.decode(found[0], type=list[int]) if found else []
         self._db.execute(
             "INSERT OR REPLACE INTO notes (channel, key, data) VALUES (?, ?, ?)",
-            (channel, key, msgspec.msgpack.encode(before + trail)),
+            (channel, key, msgspec.msgpack.encode(before + compacted_offsets)),
         )
 
     def checkpoint(self) -> int:
@@ -275,11 +275,11 @@ class Database:
             raise translate(error, self.path) from error
         return records
 
-    def notes(self, key: str) -> dict[Channel, bytes]:
+    def list_kv(self, key: str) -> dict[Channel, bytes]:
         sql = "SELECT c.name, n.data FROM notes n JOIN channels c ON c.id = n.channel WHERE n.key = ?"
         return dict(self._rows(sql, key))
 
-    def get_note(self, channel: Channel, key: str) -> bytes | None:
+    def get_kv(self, channel: Channel, key: str) -> bytes | None:
         sql = "SELECT n.data FROM channels c JOIN notes n ON n.channel = c.id WHERE c.name = ? AND n.key = ?"
         return self._value(sql, channel, key)
 

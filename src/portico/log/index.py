@@ -40,7 +40,7 @@ _TABLES = (
 )
 
 
-class Said(NamedTuple):
+class IndexedText(NamedTuple):
     """A text that somebody said, and its place."""
 
     session: str
@@ -49,7 +49,7 @@ class Said(NamedTuple):
     text: str
 
 
-class Place(NamedTuple):
+class IndexHit(NamedTuple):
     session: str
     pos: int
     turn: str | None
@@ -75,7 +75,7 @@ class Index:
     def close(self) -> None:
         self._db.close()
 
-    def add(self, texts: Iterable[Said], cursor: int) -> None:
+    def add(self, texts: Iterable[IndexedText], cursor: int) -> None:
         with self._db:
             self._db.execute("BEGIN")
             for said in texts:
@@ -100,7 +100,7 @@ class Index:
             )
             self._db.execute("DELETE FROM texts WHERE session = ?", (session,))
 
-    def find(self, wanted: str, seconds: float) -> list[Place] | None:
+    def find(self, wanted: str, seconds: float) -> list[IndexHit] | None:
         """The first place in each turn of each session, oldest first; None when the time was not enough.
         `wanted` is case-folded."""
         end = time.monotonic() + seconds
@@ -118,7 +118,7 @@ class Index:
             return None
         finally:
             self._db.set_progress_handler(None, 0)
-        return [Place(session, pos, turn) for session, pos, turn, _ in rows]
+        return [IndexHit(session, pos, turn) for session, pos, turn, _ in rows]
 
 
 def passing(error: sqlite3.Error | OSError) -> bool:

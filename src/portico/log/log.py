@@ -11,7 +11,7 @@ from typing import Protocol
 from portico.errors import LogUnavailable
 from portico.events import Channel, Event, Record
 
-Tap = Callable[[Sequence[Record]], None]
+CommitListener = Callable[[Sequence[Record]], None]
 FailureListener = Callable[[LogUnavailable], None]
 
 
@@ -39,10 +39,10 @@ class Log(Protocol):
     def post(self, channel: Channel, event: Event) -> None:
         """The same order as `append`, not awaited. Deltas of one part that wait for the same commit become one."""
 
-    async def drained(self) -> None:
+    async def wait_capacity(self) -> None:
         """Returns when what is pending is small enough to go on posting."""
 
-    async def settled(self) -> None:
+    async def flush(self) -> None:
         """Returns when everything posted so far is durable (or has failed)."""
 
     async def read(self, channel: Channel, after: int = 0, limit: int = 1000) -> list[Record]: ...
@@ -56,8 +56,8 @@ class Log(Protocol):
     def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[list[Record]]:
         """Replay, then live. With one channel `after` is a position; with several or none it is a seq."""
 
-    def tap(self, tap: Tap) -> None:
-        """Calls `tap` with every committed batch, before any follower has it."""
+    def on_commit(self, on_commit: CommitListener) -> None:
+        """Calls `on_commit` with every committed batch, before any follower has it."""
 
     def on_failure(self, listener: FailureListener) -> None:
         """Calls `listener` when a commit failed; what was pending then is lost and was never visible."""
@@ -65,13 +65,13 @@ class Log(Protocol):
     async def available(self) -> None:
         """Returns when the log can write (again)."""
 
-    def note(self, channel: Channel, key: str, data: bytes | None) -> None:
+    def put_kv(self, channel: Channel, key: str, data: bytes | None) -> None:
         """Keeps one value beside a channel (a summary, a snapshot), in the same transaction as what was appended
         before it; None removes it."""
 
-    async def notes(self, key: str) -> dict[Channel, bytes]: ...
+    async def list_kv(self, key: str) -> dict[Channel, bytes]: ...
 
-    async def get_note(self, channel: Channel, key: str) -> bytes | None: ...
+    async def get_kv(self, channel: Channel, key: str) -> bytes | None: ...
 
     async def put_blob(self, data: bytes) -> str:
         """Stores the bytes durably under their SHA-256, which it returns."""
@@ -82,7 +82,7 @@ class Log(Protocol):
         """Drops deltas older than `before` (milliseconds) and returns how many. `keep` names the first position of
         turns that still run: their deltas stay, since no event carries their whole content yet."""
 
-    async def trail(self, channel: Channel, part: str) -> list[tuple[int, int]]:
+    async def compacted_offsets(self, channel: Channel, part: str) -> list[tuple[int, int]]:
         """The pieces of a text part that were compacted away, in order: seq and characters. With the part's whole
         text they say what a reader whose cursor points into the middle of it has not seen."""
 

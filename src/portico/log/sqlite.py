@@ -20,9 +20,9 @@ import msgspec
 from portico import faults, limits
 from portico.errors import BadRequest, LogUnavailable, NotFound, TooLarge
 from portico.events import Channel, Delta, Event, Record
-from portico.log.database import Batch, Database, Note, Row, trail_key
+from portico.log.database import Batch, Database, KeyValue, Row, compacted_key
 from portico.log.hub import Follower, Hub
-from portico.log.log import FailureListener, Tap
+from portico.log.log import CommitListener, FailureListener
 from portico.log.pending import Pending
 
 Durability = Literal["normal", "full"]
@@ -43,7 +43,7 @@ class SqliteLog:
         self._checkpointing = False
         self._uncheckpointed = 0
         self._hub = Hub()
-        self._taps: list[Tap] = []
+        self._commit_listeners: list[CommitListener] = []
         self._listeners: list[FailureListener] = []
         self._seq, self._heads = database.heads()
         self._pending: list[Pending] = []
@@ -136,16 +136,16 @@ class SqliteLog:
         if not self._busy and self._timer is None:
             self._kick()
 
-    def note(self, channel: Channel, key: str, data: bytes | None) -> None:
+    def put_kv(self, channel: Channel, key: str, data: bytes | None) -> None:
         self._ticket += 1
         self._notes[channel, key] = (self._ticket, data)
         self._loop.call_soon(self._kick)  # not at once: what is appended in the same breath joins this commit
 
-    async def drained(self) -> None:
+    async def wait_capacity(self) -> None:
         while self._pending_bytes > limits.PENDING_BYTES and self._down is None:
             await self._change()
 
-    async def settled(self) -> None:
+    async def flush(self) -> None:
         ticket = self._ticket  # what comes later is not waited for: under load there is always something
         while self._settled < ticket and self._down is None and not self._closed:
             self._urgent = True
@@ -191,8 +191,8 @@ class SqliteLog:
         taken, self._pending = self._pending[:cut], self._pending[cut:]
         # A note belongs to what was appended around it, so it goes with the events up to the next one behind it.
         settles = taken[-1].ticket if self._pending else self._ticket
-        notes = {key: note for key, note in self._notes.items() if note[0] <= settles}
-        self._notes = {key: note for key, note in self._notes.items() if note[0] > settles}
+        list_kv = {key: put_kv for key, put_kv in self._notes.items() if put_kv[0] <= settles}
+        self._notes = {key: put_kv for key, put_kv in self._notes.items() if put_kv[0] > settles}
         self._urgent = bool(self._pending)
         self._last.clear()
         heads: dict[Channel, int] = {}
@@ -200,7 +200,7 @@ class SqliteLog:
         batch = Batch(
             rows=[Row(r.seq, r.channel, r.pos, r.time, _part(r.event), r.data) for r in records],
             heads=heads,
-            notes=[Note(channel, key, data) for (channel, key), (_, data) in notes.items()],
+            list_kv=[KeyValue(channel, key, data) for (channel, key), (_, data) in list_kv.items()],
         )
         self._busy = True
         done = self._loop.run_in_executor(self._writer, self._database.write, batch)
@@ -238,8 +238,8 @@ class SqliteLog:
         if records:
             self._seq = records[-1].seq
             self._heads.update(heads)
-            for tap in self._taps:
-                tap(records)
+            for on_commit in self._commit_listeners:
+                on_commit(records)
             for pending, record in zip(taken, records, strict=True):
                 if pending.waiter is not None and not pending.waiter.done():
                     pending.waiter.set_result(record.seq)
@@ -263,8 +263,8 @@ class SqliteLog:
 
     # -- when the disk says no ---------------------------------------------------------------------------------
 
-    def tap(self, tap: Tap) -> None:
-        self._taps.append(tap)
+    def on_commit(self, on_commit: CommitListener) -> None:
+        self._commit_listeners.append(on_commit)
 
     def on_failure(self, listener: FailureListener) -> None:
         self._listeners.append(listener)
@@ -357,11 +357,11 @@ class SqliteLog:
         finally:
             self._hub.remove(follower, channels)
 
-    async def notes(self, key: str) -> dict[Channel, bytes]:
-        return await self._read(self._database.notes, key)
+    async def list_kv(self, key: str) -> dict[Channel, bytes]:
+        return await self._read(self._database.list_kv, key)
 
-    async def get_note(self, channel: Channel, key: str) -> bytes | None:
-        return await self._read(self._database.get_note, channel, key)
+    async def get_kv(self, channel: Channel, key: str) -> bytes | None:
+        return await self._read(self._database.get_kv, channel, key)
 
     async def put_blob(self, data: bytes) -> str:
         if len(data) > limits.BLOB_BYTES:
@@ -396,13 +396,13 @@ class SqliteLog:
             if dropped == 0:
                 return total
 
-    async def trail(self, channel: Channel, part: str) -> list[tuple[int, int]]:
-        data = await self.get_note(channel, trail_key(part))
+    async def compacted_offsets(self, channel: Channel, part: str) -> list[tuple[int, int]]:
+        data = await self.get_kv(channel, compacted_key(part))
         flat = msgspec.msgpack.decode(data, type=list[int]) if data else []
         return list(zip(flat[::2], flat[1::2], strict=True))
 
     async def delete(self, channel: Channel) -> None:
-        await self.settled()
+        await self.flush()
         self._kept.clear()
         blobs = await self._read(self._database.own_blobs, channel)
         # What was stored again while we looked has a new owner, whose event may come only now.
@@ -411,7 +411,7 @@ class SqliteLog:
     async def close(self) -> None:
         if self._closed:
             return
-        await self.settled()
+        await self.flush()
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

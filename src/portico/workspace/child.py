@@ -257,7 +257,7 @@ class Outlet:
             self.closed.set()
 
 
-class Handed:
+class UnownedPipe:
     """A child's pipe, given to a transport of the running loop, which closes it once.
 
     uvloop closes the descriptor and then its file as well: by then the number may be that of a file which another

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from portico.errors import AlreadyExists, BadRequest, Conflict, NotFound, PorticoError, TooLarge
 from portico.workspace import tree
+from portico.workspace.atomic_write import place
 from portico.workspace.jail import Jail, Spot, open_at, speakable, told
-from portico.workspace.place import place
 from portico.workspace.thread import threaded
 
 READ_MAX = 16 * 1024 * 1024  # one answer travels as one frame and is held in memory a few times on the way

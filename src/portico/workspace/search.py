@@ -19,11 +19,11 @@ import msgspec
 from msgspec import Struct
 
 from portico.errors import BadRequest, PorticoError
+from portico.workspace.atomic_write import TEMPORARY
 from portico.workspace.files import SNIFF, is_binary
 from portico.workspace.glob import PATTERN_MAX, Glob
 from portico.workspace.ignore import IGNORE_MAX, Ignore
 from portico.workspace.jail import Jail, Spot, open_at, speakable
-from portico.workspace.place import TEMPORARY
 from portico.workspace.process import environment, run
 
 LIST_DEFAULT = 50  # what the seed's tool gives when nothing is asked for

@@ -107,7 +107,7 @@ class Terminal:
         self._ending = asyncio.Lock()
         self._child: Child | None = None
         self._outlet: Outlet | None = None
-        self._speech: Speech | None = None
+        self._parser: OutputParser | None = None
 
     async def start(self) -> None:
         """Opens the terminal and starts the program in it."""
@@ -131,7 +131,7 @@ class Terminal:
             raise
         finally:
             os.close(theirs)
-        self._speech = Speech(self._report, integration)
+        self._parser = OutputParser(self._report, integration)
         self._outlet = Outlet(ours, self._receive)
 
     async def run(self) -> int:
@@ -194,10 +194,10 @@ class Terminal:
     def pid(self) -> int:
         return self._running()[0].pid
 
-    def _running(self) -> "tuple[Child, Outlet, Speech]":
-        if self._child is None or self._outlet is None or self._speech is None:
+    def _running(self) -> "tuple[Child, Outlet, OutputParser]":
+        if self._child is None or self._outlet is None or self._parser is None:
             raise Conflict("This terminal has not been started.")
-        return self._child, self._outlet, self._speech
+        return self._child, self._outlet, self._parser
 
     def _receive(self, data: bytes) -> None:
         self._running()[2].hear(self._decoder.decode(data))
@@ -244,7 +244,7 @@ class Terminal:
             pass  # something unkillable holds the terminal; what came until now has to do
 
 
-class Speech:
+class OutputParser:
     """Understands what the shell says between the data. Pure: text in, events out."""
 
     def __init__(

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from portico.errors import AlreadyExists, BadRequest, Forbidden, TooLarge
+from portico.workspace.atomic_write import place_with, temporary_name
 from portico.workspace.jail import STEP, Spot, open_at
-from portico.workspace.place import place_with, temporary_name
 
 COPY_MAX = 50_000  # entries of one copy; a dependency folder has this many, a mistake has more
 DEPTH_MAX = 200  # each level holds two descriptors open; no real project is nearly as deep

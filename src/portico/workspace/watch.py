@@ -16,9 +16,9 @@ from typing import Literal
 from msgspec import Struct
 
 from portico.errors import BadRequest, Conflict, NotFound, PorticoError, TooLarge
+from portico.workspace.atomic_write import TEMPORARY
 from portico.workspace.glob import Glob
 from portico.workspace.jail import Jail
-from portico.workspace.place import TEMPORARY
 
 STEP_MS = 50  # changes within it come together; a save is often three of them
 WAIT_MS = 400  # the longest that a steady stream of changes is held back

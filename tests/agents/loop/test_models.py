@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
-from portico.agents.loop.asking import WAITS
+from portico.agents.loop.model_call import WAITS
 from portico.testing.model import Error, First, ModelServer, Rule, Script, Step, Usage
 from tests.agents.loop.conftest import Desk, acts, ends, texts
 

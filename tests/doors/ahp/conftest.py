@@ -13,10 +13,10 @@ import uvicorn
 from portico import limits
 from portico.agents import script as s
 from portico.agents.scripted import ScriptedAgent
+from portico.doors.ahp.broker import Broker
 from portico.doors.ahp.door import build
-from portico.doors.ahp.exchange import Exchange
+from portico.doors.app import App
 from portico.doors.gate import Gate
-from portico.doors.house import House
 from portico.doors.identity import Tokens
 from portico.doors.websocket import Line
 from portico.home import Home
@@ -130,9 +130,9 @@ class Served:
         self.tokens = Tokens(self.home)
         self.gate = Gate(self.tokens, hosts=frozenset({"127.0.0.1", "localhost"}))
         loaded = load(self.home.settings_path, environ={})
-        self.house = House(self.host, self.home, loaded, lambda: None, [self.work], False, self.gate)
-        self.exchange = Exchange(self.house)
-        self.gate.add(build(self.exchange))
+        self.app = App(self.host, self.home, loaded, lambda: None, [self.work], False, self.gate)
+        self.broker = Broker(self.app)
+        self.gate.add(build(self.broker))
         config = uvicorn.Config(
             self.gate,
             port=0,

@@ -322,7 +322,7 @@ async def test_log_lines(connect: Connect, served: Served) -> None:
 async def test_a_request_of_ours(connect: Connect, served: Served) -> None:
     client = await connect("0.9.0")
     client.answer = lambda message: {"data": "theirs", "encoding": "utf-8"}
-    connection = served.exchange.clients["tester"]
+    connection = served.broker.clients["tester"]
     found = await connection.ask("resourceRead", {"channel": uri.ROOT, "uri": "client:/x"})
     assert found["data"] == "theirs"
     assert client.asked[0]["method"] == "resourceRead"
@@ -331,7 +331,7 @@ async def test_a_request_of_ours(connect: Connect, served: Served) -> None:
 async def test_an_answer_that_comes_too_late_fits_no_other_request(connect: Connect, served: Served) -> None:
     """The number of a request that was given up went to the next one, and its answer with it."""
     client = await connect("0.9.0")
-    connection = served.exchange.clients["tester"]
+    connection = served.broker.clients["tester"]
     for _ in range(2):
         await connection.ask("resourceRead", {"channel": uri.ROOT, "uri": "client:/x"})
     assert [each["id"] for each in client.asked] == [1, 2]

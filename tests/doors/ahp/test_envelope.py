@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from portico.doors.ahp import envelope, origin
 from portico.doors.ahp.envelope import Address
 from portico.doors.ahp.origin import Origin
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 
 NAMES = st.sampled_from(["delta", "draftChanged", "turnStarted"])
 CLIENTS = st.sampled_from(["a", "b", "a#5", "a.b#6.chat/delta", 'quo"ted', "ünï"]) | st.text(min_size=1, max_size=5)
@@ -23,11 +23,11 @@ BY = (
 FIELDS = st.dictionaries(
     st.sampled_from(["turnId", "content", "ü"]), st.text() | st.none() | st.integers(0, 9), max_size=3
 )
-SAID = st.builds(Said, NAMES, FIELDS, BY)
+SAID = st.builds(Outgoing, NAMES, FIELDS, BY)
 
 
 @given(st.sampled_from(["chat", "session", "seed", "terminal"]), st.booleans(), st.lists(SAID, max_size=8))
-def test_a_frame_is_what_encoding_it_whole_would_give(kind: str, seed: bool, said: list[Said]) -> None:
+def test_a_frame_is_what_encoding_it_whole_would_give(kind: str, seed: bool, said: list[Outgoing]) -> None:
     to = Address(kind, "scripted:/ü", seed)
     acts = to.acts(7, said)
     for act, each in zip(acts, said, strict=True):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from portico import limits
-from portico.doors.ahp import facts
+from portico.doors.ahp import action_batch
 from portico.log import sqlite
 from portico.log.sqlite import SqliteLog
 from tests.doors.ahp.conftest import Connect, Served
@@ -62,7 +62,7 @@ async def test_while_the_disk_says_no_each_is_refused(
     monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1")
-    await served.host.log.settled()
+    await served.host.log.flush()
     log = served.host.log
     assert isinstance(log, SqliteLog)
     log._database._db.execute("PRAGMA query_only = ON")
@@ -77,7 +77,7 @@ async def test_while_the_disk_says_no_each_is_refused(
 
 
 async def test_more_than_go_into_one_append(connect: Connect, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts, "_TOGETHER", 3)
+    monkeypatch.setattr(action_batch, "_TOGETHER", 3)
     client, other = await connect("0.9.0"), await connect("0.9.0", "other")
     first, second = await client.create_session("scripted:/s1"), await client.create_session("scripted:/s2")
     await other.subscribe(first)

@@ -9,7 +9,7 @@ from websockets.exceptions import InvalidStatus
 
 from portico import limits
 from portico.doors.ahp import changes, lifecycle, uri, wire
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.doors.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of, waiting_call, without_times
@@ -105,7 +105,7 @@ async def test_coming_back_in_the_middle_of_a_turn(connect: Connect, served: Ser
     await client.drop()
     await watcher.wait(lambda: len(watcher.envelopes) > 20)
     if not kept:
-        served.exchange.recent.clear()
+        served.broker.replay.clear()
     result = await client.reconnect()
     assert result["type"] == "replay"
     state = await client.idle(chat)
@@ -144,7 +144,7 @@ async def test_coming_back_after_too_much_is_a_snapshot(connect: Connect, served
     other = await connect("0.9.0", "other", chat)
     await other.say(chat, "t", "[[say:much]]")
     await other.idle(chat)
-    served.exchange.recent.clear()
+    served.broker.replay.clear()
     result = await client.reconnect()
     assert result["type"] == "snapshot"
     assert without_times(client.states[chat]) == without_times(other.states[chat])
@@ -183,7 +183,7 @@ async def test_own_words_come_back_after_a_drop(connect: Connect, served: Served
     chat = await client.create_session("scripted:/s1")
     seq = await client.dispatch(chat, "chat/draftChanged", draft={"text": "half", "origin": {"kind": "user"}})
     session = await served.host.get("scripted:/s1")
-    await asyncio.wait_for(session.wait_until(lambda state: "draft" in state.kept), 5)
+    await asyncio.wait_for(session.wait_until(lambda state: "draft" in state.client_data), 5)
     await client.drop()
     client.envelopes.clear()
     client.last_seen = min(client.last_seen, client.last_seen - 1)
@@ -249,7 +249,7 @@ async def test_a_slow_client_is_closed_and_comes_back(connect: Connect, served: 
     monkeypatch.setattr(limits, "FOLLOWER_BYTES", 20_000)
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1")
-    connection = served.exchange.clients["tester"]
+    connection = served.broker.clients["tester"]
     for _ in range(400):  # more than any socket takes in one breath
         connection.push(wire.notification("filler", {"text": "x" * 100_000}))
     assert client.socket is not None
@@ -347,10 +347,10 @@ async def test_numbers_of_an_older_portico_mean_nothing(connect: Connect, served
     client = await connect("1")
     await client.create_session("scripted:/s1")
     await client.drop()
-    served.exchange.known["tester"].span = 1024
+    served.broker.known["tester"].span = 1024
     client.last_seen //= 64
     assert (await client.reconnect())["type"] == "snapshot"
-    assert (await served.exchange.host.log.get_note("host", "ahp.client/tester") or b"").endswith(b'"span":65536}')
+    assert (await served.broker.host.log.get_kv("host", "ahp.client/tester") or b"").endswith(b'"span":65536}')
 
 
 async def test_a_failed_hello_can_be_said_again(served: Served) -> None:
@@ -368,7 +368,7 @@ async def test_what_one_may_not_hear_does_not_hold_up_the_rest(connect: Connect,
     chat = await client.create_session("scripted:/s1")
     watch = (await client.request("createResourceWatch", uri=f"file://{served.work}"))["channel"]
     await client.drop()
-    served.exchange.watches[watch].caller = "token:somebody"
+    served.broker.watches[watch].caller = "token:somebody"
     client.states[watch] = {}
     assert (await client.reconnect())["missing"] == [watch]
     await client.say(chat, "t", "[[say:here]]")
@@ -381,7 +381,7 @@ async def test_numbers_rise_for_one_who_hears_nothing_but_facts(connect: Connect
     watcher, talker = await connect("1.0.0", "watcher"), await connect("1.0.0", "talker")
     await talker.create_session("scripted:/s1")
     for count in range(600):
-        served.exchange.tell_root(Said("activeSessionsChanged", {"activeSessions": count}))
+        served.broker.tell_root(Outgoing("activeSessionsChanged", {"activeSessions": count}))
         if count % 300 == 0:
             await talker.act("scripted:/s1", "session/titleChanged", title=f"Title {count}")
     await watcher.wait(lambda: watcher.states[uri.ROOT]["activeSessions"] == 599)

@@ -154,13 +154,13 @@ PLUGIN = {
 }
 
 
-def customized(*entries: Json) -> Json:
+def customization_actions(*entries: Json) -> Json:
     return session(customizations=list(entries))
 
 
 def test_a_customization_is_toggled_on_both_levels() -> None:
-    before = customized(PLUGIN, SERVER)
-    assert after(V7, before, "customizationToggled", id="server", enabled=False) == customized(
+    before = customization_actions(PLUGIN, SERVER)
+    assert after(V7, before, "customizationToggled", id="server", enabled=False) == customization_actions(
         PLUGIN, {**SERVER, "enabled": False}
     )
     toggled = after(V7, before, "customizationToggled", id="child", enabled=False)
@@ -171,27 +171,29 @@ def test_a_customization_is_toggled_on_both_levels() -> None:
 
 def test_the_top_level_is_searched_first() -> None:
     twin = {**CHILD, "id": "server"}
-    before = customized({**PLUGIN, "children": [twin]}, SERVER)
+    before = customization_actions({**PLUGIN, "children": [twin]}, SERVER)
     changed = after(V7, before, "customizationToggled", id="server", enabled=False)
-    assert changed == customized({**PLUGIN, "children": [twin]}, {**SERVER, "enabled": False})
+    assert changed == customization_actions({**PLUGIN, "children": [twin]}, {**SERVER, "enabled": False})
 
 
 def test_since_0_8_a_toggle_replaces_the_decisions() -> None:
-    before = customized({**PLUGIN, "enablement": [{"kind": "global", "enabled": True}]})
+    before = customization_actions({**PLUGIN, "enablement": [{"kind": "global", "enabled": True}]})
     decisions = [{"kind": "session", "enabled": False}]
     changed = after(V8, before, "customizationToggled", id="plugin", enablement=decisions)
-    assert changed == customized({**PLUGIN, "enablement": decisions})
+    assert changed == customization_actions({**PLUGIN, "enablement": decisions})
     cleared = after(V8, changed, "customizationToggled", id="plugin", enablement=[])
-    assert cleared == customized({**PLUGIN, "enablement": []})
+    assert cleared == customization_actions({**PLUGIN, "enablement": []})
 
 
 def test_a_customization_is_updated_and_removed() -> None:
-    before = customized(PLUGIN)
-    assert after(V7, before, "customizationUpdated", customization=SERVER) == customized(PLUGIN, SERVER)
+    before = customization_actions(PLUGIN)
+    assert after(V7, before, "customizationUpdated", customization=SERVER) == customization_actions(PLUGIN, SERVER)
     bare = {key: value for key, value in PLUGIN.items() if key != "children"}
-    assert after(V7, before, "customizationUpdated", customization=bare) == customized(bare)
-    assert after(V7, customized(PLUGIN, SERVER), "customizationRemoved", id="plugin") == customized(SERVER)
-    assert after(V7, customized(SERVER), "customizationRemoved", id="server") == session(customizations=[])
+    assert after(V7, before, "customizationUpdated", customization=bare) == customization_actions(bare)
+    assert after(
+        V7, customization_actions(PLUGIN, SERVER), "customizationRemoved", id="plugin"
+    ) == customization_actions(SERVER)
+    assert after(V7, customization_actions(SERVER), "customizationRemoved", id="server") == session(customizations=[])
     assert after(V7, session(), "customizationRemoved", id="server") == session()
 
 
@@ -200,25 +202,32 @@ def test_a_customization_is_updated_and_removed() -> None:
     [("mcpServerStartRequested", {"kind": "starting"}), ("mcpServerStopRequested", {"kind": "stopped"})],
 )
 def test_a_server_is_asked_to_start_or_stop(kind: str, state: Json) -> None:
-    before = customized({**SERVER, "channel": "mcp://x"})
-    assert after(V7, before, kind, id="server") == customized({**SERVER, "state": state})
-    inner = after(V7, customized(PLUGIN), kind, id="inner")
+    before = customization_actions({**SERVER, "channel": "mcp://x"})
+    assert after(V7, before, kind, id="server") == customization_actions({**SERVER, "state": state})
+    inner = after(V7, customization_actions(PLUGIN), kind, id="inner")
     assert inner["customizations"][0]["children"][1]["state"] == state
-    assert after(V7, customized(PLUGIN), kind, id="child") == customized(PLUGIN)
+    assert after(V7, customization_actions(PLUGIN), kind, id="child") == customization_actions(PLUGIN)
 
 
 def test_the_state_of_a_server_comes_with_its_channel() -> None:
     starting = {**SERVER, "state": {"kind": "starting"}}
     ready = after(
-        V7, customized(starting), "mcpServerStateChanged", id="server", state={"kind": "ready"}, channel="mcp://x"
+        V7,
+        customization_actions(starting),
+        "mcpServerStateChanged",
+        id="server",
+        state={"kind": "ready"},
+        channel="mcp://x",
     )
-    assert ready == customized({**SERVER, "channel": "mcp://x"})
+    assert ready == customization_actions({**SERVER, "channel": "mcp://x"})
     stopped = after(V7, ready, "mcpServerStateChanged", id="server", state={"kind": "error", "error": {}})
-    assert stopped == customized({**SERVER, "state": {"kind": "error", "error": {}}})
+    assert stopped == customization_actions({**SERVER, "state": {"kind": "error", "error": {}}})
 
 
 def test_a_starting_server_goes_to_the_background() -> None:
     starting = {**SERVER, "state": {"kind": "starting", "blocking": True}}
-    changed = after(V10, customized(starting), "mcpServerBackgroundRequested", id="server")
-    assert changed == customized({**SERVER, "state": {"kind": "starting", "blocking": False}})
-    assert after(V10, customized(SERVER), "mcpServerBackgroundRequested", id="server") == customized(SERVER)
+    changed = after(V10, customization_actions(starting), "mcpServerBackgroundRequested", id="server")
+    assert changed == customization_actions({**SERVER, "state": {"kind": "starting", "blocking": False}})
+    assert after(
+        V10, customization_actions(SERVER), "mcpServerBackgroundRequested", id="server"
+    ) == customization_actions(SERVER)

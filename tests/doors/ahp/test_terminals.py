@@ -144,7 +144,7 @@ async def test_a_program_waits_for_whoever_looks(
     client = await connect("0.9.0")
     await opened_terminal(client)
     assert client.socket is not None
-    mine, theirs = client.socket.transport, served.exchange.clients["tester"]._line.transport
+    mine, theirs = client.socket.transport, served.broker.clients["tester"]._line.transport
     mine.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
     theirs.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
     del client.states[NAME]

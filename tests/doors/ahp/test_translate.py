@@ -68,7 +68,7 @@ class Story:
     def idle_move(self) -> None:
         last = self.state.turns[-1] if self.state.turns else None
         choice = self.pick(["start", "start", "resume", "cut"])
-        if choice == "resume" and last is not None and last.resumable and not self.state.rewound:
+        if choice == "resume" and last is not None and last.resumable and not self.state.history_cut:
             self.add(e.TurnResumed(turn=last.id, by="x"))
         elif choice == "cut" and last is not None:
             self.add(e.SessionTruncated(turn=self.pick([None, last.id, self.state.turns[0].id]), by="x"))

@@ -72,7 +72,7 @@ class Player:
             case "drop" | "lose":
                 await client.drop()
                 if step == "lose":  # away for so long that only the log remembers
-                    self.served.exchange.recent.clear()
+                    self.served.broker.replay.clear()
                 await client.reconnect()
             case _:
                 await client.request("ping")
@@ -118,8 +118,8 @@ async def settle(served: Served, players: list[Player]) -> None:
             for pending in list(session.state.queue):
                 await session.queue.remove(pending.id, by="test")
             await session.cancel(by="test")
-        await served.host.log.settled()
-    await served.host.log.settled()
+        await served.host.log.flush()
+    await served.host.log.flush()
     for player in players:
         await player.client.request("ping")
 

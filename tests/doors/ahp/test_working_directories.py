@@ -206,7 +206,7 @@ async def test_a_watch_ends_with_the_folder(connect: Connect, served: Served, fo
     await client.subscribe(made["channel"])
     (folders[0] / "a").write_text("x")
     await client.action("resourceWatch/changed")
-    [watch] = served.exchange.watches.values()
+    [watch] = served.broker.watches.values()
     await client.act(SESSION, "session/workingDirectoryRemoved", directory=uris(folders[0])[0])
     heard = len(client.actions("resourceWatch/changed"))
     (folders[0] / "b").write_text("x")

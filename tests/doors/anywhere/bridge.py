@@ -126,7 +126,7 @@ async def _bridge(
             # The agent of this test, with an environment of its own, in place of the discovered one.
             server.host.agents["loop"] = agent
             if not any(route.path == "/message" for route in server.gate.table):
-                server.gate.add(anywhere(server.house))
+                server.gate.add(anywhere(server.app))
             here = Bridge(server, model, project)
             try:
                 yield here

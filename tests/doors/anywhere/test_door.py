@@ -344,7 +344,7 @@ async def test_every_route_is_documented_with_its_scope(here: Bridge) -> None:
     found = {(row[0].strip("`"), row[1], row[2]) for row in cells if row[0].startswith("`/") and len(row) == 5}
     offered = {
         (route.path.replace(":path", ""), method, route.scope)
-        for route in anywhere(here.server.house)
+        for route in anywhere(here.server.app)
         if isinstance(route, Route)
         for method in route.methods
     }

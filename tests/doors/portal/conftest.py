@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from portico.doors.app import App
 from portico.doors.gate import Gate
-from portico.doors.house import House
 from portico.doors.identity import Tokens
 from portico.doors.jobs import job_routes
 from portico.doors.portal import portal
@@ -65,10 +65,10 @@ class Opener:
         home = Home(self.folder / "home")
         home.make()
         stopped = asyncio.Event()
-        house = House(host, home, load(home.settings_path), stopped.set, [self.folder], test)
+        app = App(host, home, load(home.settings_path), stopped.set, [self.folder], test)
         gate = Gate(Tokens(home, required=False), hosts=frozenset({"127.0.0.1"}))
-        gate.add(portal(house, jobs, test_folder=self.folder / "test", **options))
-        gate.add(job_routes(house, jobs))
+        gate.add(portal(app, jobs, test_folder=self.folder / "test", **options))
+        gate.add(job_routes(app, jobs))
         self.gates.append(gate)
         client = httpx.AsyncClient(transport=httpx.ASGITransport(gate), base_url="http://127.0.0.1")
         self.clients.append(client)

@@ -234,7 +234,7 @@ async def test_an_answer_leaves_only_when_its_position_is_durable(door: Portal, 
     seen = 0
     while seen < door.host.log.head(f"session/{session}") or not seen:
         await door(f"copilot/session/{session}/live/k")
-        note = await door.host.log.get_note(f"session/{session}", "live:k")
+        note = await door.host.log.get_kv(f"session/{session}", "live:k")
         assert note is not None
         assert json.loads(note)["pos"] > seen
         seen = json.loads(note)["pos"]

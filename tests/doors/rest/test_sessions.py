@@ -62,7 +62,7 @@ async def test_a_session_from_its_start_to_its_end(shared: Standing, tmp_path: P
 async def test_a_session_needs_nothing_and_takes_the_first_of_everything(shared: Standing) -> None:
     started = (await shared.http.post("/v1/sessions")).json()
     assert (started["agent"], started["model"]) == ("scripted", "gpt-5-mini")
-    assert started["cwd"] == str(shared.server.house.workspaces[0])
+    assert started["cwd"] == str(shared.server.app.workspaces[0])
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def terminal(here: Standing, ident: str) -> OpenTerminal:
 async def test_a_shell_is_opened_typed_into_resized_and_closed(shared: Standing) -> None:
     made = await shared.http.post("/v1/terminals", json={"title": "mine", "cols": 100, "rows": 30})
     assert made.status_code == 201
-    ident, workspace = made.json()["id"], str(shared.server.house.workspaces[0])
+    ident, workspace = made.json()["id"], str(shared.server.app.workspaces[0])
     facts = {"id": ident, "title": "mine", "cwd": workspace, "cols": 100, "rows": 30}
     assert facts.items() <= made.json().items()
     assert [each["id"] for each in (await shared.http.get("/v1/terminals")).json()["terminals"]] == [ident]
@@ -182,7 +182,7 @@ async def test_a_shell_of_a_session_begins_in_its_folder(shared: Standing, tmp_p
 
 async def test_wrong_openings_name_their_field(shared: Standing, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    inside = shared.server.house.workspaces[0] / "nosuch"
+    inside = shared.server.app.workspaces[0] / "nosuch"
     for body, status, code, field in (
         ({"cwd": str(tmp_path)}, 403, "forbidden", "cwd"),
         ({"cwd": "../.."}, 403, "forbidden", "cwd"),

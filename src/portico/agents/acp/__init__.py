@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 from portico.agents.agent import Agent, AgentContext
-from portico.agents.stale import Roll
+from portico.agents.process_registry import ProcessRegistry
 from portico.errors import AgentUnavailable
 
 
 def acp(context: AgentContext) -> Iterable[Agent]:
     """The agents of `[agents.acp]` and the well-known ones that are installed."""
-    Roll(context.home).sweep()
+    ProcessRegistry(context.home).sweep()
     if find_spec("acp") is None:
         if "acp" in context.settings:
             raise AgentUnavailable("[agents.acp] needs more packages: pip install 'portico[acp]'.")

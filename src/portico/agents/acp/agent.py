@@ -12,8 +12,8 @@ from msgspec import Struct
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.program import Program, folder
 from portico.agents.agent import AgentInfo, Capabilities, Model, Opening
+from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
-from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
 from portico.errors import AgentUnavailable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("portico.agents.acp")
 
 
-class Facts(Struct):
+class AgentFacts(Struct):
     """What was learned about an agent when it last ran: it can be described without starting it."""
 
     models: list[Model] = []
@@ -51,7 +51,7 @@ class AcpAgent:
         self._servers = servers
         self._folder = folder(home, name)
         self._facts = self._read_facts()
-        self._roll = Roll(home)
+        self._registry = ProcessRegistry(home)
         self._shared = self._supervise()
         self._separate: set[Supervisor[Link]] = set()
 
@@ -119,7 +119,7 @@ class AcpAgent:
             [program.path() or program.command[0], *program.command[1:]],
             agent_environment(program.pass_env, program.env),
             self._folder,
-            self._roll,
+            self._registry,
             self._connect,
             start_seconds=program.start_timeout,
             idle_seconds=program.idle_timeout,
@@ -170,7 +170,7 @@ class AcpAgent:
         found = {choice.category: choice for choice in choices(answer)}
         model, mode = found.pop("model", None), found.pop("mode", None)
         info = link.about.get("agentInfo")
-        facts = Facts(
+        facts = AgentFacts(
             models=_models(model) if model else self._facts.models,  # one that is taken up need not say it again
             modes=list(mode.values) if mode else self._facts.modes,
             options={choice.category: choice.schema for choice in found.values()} or self._facts.options,
@@ -184,14 +184,14 @@ class AcpAgent:
             self._facts = facts
             write_private(self._folder / "facts.json", msgspec.json.encode(facts))
 
-    def _read_facts(self) -> Facts:
+    def _read_facts(self) -> AgentFacts:
         try:
-            return msgspec.json.decode((self._folder / "facts.json").read_bytes(), type=Facts)
+            return msgspec.json.decode((self._folder / "facts.json").read_bytes(), type=AgentFacts)
         except FileNotFoundError:
-            return Facts()
+            return AgentFacts()
         except (OSError, msgspec.DecodeError) as error:
             logger.warning("what was known about %s is not readable: %s", self.id, error)
-            return Facts()
+            return AgentFacts()
 
 
 def _models(choice: Choice) -> list[Model]:

@@ -18,8 +18,8 @@ from portico.agents.acp.replay import Replay, ping
 from portico.agents.acp.service import Cancelled, Service
 from portico.agents.acp.update import Updates
 from portico.agents.agent import Json, Message, Opening, Turn
-from portico.agents.retelling import NOTE, retold
 from portico.agents.supervisor import Supervisor
+from portico.agents.transcript import NOTE, retold
 from portico.errors import AgentDied, AgentError, AgentUnavailable, Conflict
 from portico.events import SessionConfigured, ToolSpec
 from portico.host.tool import ToolResult

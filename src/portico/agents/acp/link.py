@@ -28,7 +28,7 @@ _DEATH_SECONDS = 0.3
 """After the end of its output a dying process is gone within this."""
 
 
-class Ears(Protocol):
+class UpdateListener(Protocol):
     """A conversation, as its link sees it."""
 
     async def update(self, update: Json) -> None: ...
@@ -100,7 +100,7 @@ class Link:
         self.doomed = False
         self._files = files
         self._terminals = terminals
-        self._sessions: dict[str, Ears] = {}
+        self._sessions: dict[str, UpdateListener] = {}
         self._frames = Frames(process)
         self._connection = Connection(self._handle, self._frames)
 
@@ -165,14 +165,14 @@ class Link:
 
     # -- who hears ---------------------------------------------------------------------------------------------
 
-    def join(self, session: str, ears: Ears) -> None:
+    def join(self, session: str, ears: UpdateListener) -> None:
         self._sessions[session] = ears
 
-    def part(self, session: str, ears: Ears) -> None:
+    def part(self, session: str, ears: UpdateListener) -> None:
         if self._sessions.get(session) is ears:
             del self._sessions[session]
 
-    def expected_elsewhere(self, ears: Ears, tool: str, arguments: Json) -> bool:
+    def expected_elsewhere(self, ears: UpdateListener, tool: str, arguments: Json) -> bool:
         return any(each is not ears and each.expects(tool, arguments) for each in self._sessions.values())
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from portico.errors import AgentDied, AgentError, Conflict
 from portico.events import Json
 
 if TYPE_CHECKING:
-    from portico.agents.acp.link import Ears, Link
+    from portico.agents.acp.link import Link, UpdateListener
 
 PING = "_portico/ping"
 """An extension method: who does not know it must say so, and that is an answer."""
@@ -28,7 +28,7 @@ logger = logging.getLogger("portico.agents.acp")
 class Replay:
     """Sits in the place of the conversation until the agent has told everything."""
 
-    def __init__(self, ears: "Ears") -> None:
+    def __init__(self, ears: "UpdateListener") -> None:
         self._ears = ears
         self._heard = 0
 

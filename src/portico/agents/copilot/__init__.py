@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 from portico.agents.agent import Agent, AgentContext
-from portico.agents.stale import Roll
+from portico.agents.process_registry import ProcessRegistry
 from portico.errors import AgentUnavailable
 
 
 def copilot(context: AgentContext) -> Iterable[Agent]:
     """Offered when the CLI is there, or when the settings have `[agents.copilot]`."""
-    Roll(context.home).sweep()
+    ProcessRegistry(context.home).sweep()
     wanted = "copilot" in context.settings
     if find_spec("copilot") is None:
         if wanted:

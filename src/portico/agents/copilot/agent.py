@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from portico.agents.agent import AgentContext, AgentInfo, Capabilities, Model, Opening, Resource
 from portico.agents.copilot.option import EFFORT, EFFORTS, Options
+from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import customizations, mcp_servers
-from portico.agents.stale import Roll
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.errors import AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import Json
@@ -48,7 +48,7 @@ _SIGNED_IN = msgspec.structs.replace(_GITHUB, state="given")
 logger = logging.getLogger("portico.agents.copilot")
 
 
-class Facts(Struct):
+class RuntimeFacts(Struct):
     """What the runtime last said about models and the sign-in."""
 
     models: list[Model] = []
@@ -66,7 +66,7 @@ class CopilotAgent:
         self._token = secrets.token_urlsafe(32)
         self._facts = self._read_facts()
         self._checked = -CHECK_SECONDS
-        self._roll = Roll(context.home)
+        self._registry = ProcessRegistry(context.home)
         self._supervisor = self._supervise()
         self._lent: dict[str, Supervisor[Runtime]] = {}
         """By the client whose token they work with."""
@@ -79,7 +79,7 @@ class CopilotAgent:
             self._command(),
             self._environment() | env,
             self._folder,
-            self._roll,
+            self._registry,
             self._connect if env else self._connect_own,
             start_seconds=self.options.start_timeout,
             idle_seconds=self.options.idle_timeout,
@@ -179,7 +179,7 @@ class CopilotAgent:
         if lender is not None:
             self._past.append(self._lent.pop(lender))
             return SignInRequired(f"Copilot: {reason}")
-        self._facts = Facts(self._facts.models, False, reason)
+        self._facts = RuntimeFacts(self._facts.models, False, reason)
         return SignInRequired(f"Copilot: {reason} Run: copilot login")
 
     def _missing(self) -> str | None:
@@ -209,17 +209,17 @@ class CopilotAgent:
         models: list[Model] = []
         if status.isAuthenticated:
             models = await _models(runtime)
-        self._facts = Facts(models, status.isAuthenticated, status.statusMessage or "")
+        self._facts = RuntimeFacts(models, status.isAuthenticated, status.statusMessage or "")
         write_private(self._folder / "facts.json", msgspec.json.encode(self._facts))
 
-    def _read_facts(self) -> Facts:
+    def _read_facts(self) -> RuntimeFacts:
         try:
-            return msgspec.json.decode((self._folder / "facts.json").read_bytes(), type=Facts)
+            return msgspec.json.decode((self._folder / "facts.json").read_bytes(), type=RuntimeFacts)
         except FileNotFoundError:
-            return Facts()
+            return RuntimeFacts()
         except (OSError, msgspec.DecodeError) as error:
             logger.warning("what was known about Copilot is not readable: %s", error)
-            return Facts()
+            return RuntimeFacts()
 
     def mcp_servers(self, off: frozenset[str] = frozenset()) -> dict[str, Json]:
         """The servers of the settings, in the SDK's words."""

@@ -16,8 +16,8 @@ from portico.agents.copilot.event import Events
 from portico.agents.copilot.option import EFFORT, EFFORTS
 from portico.agents.copilot.runtime import Runtime
 from portico.agents.elicitation import elicit
-from portico.agents.retelling import NOTE, retold
 from portico.agents.supervisor import Supervisor
+from portico.agents.transcript import NOTE, retold
 from portico.errors import AgentDied, AgentError, PorticoError
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from portico.events import Json
 from portico.models.catalogue import is_toy
 
 if TYPE_CHECKING:
-    from portico.agents.loop.asking import Lacking
     from portico.agents.loop.conversation import LoopConversation
     from portico.agents.loop.discovery import Directory
+    from portico.agents.loop.model_call import Lacking
 
 NAME = "Built-in agent"
 ABOUT = "Works with any OpenAI-compatible model, in small steps, with your approval."

@@ -2,13 +2,13 @@
 
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
-from portico.agents.loop.asking import Asker
 from portico.agents.loop.command import execute
+from portico.agents.loop.model_call import ModelCaller
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import Run
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
-from portico.agents.loop.transcript import Entry, Said, of_parts, of_turns
+from portico.agents.loop.transcript import Entry, UserText, of_parts, of_turns
 from portico.events import Json
 from portico.models.catalogue import is_toy
 
@@ -33,10 +33,10 @@ class LoopConversation:
         if not current.agent.enabled:
             raise AgentUnavailable("The built-in agent is off. Set enabled = true in [agent] of the settings.")
         goal, wants_agent = self._goal(message.text, turn, current)
-        asker = Asker(
+        asker = ModelCaller(
             self._agent.directory, current, await self._models(turn, current), self._agent.lacking, turn.notice
         )
-        run = Run(turn, asker, current, [*self._before(turn), Said("user", goal)])
+        run = Run(turn, asker, current, [*self._before(turn), UserText("user", goal)])
         if not wants_agent:
             await run.chat()
             return
@@ -84,7 +84,7 @@ class LoopConversation:
         entries = of_turns([each for each in state.turns if each.id != turn.id])
         own = state.turn(turn.id)
         if own is not None and own.parts:  # it goes on after a failure or a restart
-            entries.append(Said("assistant", of_parts(own.parts)))
+            entries.append(UserText("assistant", of_parts(own.parts)))
         return entries
 
     async def steer(self, message: Message) -> bool:

@@ -40,7 +40,7 @@ HOW_TO_GET_ONE = (
 
 
 @dataclass
-class Place:
+class EndpointSource:
     """An endpoint and what it offers. `problem` says why it does not answer."""
 
     endpoint: Endpoint
@@ -58,7 +58,7 @@ class Directory:
         self._servers = LocalServers()
         self._running: dict[str, Endpoint] = {}
         self._retired: list[Endpoint] = []
-        self._places: list[Place] = []
+        self._places: list[EndpointSource] = []
         self._built_from: LoopSettings | None = None
         self._asked_at = 0.0
         self._lock = asyncio.Lock()
@@ -68,13 +68,15 @@ class Directory:
         await asyncio.gather(*(endpoint.close() for endpoint in endpoints))
         await self._servers.close()
 
-    async def places(self, current: Current) -> list[Place]:
+    async def places(self, current: Current) -> list[EndpointSource]:
         async with self._lock:
             if self._built_from != current.loop:
                 # Not closed yet: a run may be in the middle of a request there.
                 self._retired += [place.endpoint for place in self._places]
                 await asyncio.to_thread(certificates)
-                self._places = [Place(endpoint, guessed) for endpoint, guessed in self._endpoints(current.loop)]
+                self._places = [
+                    EndpointSource(endpoint, guessed) for endpoint, guessed in self._endpoints(current.loop)
+                ]
                 self._built_from = current.loop
                 self._asked_at = 0.0
             if time.monotonic() - self._asked_at > FRESH_SECONDS or not self._asked_at:
@@ -161,7 +163,7 @@ class Directory:
         return endpoint
 
 
-async def _look(place: Place) -> None:
+async def _look(place: EndpointSource) -> None:
     try:
         place.models, place.problem = await place.endpoint.models(), ""
     except NoList as error:

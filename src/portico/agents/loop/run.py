@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from portico.agents.loop.answer import ModelError, Reply, Report
-from portico.agents.loop.asking import Asker, Way
 from portico.agents.loop.endpoint import Ask
+from portico.agents.loop.model_call import ModelCaller, Way
+from portico.agents.loop.partial_json import PartialJson
 from portico.agents.loop.protocol import (
     QUOTE,
     Action,
@@ -25,9 +26,8 @@ from portico.agents.loop.protocol import (
     step_schema,
 )
 from portico.agents.loop.settings import Current
-from portico.agents.loop.speech import Speech
 from portico.agents.loop.tools import TOOLS, Plan, Toolbox, plain
-from portico.agents.loop.transcript import Entry, Exchange, Said, Wrong, render
+from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, render
 from portico.errors import AgentError, Forbidden, PorticoError
 from portico.events import ErrorInfo, ToolSpec
 from portico.host.approval import Decision
@@ -57,7 +57,7 @@ class Prose:
     def begin(self) -> None:
         """Another attempt: what a broken answer said does not count."""
         self._held: list[str] = []
-        self._speech = Speech()
+        self._partial = PartialJson()
         self._spoken: list[str] = []
 
     def report(self, text: str, reasoning: str) -> None:
@@ -70,7 +70,7 @@ class Prose:
             text = text[at:]
         if text:
             self._held.append(text)
-            said = self._speech.feed(text)
+            said = self._partial.feed(text)
             if said:
                 self._spoken.append(said)
                 self._turn.text(said, self._key)
@@ -89,7 +89,7 @@ class Prose:
 
 
 class Run:
-    def __init__(self, turn: Turn, asker: Asker, current: Current, entries: list[Entry]) -> None:
+    def __init__(self, turn: Turn, asker: ModelCaller, current: Current, entries: list[Entry]) -> None:
         self._turn = turn
         self._asker = asker
         self._current = current
@@ -145,11 +145,11 @@ class Run:
                 self._turn.text(step.summary + "\n", f"end{number}")
             if not self.steered:
                 return
-            self._entries.append(Said("assistant", step.summary))
+            self._entries.append(UserText("assistant", step.summary))
         raise AgentError(f"The goal was not reached in {max_steps} steps. Resume the turn to go on.")
 
     def _take_steering(self) -> None:
-        self._entries += [Said("user", text) for text in self.steered]
+        self._entries += [UserText("user", text) for text in self.steered]
         self.steered.clear()
 
     def _complain(self, reply: Reply, problem: str, tools: Sequence[ToolSpec], wrong: int) -> None:

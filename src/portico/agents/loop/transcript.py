@@ -21,7 +21,7 @@ WRONG_CHARS = 4000
 """Of an invalid answer that is shown back."""
 
 
-class Said(Struct, frozen=True):
+class UserText(Struct, frozen=True):
     role: Literal["user", "assistant"]
     text: str
 
@@ -40,18 +40,18 @@ class Wrong(Struct, frozen=True):
     correction: str
 
 
-Entry = Said | Exchange | Wrong
+Entry = UserText | Exchange | Wrong
 
 
 def of_turns(turns: Sequence[TurnState]) -> list[Entry]:
     """Earlier turns of the conversation, also those of a host before this one."""
     entries: list[Entry] = []
     for turn in turns:
-        entries.append(Said("user", turn.message.text))
+        entries.append(UserText("user", turn.message.text))
         said = of_parts(turn.parts)
         if turn.outcome not in (None, "completed"):
             said = f"{said}\n[this turn: {turn.outcome}]".strip()
-        entries.append(Said("assistant", said or "[no answer]"))
+        entries.append(UserText("assistant", said or "[no answer]"))
     return entries
 
 
@@ -72,7 +72,7 @@ def render(system: str, entries: Sequence[Entry], *, native: bool, limit: int) -
     messages: list[Json] = [{"role": "system", "content": system}]
     for number, entry in enumerate(fitting(entries, limit - len(system))):
         match entry:
-            case Said():
+            case UserText():
                 messages.append({"role": entry.role, "content": entry.text})
             case Wrong():
                 messages.append({"role": "assistant", "content": _cut(entry.text, WRONG_CHARS) or "(empty)"})
@@ -113,7 +113,7 @@ def fitting(entries: Sequence[Entry], limit: int) -> list[Entry]:
             lighter = Exchange(entry.step, [(name, _lighter(text)) for name, text in entry.results])
             excess -= _size(entry) - _size(lighter)
             kept[index] = lighter
-    goal = max((index for index, entry in enumerate(kept) if isinstance(entry, Said)), default=0)
+    goal = max((index for index, entry in enumerate(kept) if isinstance(entry, UserText)), default=0)
     while excess > 0 and goal > 0:
         excess -= _size(kept.pop(0))
         goal -= 1
@@ -129,7 +129,7 @@ def _lighter(text: str) -> str:
 
 def _size(entry: Entry) -> int:
     match entry:
-        case Said():
+        case UserText():
             return len(entry.text)
         case Wrong():
             return min(len(entry.text), WRONG_CHARS) + len(entry.correction)

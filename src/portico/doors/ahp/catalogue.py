@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from portico import events as e
-from portico.doors.ahp import customized, names, snapshots, translate, working_directories
+from portico.doors.ahp import customization_actions, names, snapshots, translate, working_directories
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.status import activity_bits
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.doors.ahp.versions import iso
 from portico.events import Record
 from portico.host.state import CHANGES, ClientState, SessionState
@@ -19,7 +19,7 @@ ChatLine = Callable[[str], Json | None]
 """A child session's id to its line in the catalogue, as the newest version knows it."""
 
 
-def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Said]:
+def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Outgoing]:
     event = record.event
     if isinstance(event, e.ChildStarted):
         summary = line(event.session)
@@ -36,7 +36,7 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Said]
     if isinstance(event, e.SessionRenamed):
         said = [*said, _updated(state, {"title": state.title})]
     if isinstance(event, _UNREAD) and state.parent is None:
-        said = [*said, Said("isReadChanged", {"isRead": state.read})]
+        said = [*said, Outgoing("isReadChanged", {"isRead": state.read})]
     if type(event) in _MOVING:
         said = [*said, *_needed(event, state)]
     if type(event) in _MOVING or isinstance(event, _FLAGS):
@@ -44,35 +44,35 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Said]
     return said
 
 
-def _added(summary: Json) -> list[Said]:
-    return [Said("chatAdded", {"summary": summary}), *_plain(summary["resource"], summary["status"])]
+def _added(summary: Json) -> list[Outgoing]:
+    return [Outgoing("chatAdded", {"summary": summary}), *_plain(summary["resource"], summary["status"])]
 
 
-def _stands(state: SessionState) -> list[Said]:
+def _stands(state: SessionState) -> list[Outgoing]:
     bits = snapshots.status(state)
     changes = {"status": bits, "modifiedAt": iso(snapshots.moved(state))}
     return [_updated(state, changes), *_plain(names.chat_uri(state), bits)]
 
 
-def _plain(chat: str, bits: int) -> list[Said]:
+def _plain(chat: str, bits: int) -> list[Outgoing]:
     """Before 1.0 only sessions have flags: those versions hear the same once more, without them."""
     activity = activity_bits(bits)
     if bits == activity:
         return []
-    return [Said("chatUpdated", {"chat": chat, "changes": {"status": activity}}, before="1.0.0")]
+    return [Outgoing("chatUpdated", {"chat": chat, "changes": {"status": activity}}, before="1.0.0")]
 
 
-def _kept(event: e.ClientKept, state: SessionState) -> list[Said]:
-    if customized.is_plugin(event):
-        return customized.contributed(event, state.kept)
-    return customized.actions(event) if customized.is_switch(event) else []
+def _kept(event: e.ClientKept, state: SessionState) -> list[Outgoing]:
+    if customization_actions.is_plugin(event):
+        return customization_actions.contributed(event, state.client_data)
+    return customization_actions.actions(event) if customization_actions.is_switch(event) else []
 
 
-def _updated(state: SessionState, changes: Json) -> Said:
-    return Said("chatUpdated", {"chat": names.chat_uri(state), "changes": changes})
+def _updated(state: SessionState, changes: Json) -> Outgoing:
+    return Outgoing("chatUpdated", {"chat": names.chat_uri(state), "changes": changes})
 
 
-def _needed(event: Any, state: SessionState) -> list[Said]:
+def _needed(event: Any, state: SessionState) -> list[Outgoing]:
     """What waits for somebody, told to those who watch the session and none of its chats."""
     if isinstance(event, e.QuestionAsked | e.QuestionDrafted | e.QuestionAnswered):
         return [_need(state, event.turn, event.question, event.question)]
@@ -84,11 +84,13 @@ def _needed(event: Any, state: SessionState) -> list[Said]:
     return []
 
 
-def _need(state: SessionState, turn_id: str, part_id: str, ident: str) -> Said:
+def _need(state: SessionState, turn_id: str, part_id: str, ident: str) -> Outgoing:
     turn = state.turn(turn_id)
     part = turn.part(part_id) if turn is not None and turn.outcome is None else None
     request = snapshots.needed(state, turn, part) if turn is not None and part is not None else None
-    return Said("inputNeededSet", {"request": request}) if request else Said("inputNeededRemoved", {"id": ident})
+    return (
+        Outgoing("inputNeededSet", {"request": request}) if request else Outgoing("inputNeededRemoved", {"id": ident})
+    )
 
 
 def _call_of(state: SessionState, event: e.ApprovalAnswered) -> str | None:
@@ -99,28 +101,28 @@ def _call_of(state: SessionState, event: e.ApprovalAnswered) -> str | None:
     return None
 
 
-def _renamed(event: e.SessionRenamed) -> list[Said]:
-    return [Said("titleChanged", {"title": event.title}, event.by)]
+def _renamed(event: e.SessionRenamed) -> list[Outgoing]:
+    return [Outgoing("titleChanged", {"title": event.title}, event.by)]
 
 
-def _read(event: e.SessionRead) -> list[Said]:
-    return [Said("isReadChanged", {"isRead": event.read}, event.by)]
+def _read(event: e.SessionRead) -> list[Outgoing]:
+    return [Outgoing("isReadChanged", {"isRead": event.read}, event.by)]
 
 
-def _archived(event: e.SessionArchived) -> list[Said]:
-    return [Said("isArchivedChanged", {"isArchived": event.archived}, event.by)]
+def _archived(event: e.SessionArchived) -> list[Outgoing]:
+    return [Outgoing("isArchivedChanged", {"isArchived": event.archived}, event.by)]
 
 
-def _joined(event: e.ClientJoined) -> list[Said]:
+def _joined(event: e.ClientJoined) -> list[Outgoing]:
     shown = snapshots.client(ClientState(event.client, event.name, event.tools, event.meta))
-    return [Said("activeClientSet", {"activeClient": shown}, str(event.meta.get("by", "")))]
+    return [Outgoing("activeClientSet", {"activeClient": shown}, str(event.meta.get("by", "")))]
 
 
-def _left(event: e.ClientLeft) -> list[Said]:
-    return [Said("activeClientRemoved", {"clientId": event.client}, event.by)]
+def _left(event: e.ClientLeft) -> list[Outgoing]:
+    return [Outgoing("activeClientRemoved", {"clientId": event.client}, event.by)]
 
 
-_WHOLE: dict[type[e.Event], Callable[[Any], list[Said]]] = {
+_WHOLE: dict[type[e.Event], Callable[[Any], list[Outgoing]]] = {
     e.SessionRenamed: _renamed,
     e.SessionRead: _read,
     e.SessionArchived: _archived,
@@ -152,11 +154,11 @@ _MOVING = frozenset(
 """Events that may change what a chat's line says. Deltas do not."""
 
 
-def annotations(record: Record) -> list[Said]:
+def annotations(record: Record) -> list[Outgoing]:
     """The annotations channel says what its client said."""
     event = record.event
     if not isinstance(event, e.ClientKept) or not event.key.startswith(snapshots.ANNOTATION):
         return []
     kind = str(event.action.get("type", "")).removeprefix("annotations/")
     fields = {key: value for key, value in event.action.items() if key != "type"}
-    return [Said(kind, fields, event.by)]
+    return [Outgoing(kind, fields, event.by)]

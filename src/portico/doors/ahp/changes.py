@@ -18,7 +18,7 @@ from portico.doors.ahp.command import Command, text
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.snapshots import REVIEWED
 from portico.doors.ahp.targets import Target
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.errors import BadRequest, Conflict, NotFound, PorticoError
 from portico.host.session import Session
 from portico.host.state import SessionState
@@ -26,8 +26,8 @@ from portico.workspace.changes import Change, Changes, Differences
 from portico.workspace.git import git
 
 if TYPE_CHECKING:
+    from portico.doors.ahp.broker import Broker
     from portico.doors.ahp.connection import Connection
-    from portico.doors.ahp.exchange import Exchange
 
 OPERATIONS: list[Json] = [
     {"id": "commit", "label": "Commit all", "scopes": ["changeset"], "status": "idle"},
@@ -86,11 +86,11 @@ def catalogue(ident: str) -> list[Json]:
 
 async def state(connection: "Connection", target: Target) -> Json:
     connection.require("files")
-    return await _state(connection.exchange, target)
+    return await _state(connection.broker, target)
 
 
-async def _state(exchange: "Exchange", target: Target) -> Json:
-    view = await _view(exchange, target)
+async def _state(broker: "Broker", target: Target) -> Json:
+    view = await _view(broker, target)
     return {"status": "ready", "files": await _files(view), **_operations(view)}
 
 
@@ -98,22 +98,22 @@ def _operations(view: View) -> Json:
     return {"operations": OPERATIONS} if view.kind == "uncommitted" else {}
 
 
-async def _view(exchange: "Exchange", target: Target) -> View:
+async def _view(broker: "Broker", target: Target) -> View:
     ident, _, rest = target.ident.partition("/")
     kind, *turns = [unquote(each) for each in rest.split("/")]
     wanted = {"uncommitted": 0, "session": 0, "branch": 0, "turn": 1, "compare": 2}
-    if exchange.host.find(ident) is None or wanted.get(kind) != len(turns):
+    if broker.host.find(ident) is None or wanted.get(kind) != len(turns):
         raise NotFound("changeset", target.ident)
-    session = await exchange.host.get(ident)
+    session = await broker.host.get(ident)
     if turns:
-        session = await _chat_of(exchange, session, turns[0])
+        session = await _chat_of(broker, session, turns[0])
     return View(session, kind, tuple(turns))
 
 
-async def _chat_of(exchange: "Exchange", session: Session, turn: str) -> Session:
+async def _chat_of(broker: "Broker", session: Session, turn: str) -> Session:
     """A turn may be one of another chat of the session."""
-    for ident in (session.id, *(each.id for each in exchange.host.catalogue.descendants(session.id))):
-        chat = await exchange.host.get(ident)
+    for ident in (session.id, *(each.id for each in broker.host.catalogue.descendants(session.id))):
+        chat = await broker.host.get(ident)
         if chat.state.turn(turn) is not None:
             return chat
     raise NotFound("turn", turn)
@@ -156,57 +156,57 @@ async def _branched(changes: Changes, state: SessionState) -> str:
 # -- while somebody looks --------------------------------------------------------------------------------------
 
 
-async def refresh(exchange: "Exchange", target: Target) -> None:
+async def refresh(broker: "Broker", target: Target) -> None:
     """Everybody who looks at the changeset gets it anew."""
-    said = content(await _state(exchange, target))
-    for each in list(exchange.hearers(target)):
+    said = content(await _state(broker, target))
+    for each in list(broker.hearers(target)):
         each.say(target, said)
 
 
-def content(state: Json) -> Said:
+def content(state: Json) -> Outgoing:
     """A whole changeset as an action."""
-    return Said("contentChanged", {key: value for key, value in state.items() if key != "status"})
+    return Outgoing("contentChanged", {key: value for key, value in state.items() if key != "status"})
 
 
-async def changed(exchange: "Exchange", session: Session) -> None:
+async def changed(broker: "Broker", session: Session) -> None:
     """What a finished turn or an operation changed, for those who look."""
-    for target in [each for each in exchange.heard("changeset") if _is_concerned(exchange, each, session)]:
+    for target in [each for each in broker.heard("changeset") if _is_concerned(broker, each, session)]:
         try:
-            await refresh(exchange, target)
+            await refresh(broker, target)
         except NotFound:
             continue  # a turn that was taken back
 
 
-def _is_concerned(exchange: "Exchange", target: Target, session: Session) -> bool:
+def _is_concerned(broker: "Broker", target: Target, session: Session) -> bool:
     """All views of a session and its chats are, and what others see of the same folder."""
     ident, _, view = target.ident.partition("/")
-    looked_at = exchange.host.find(ident)
+    looked_at = broker.host.find(ident)
     if looked_at is None:
         return False
-    root = exchange.host.catalogue.root
+    root = broker.host.catalogue.root
     same_folder = view in ("uncommitted", "branch") and looked_at.summary.cwd == session.summary.cwd
     return same_folder or root(looked_at) is root(session)
 
 
-def announce(exchange: "Exchange", session: Session) -> None:
+def announce(broker: "Broker", session: Session) -> None:
     """The folder has become a repository: what can be seen of it from now on."""
-    root = exchange.host.catalogue.root(session)
-    for ident in (root.id, *(each.id for each in exchange.host.catalogue.descendants(root.id))):
-        state = exchange.state(ident)
+    root = broker.host.catalogue.root(session)
+    for ident in (root.id, *(each.id for each in broker.host.catalogue.descendants(root.id))):
+        state = broker.state(ident)
         if state is not None:
             for target in (Target("session", ident), Target("chat", ident)):
-                shown = exchange.changesets(state, of_chat=target.kind == "chat")
-                for connection in list(exchange.hearers(target)):
-                    connection.say(target, Said("changesetsChanged", {"changesets": shown}))
+                shown = broker.changesets(state, of_chat=target.kind == "chat")
+                for connection in list(broker.hearers(target)):
+                    connection.say(target, Outgoing("changesetsChanged", {"changesets": shown}))
 
 
 # -- operations ------------------------------------------------------------------------------------------------
 
 
 async def invoke(connection: "Connection", params: Json) -> Json:
-    exchange = connection.exchange
+    broker = connection.broker
     target = Target("changeset", text(params, "channel").removeprefix(names.CHANGESET))
-    view = await _view(exchange, target)
+    view = await _view(broker, target)
     name, path = text(params, "operationId"), _path(view, params)
     offered = _operations(view).get("operations", [])
     operation = next((each for each in offered if each["id"] == name), None)
@@ -214,21 +214,21 @@ async def invoke(connection: "Connection", params: Json) -> Json:
         raise BadRequest(f"There is no operation {name!r} here.", field="operationId")
     if ("changeset" if path is None else "resource") not in operation["scopes"]:
         raise BadRequest(f"{name!r} is not for single files.", field="target")
-    _say_status(exchange, target, {"operationId": name, "status": "running"})
+    _say_status(broker, target, {"operationId": name, "status": "running"})
     try:
         words = await (_commit(view.session) if name == "commit" else _discard(view.session, path or "."))
     except PorticoError as error:
         failed = {"errorType": error.code, "message": error.message}
-        _say_status(exchange, target, {"operationId": name, "status": "error", "error": failed})
+        _say_status(broker, target, {"operationId": name, "status": "error", "error": failed})
         raise
     await connection.host.audit(f"changes.{name}", connection.by, session=view.session.id)
-    await changed(exchange, view.session)
+    await changed(broker, view.session)
     return {"message": words}
 
 
-def _say_status(exchange: "Exchange", target: Target, fields: Json) -> None:
-    for each in list(exchange.hearers(target)):
-        each.say(target, Said("operationStatusChanged", fields))
+def _say_status(broker: "Broker", target: Target, fields: Json) -> None:
+    for each in list(broker.hearers(target)):
+        each.say(target, Outgoing("operationStatusChanged", fields))
 
 
 def _path(view: View, params: Json) -> str | None:
@@ -267,12 +267,12 @@ async def _discard(session: Session, path: str) -> str:
 
 def _is_reviewed(view: View, of: Change) -> bool:
     """A file that has changed since is to be reviewed again."""
-    said = view.session.state.kept.get(view.review_key + of.path)
+    said = view.session.state.client_data.get(view.review_key + of.path)
     return said is not None and said.get("content") == of.after
 
 
 async def review(connection: "Connection", target: Target, action: Json, by: str) -> None:
-    view = await _view(connection.exchange, target)
+    view = await _view(connection.broker, target)
     found = await _differences(view)
     contents = {each.path: each.after for each in (found.files if found is not None else [])}
     unknown = [name for name in action["files"] if name not in contents]
@@ -281,9 +281,9 @@ async def review(connection: "Connection", target: Target, action: Json, by: str
     for name in action["files"]:
         value: Json | None = {"content": contents[name]} if action["reviewed"] else None
         await view.session.keep(view.review_key + name, value, by=connection.by)
-    for each in list(connection.exchange.hearers(target)):
+    for each in list(connection.broker.hearers(target)):
         if each is not connection:
-            each.say(target, Said("filesReviewChanged", {"files": action["files"], "reviewed": action["reviewed"]}))
+            each.say(target, Outgoing("filesReviewChanged", {"files": action["files"], "reviewed": action["reviewed"]}))
 
 
 COMMANDS = {"invokeChangesetOperation": Command(invoke, "files", seed=False)}

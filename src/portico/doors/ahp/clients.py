@@ -59,7 +59,7 @@ def left(connection: "Connection") -> None:
     """Its tools go at once; calls that it still runs get some time, for it may only have lost its network."""
     host, client_id = connection.host, connection.client_id
     if not host.stopping and (connection.joined or _runs(connection)):
-        connection.exchange.away[client_id] = connection
+        connection.broker.away[client_id] = connection
         host.own(_leave(connection, client_id), f"ahp {client_id} leaves")
 
 
@@ -77,7 +77,7 @@ async def _leave(connection: "Connection", client_id: str) -> None:
         await part(session, client_id)
     never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     await host.clock.wait(never, GRACE_SECONDS)
-    away = connection.exchange.away
+    away = connection.broker.away
     if away.get(client_id) is connection:  # not back since; when it came and went again, that absence has its own time
         del away[client_id]
         for session in _runs(connection):
@@ -89,5 +89,5 @@ async def sort_out(connection: "Connection", session: Session) -> None:
     for client in session.state.clients:
         if client.id == connection.client_id:
             connection.joined.add(session.id)
-        elif "ahp" in client.meta and client.id not in connection.exchange.clients:
+        elif "ahp" in client.meta and client.id not in connection.broker.clients:
             await part(session, client.id)

@@ -16,12 +16,12 @@ from starlette.websockets import WebSocket
 
 from portico import limits
 from portico.doors.ahp import actions, clients, commands, dispatch, envelope, numbers, targets, wire
+from portico.doors.ahp.action_batch import ActionBatch
+from portico.doors.ahp.broker import Broker
 from portico.doors.ahp.envelope import Act
-from portico.doors.ahp.exchange import Exchange
-from portico.doors.ahp.facts import Facts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.doors.ahp.versions import SEED
 from portico.doors.ahp.wire import Incoming, WireError
 from portico.doors.route import Caller, Scope
@@ -66,10 +66,10 @@ class Connection:
         "_socket",
         "_working",
         "behind",
+        "broker",
         "caller",
         "client_id",
         "dialect",
-        "exchange",
         "handlers",
         "host",
         "joined",
@@ -77,12 +77,12 @@ class Connection:
         "targets",
     )
 
-    def __init__(self, exchange: Exchange, socket: WebSocket, caller: Caller) -> None:
-        self.exchange = exchange
-        self.host = exchange.host
+    def __init__(self, broker: Broker, socket: WebSocket, caller: Caller) -> None:
+        self.broker = broker
+        self.host = broker.host
         self.caller = caller
         self.client_id = ""
-        self.dialect = exchange.dialect(SEED)
+        self.dialect = broker.dialect(SEED)
         self.ready = False
         self.behind = False
         """Coming back: what happens now is part of the replay that is being put together."""
@@ -92,7 +92,7 @@ class Connection:
         self._socket = socket
         self._line: Line = line(socket.scope)
         self._loop = asyncio.get_running_loop()
-        self._facts: Facts | None = None
+        self._facts: ActionBatch | None = None
         self._knows = actions.known(self.dialect)
         self._inbox: list[Incoming] = []
         self._inbox_bytes = 0
@@ -114,10 +114,10 @@ class Connection:
         return f"client:{self.client_id}"
 
     @property
-    def facts(self) -> Facts:
+    def action_batch(self) -> ActionBatch:
         """What this client has said and only needs to be written down."""
         if self._facts is None:
-            self._facts = Facts(self)
+            self._facts = ActionBatch(self)
         return self._facts
 
     def require(self, scope: Scope) -> None:
@@ -126,10 +126,10 @@ class Connection:
     # -- the life of a connection ------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        await self.exchange.open()
+        await self.broker.open()
         await self._socket.accept()
         self._main = asyncio.current_task()
-        self.exchange.connections.add(self)
+        self.broker.connections.add(self)
         self._line.on_room = self._flush
         self._line.listen(self._hear)
         try:
@@ -184,7 +184,7 @@ class Connection:
             self._working = False
 
     def _leave(self) -> None:
-        self.exchange.connections.discard(self)
+        self.broker.connections.discard(self)
         self._end = self._end or (1000, "")
         self._inbox.clear()
         self._out.clear()
@@ -194,8 +194,8 @@ class Connection:
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(NotFound("client", self.client_id))
-        if self.exchange.clients.get(self.client_id) is self:
-            del self.exchange.clients[self.client_id]
+        if self.broker.clients.get(self.client_id) is self:
+            del self.broker.clients[self.client_id]
             clients.left(self)
 
     def end(self, code: int, reason: str) -> None:
@@ -278,21 +278,21 @@ class Connection:
 
     def start(self, client_id: str, version: str) -> None:
         self.client_id = client_id
-        self.dialect = self.exchange.dialect(version)
+        self.dialect = self.broker.dialect(version)
         self._knows = actions.known(self.dialect)
-        self.exchange.clients[client_id] = self
-        self.exchange.away.pop(client_id, None)
+        self.broker.clients[client_id] = self
+        self.broker.away.pop(client_id, None)
         self.ready = True
         self.catch_up()
 
     def subscribe(self, target: Target, name: str) -> None:
         self.targets[target] = name
-        self.exchange.add(target, self)
+        self.broker.add(target, self)
         self.catch_up()
 
     def unsubscribe(self, target: Target) -> None:
         self.targets.pop(target, None)
-        self.exchange.remove(target, self)
+        self.broker.remove(target, self)
         commands.forget(self, target)
 
     async def _unsubscribe_named(self, params: Json) -> None:
@@ -325,18 +325,18 @@ class Connection:
         if self.host.log.seq > self._seq:
             self._seq, self._own = self.host.log.seq, 0
         if mark is not None and mark.seq == self._seq:
-            self._own = max(self._own, mark.place - numbers.SHARED + 1)
+            self._own = max(self._own, mark.subscription - numbers.SHARED + 1)
 
     def own_number(self) -> int:
         """A number for what this client alone hears, behind all it has heard. There are only so many of one record, so
         they go on with the log also where this client hears nothing of it."""
-        if self.exchange.passed > self._seq:
-            self._seq, self._own = self.exchange.passed, 0
-        place = min(numbers.SHARED + self._own, numbers.SPAN - 1)
+        if self.broker.passed > self._seq:
+            self._seq, self._own = self.broker.passed, 0
+        subscription = min(numbers.SHARED + self._own, numbers.SPAN - 1)
         self._own += 1
-        return numbers.number(self._seq, place)
+        return numbers.number(self._seq, subscription)
 
-    def say(self, target: Target, said: Said) -> None:
+    def say(self, target: Target, said: Outgoing) -> None:
         """Tells this client alone; nothing of it is in the log."""
         name = targets.uri_of(self.host, target, self.dialect.seed)
         action = envelope.Address(target.kind, name, self.dialect.seed).action(said)

@@ -12,8 +12,8 @@ import msgspec
 
 from portico import events as e
 from portico.doors.ahp import actions, changes, config, shapes, targets, terminal_commands, uri
-from portico.doors.ahp.deed import Deed
-from portico.doors.ahp.facts import FACTS
+from portico.doors.ahp.action_batch import BATCHED
+from portico.doors.ahp.client_action import ClientAction
 from portico.doors.ahp.handlers import HANDLERS, annotate
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
@@ -32,59 +32,59 @@ def note(connection: "Connection", params: Json) -> bool:
     """Takes in a plain fact on the spot. False for everything else, and for what is wrong with it: `dispatch` says."""
     action = params.get("action")
     kind = action.get("type") if isinstance(action, dict) else None
-    say = FACTS.get(kind) if isinstance(kind, str) else None
-    deed = _read(connection, params) if say is not None else None
-    if say is None or deed is None:
+    say = BATCHED.get(kind) if isinstance(kind, str) else None
+    client_action = _read(connection, params) if say is not None else None
+    if say is None or client_action is None:
         return False
     try:
-        _check(deed)
-        session = _subject(deed)
+        _check(client_action)
+        session = _subject(client_action)
         if session is None or not session.loaded:
             return False
-        event = say(deed, session)
+        event = say(client_action, session)
     except PorticoError:
         return False
-    connection.facts.add(deed, session.channel, event)
+    connection.action_batch.add(client_action, session.channel, event)
     return True
 
 
-def _subject(deed: Deed) -> Session | None:
+def _subject(client_action: ClientAction) -> Session | None:
     """Whose fact it is. One after the other is about the same session, so its name is resolved once."""
-    facts, name = deed.connection.facts, f"{deed.prefix} {deed.name}"
-    session = facts.subject(name)
+    action_batch, name = client_action.connection.action_batch, f"{client_action.prefix} {client_action.name}"
+    session = action_batch.subject(name)
     if session is None:
-        session = deed.connection.host.find(_target(deed).ident)
+        session = client_action.connection.host.find(_target(client_action).ident)
         if session is not None:
-            facts.remember(name, session)
+            action_batch.remember(name, session)
     return session
 
 
 async def dispatch(connection: "Connection", params: Json) -> None:
-    deed = _read(connection, params)
-    if deed is None:
+    client_action = _read(connection, params)
+    if client_action is None:
         return
     try:
-        _check(deed)
-        target = _target(deed)
+        _check(client_action)
+        target = _target(client_action)
     except NotFound:
         return  # a channel that is not there (any more): silently ignored, as the protocol wants it
     except PorticoError as error:
         await connection.settle()
-        deed.refuse(error.message)
+        client_action.refuse(error.message)
         return
     await connection.settle()
-    await _do(deed, target)
+    await _do(client_action, target)
 
 
-def _check(deed: Deed) -> None:
+def _check(client_action: ClientAction) -> None:
     """It is an action, whole, and one that a client may say."""
-    dialect = deed.connection.dialect
-    if not actions.is_dispatchable(dialect, deed.type):
-        raise Forbidden(f"{deed.type!r} is not for clients to say.")
-    deed.action = shapes.check_action(dialect, deed.action)
+    dialect = client_action.connection.dialect
+    if not actions.is_dispatchable(dialect, client_action.type):
+        raise Forbidden(f"{client_action.type!r} is not for clients to say.")
+    client_action.action = shapes.check_action(dialect, client_action.action)
 
 
-def _read(connection: "Connection", params: Json) -> Deed | None:
+def _read(connection: "Connection", params: Json) -> ClientAction | None:
     """What is no action at all cannot be echoed; it is only noted."""
     action, client_seq = params.get("action"), params.get("clientSeq")
     if not isinstance(action, dict) or not isinstance(action.get("type"), str):
@@ -95,75 +95,77 @@ def _read(connection: "Connection", params: Json) -> Deed | None:
         return None
     inside = action.get("session") or action.get("terminal")
     name = inside if connection.dialect.seed else params.get("channel")
-    return Deed(connection, name if isinstance(name, str) else "", action, client_seq)
+    return ClientAction(connection, name if isinstance(name, str) else "", action, client_seq)
 
 
-def _target(deed: Deed) -> Target:
+def _target(client_action: ClientAction) -> Target:
     """Where the action belongs; its type and its channel must fit."""
-    connection = deed.connection
-    prefix = deed.prefix
-    if prefix == "root" and (connection.dialect.seed or uri.is_root(deed.name)):
+    connection = client_action.connection
+    prefix = client_action.prefix
+    if prefix == "root" and (connection.dialect.seed or uri.is_root(client_action.name)):
         return targets.ROOT
-    if not deed.name:
+    if not client_action.name:
         raise NotFound("channel", "")
-    target = targets.resolve(connection.host, deed.name, connection.dialect.seed)
+    target = targets.resolve(connection.host, client_action.name, connection.dialect.seed)
     kinds = {"seed": "session", "watch": "resourceWatch"}
     if kinds.get(target.kind, target.kind) != prefix:
-        raise BadRequest(f"{deed.type!r} does not belong on this channel.", field="channel")
+        raise BadRequest(f"{client_action.type!r} does not belong on this channel.", field="channel")
     return target
 
 
-async def _do(deed: Deed, target: Target) -> None:
+async def _do(client_action: ClientAction, target: Target) -> None:
     try:
-        if not await _perform(deed, target):
-            deed.echo()
+        if not await _perform(client_action, target):
+            client_action.echo()
     except PorticoError as error:
-        deed.refuse(error.message)
+        client_action.refuse(error.message)
     except Exception:  # a bug: the client must still hear that its action came to nothing
-        logger.exception("%s failed", deed.type)
-        deed.refuse("Something went wrong inside the host; its log says what.")
+        logger.exception("%s failed", client_action.type)
+        client_action.refuse("Something went wrong inside the host; its log says what.")
 
 
-async def _perform(deed: Deed, target: Target) -> bool:
+async def _perform(client_action: ClientAction, target: Target) -> bool:
     """True: the log echoes it. False: nothing changed, and the client hears just that."""
-    connection = deed.connection
+    connection = client_action.connection
     match target.kind:
         case "root":
-            return await _configure_root(deed)
+            return await _configure_root(client_action)
         case "terminal":
             terminal = connection.host.terminals.get(target.ident)
-            return await terminal_commands.act(connection, terminal, deed.action, deed.by)
+            return await terminal_commands.act(connection, terminal, client_action.action, client_action.by)
         case "changeset":
             connection.require("files")
-            await changes.review(connection, target, deed.action, deed.by)
+            await changes.review(connection, target, client_action.action, client_action.by)
             return False
     session = await connection.host.get(target.ident)
     if target.kind == "annotations":
-        return await annotate(deed, session)
-    say = FACTS.get(deed.type)
+        return await annotate(client_action, session)
+    say = BATCHED.get(client_action.type)
     if say is not None:
-        await session.append(say(deed, session))
+        await session.append(say(client_action, session))
         return True
-    handler = HANDLERS.get(deed.type.partition("/")[2])
+    handler = HANDLERS.get(client_action.type.partition("/")[2])
     if handler is None:
-        raise Conflict(f"This host has nothing that {deed.type!r} could be about.")
-    return await handler(deed, session) is not False
+        raise Conflict(f"This host has nothing that {client_action.type!r} could be about.")
+    return await handler(client_action, session) is not False
 
 
 # -- the root --------------------------------------------------------------------------------------------------
 
 
-async def _configure_root(deed: Deed) -> bool:
-    connection, exchange = deed.connection, deed.connection.exchange
-    given, replace = deed.action["config"], bool(deed.action.get("replace"))
-    values = given if replace else {**exchange.root_values, **given}
-    if values == exchange.root_values:
+async def _configure_root(client_action: ClientAction) -> bool:
+    connection, broker = client_action.connection, client_action.connection.broker
+    given, replace = client_action.action["config"], bool(client_action.action.get("replace"))
+    values = given if replace else {**broker.root_values, **given}
+    if values == broker.root_values:
         return False  # editors push the same settings ten times per connection
-    changed = {key for key in {*values, *exchange.root_values} if values.get(key) != exchange.root_values.get(key)}
+    changed = {key for key in {*values, *broker.root_values} if values.get(key) != broker.root_values.get(key)}
     if changed & APPROVAL_KEYS:
         connection.require("approve")
-    exchange.configure(values)
+    broker.configure(values)
     log = connection.host.log
-    log.note(HOST, config.ROOT_KEY, msgspec.json.encode(values))
-    await log.append(HOST, e.ClientKept(key=config.ROOT_KEY, by=deed.by, value=values, action=deed.action))
+    log.put_kv(HOST, config.ROOT_KEY, msgspec.json.encode(values))
+    await log.append(
+        HOST, e.ClientKept(key=config.ROOT_KEY, by=client_action.by, value=values, action=client_action.action)
+    )
     return True

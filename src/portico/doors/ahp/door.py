@@ -12,61 +12,61 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.websockets import WebSocket
 
-from portico.doors.house import House
+from portico.doors.app import App
 from portico.doors.route import Socket, Table, caller
 from portico.events import HOST
 from portico.host.policy import rules_of
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.exchange import Exchange
+    from portico.doors.ahp.broker import Broker
 
 
-def ahp(house: House) -> Table:
-    exchange: Exchange | None = None
+def ahp(app: App) -> Table:
+    broker: Broker | None = None
 
-    async def meet() -> "Exchange":
-        nonlocal exchange
-        if exchange is None:
+    async def meet() -> "Broker":
+        nonlocal broker
+        if broker is None:
             await asyncio.to_thread(import_module, "portico.doors.ahp.connection")
-        if exchange is None:  # still: nobody else came while it was imported
-            from portico.doors.ahp.exchange import Exchange
+        if broker is None:  # still: nobody else came while it was imported
+            from portico.doors.ahp.broker import Broker
 
-            exchange = Exchange(house)
-            _announce(exchange)
-        return exchange
+            broker = Broker(app)
+            _announce(broker)
+        return broker
 
     return _table(meet)
 
 
-async def restore(house: House) -> None:
+async def restore(app: App) -> None:
     """The rules of approval that editors pushed hold from the start, not only when the first editor is back."""
     from portico.doors.ahp.config import ROOT_KEY
 
-    data = await house.host.log.get_note(HOST, ROOT_KEY)
-    house.host.rules.clients = rules_of(msgspec.json.decode(data) if data else {})
+    data = await app.host.log.get_kv(HOST, ROOT_KEY)
+    app.host.rules.clients = rules_of(msgspec.json.decode(data) if data else {})
 
 
-def build(exchange: "Exchange") -> Table:
-    _announce(exchange)
+def build(broker: "Broker") -> Table:
+    _announce(broker)
 
-    async def meet() -> "Exchange":
-        return exchange
+    async def meet() -> "Broker":
+        return broker
 
     return _table(meet)
 
 
-def _announce(exchange: "Exchange") -> None:
+def _announce(broker: "Broker") -> None:
     from portico.doors.ahp.notices import Notices
 
-    Notices(exchange)
+    Notices(broker)
 
 
-def _table(meet: Callable[[], Awaitable["Exchange"]]) -> Table:
+def _table(meet: Callable[[], Awaitable["Broker"]]) -> Table:
     async def serve(socket: WebSocket) -> None:
-        exchange = await meet()
+        broker = await meet()
         from portico.doors.ahp.connection import Connection
 
-        await Connection(exchange, socket, caller(socket)).run()
+        await Connection(broker, socket, caller(socket)).run()
 
     words = "Agent Host Protocol, version 1 and 0.5.1 to 1.0"
     return [Socket("/", serve, "drive", words), Socket("/ahp", serve, "drive", words)]

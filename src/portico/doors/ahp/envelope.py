@@ -6,7 +6,7 @@ from msgspec import Struct
 from portico.doors.ahp import origin
 from portico.doors.ahp.numbers import SPAN
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 
 _PREFIX = {
     "seed": "session",
@@ -49,21 +49,21 @@ class Address:
         self._heads: dict[str, tuple[str, bytes]] = {}
         self._author = ("", "", b"")
 
-    def action(self, said: Said) -> Json:
+    def action(self, said: Outgoing) -> Json:
         """With its whole type; version 1 says inside the action where it belongs."""
         made: Json = {"type": self._prefix + said.name, **said.fields}
         if self._inside is not None:
             made[self._inside] = self.name
         return made
 
-    def acts(self, seq: int, said: list[Said]) -> list[Act]:
+    def acts(self, seq: int, said: list[Outgoing]) -> list[Act]:
         """The actions of one record: nearly always one."""
         first = seq * SPAN + self._place
         if len(said) == 1:
             return [self.act(said[0], first)]
         return [self.act(each, at) for at, each in enumerate(said, first)]
 
-    def act(self, said: Said, at: int) -> Act:
+    def act(self, said: Outgoing, at: int) -> Act:
         """Its frame has the same bytes as `framed(enveloped(...))`; put together from pieces it costs half."""
         type, head = self._heads.get(said.name) or self._head(said.name)
         fields = said.fields if self._inside is None else {**said.fields, self._inside: self.name}

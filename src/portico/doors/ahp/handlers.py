@@ -10,7 +10,7 @@ from portico.doors.ahp import (
     annotations,
     attachments,
     clients,
-    customized,
+    customization_actions,
     message,
     names,
     parts,
@@ -18,7 +18,7 @@ from portico.doors.ahp import (
     snapshots,
     working_directories,
 )
-from portico.doors.ahp.deed import Deed
+from portico.doors.ahp.client_action import ClientAction
 from portico.doors.ahp.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
 from portico.events import ErrorInfo, QuestionResponse
@@ -31,72 +31,72 @@ logger = logging.getLogger("portico.ahp")
 # -- facts about a session -------------------------------------------------------------------------------------
 
 
-async def _model(deed: Deed, session: Session) -> None:
-    model = deed.action["model"]
-    await session.set_model(model["id"], by=deed.by, config=model.get("config"))
+async def _model(client_action: ClientAction, session: Session) -> None:
+    model = client_action.action["model"]
+    await session.set_model(model["id"], by=client_action.by, config=model.get("config"))
 
 
-async def _read_changed(deed: Deed, session: Session) -> bool:
-    if session.state.read is deed.action["isRead"]:
+async def _read_changed(client_action: ClientAction, session: Session) -> bool:
+    if session.state.read is client_action.action["isRead"]:
         return False
-    await session.mark_read(deed.action["isRead"], by=deed.by)
+    await session.mark_read(client_action.action["isRead"], by=client_action.by)
     return True
 
 
 # -- clients and their tools -----------------------------------------------------------------------------------
 
 
-async def _client_changed(deed: Deed, session: Session) -> bool:
+async def _client_changed(client_action: ClientAction, session: Session) -> bool:
     """Version 1: one active client, null to leave."""
-    connection, client = deed.connection, deed.action.get("activeClient")
+    connection, client = client_action.connection, client_action.action.get("activeClient")
     others = [each.id for each in session.state.clients if each.id != connection.client_id]
     if client is None:
         if others or not session.state.clients:
             raise Forbidden("You are not this session's active client.")
-        await clients.resign(connection, session, deed.by)
+        await clients.resign(connection, session, client_action.by)
         return True
-    _must_be_own(deed, client["clientId"])
+    _must_be_own(client_action, client["clientId"])
     if others:
         raise Conflict(f"Another client is active: {others[-1]!r}.")
-    await clients.join(connection, session, client, deed.by)
+    await clients.join(connection, session, client, client_action.by)
     return True
 
 
-async def _tools_changed(deed: Deed, session: Session) -> None:
-    connection = deed.connection
+async def _tools_changed(client_action: ClientAction, session: Session) -> None:
+    connection = client_action.connection
     own = next((each for each in session.state.clients if each.id == connection.client_id), None)
     if own is None:
         raise Forbidden("You are not this session's active client.")
-    client = {**snapshots.client(own), "tools": deed.action["tools"]}
-    await clients.join(connection, session, client, deed.by)
+    client = {**snapshots.client(own), "tools": client_action.action["tools"]}
+    await clients.join(connection, session, client, client_action.by)
 
 
-async def _client_set(deed: Deed, session: Session) -> None:
-    client = deed.action["activeClient"]
-    _must_be_own(deed, client["clientId"])
-    await clients.join(deed.connection, session, client, deed.by)
-    for child in deed.connection.host.catalogue.descendants(session.id):
+async def _client_set(client_action: ClientAction, session: Session) -> None:
+    client = client_action.action["activeClient"]
+    _must_be_own(client_action, client["clientId"])
+    await clients.join(client_action.connection, session, client, client_action.by)
+    for child in client_action.connection.host.catalogue.descendants(session.id):
         if child.origin is None or child.origin.kind != "agent":
-            below = await deed.connection.host.get(child.id)
-            await _followed(clients.join(deed.connection, below, client, deed.connection.by))
+            below = await client_action.connection.host.get(child.id)
+            await _followed(clients.join(client_action.connection, below, client, client_action.connection.by))
 
 
-async def _client_removed(deed: Deed, session: Session) -> bool:
-    _must_be_own(deed, deed.action["clientId"])
-    if not any(each.id == deed.connection.client_id for each in session.state.clients):
+async def _client_removed(client_action: ClientAction, session: Session) -> bool:
+    _must_be_own(client_action, client_action.action["clientId"])
+    if not any(each.id == client_action.connection.client_id for each in session.state.clients):
         return False
-    await clients.resign(deed.connection, session, deed.by)
+    await clients.resign(client_action.connection, session, client_action.by)
     return True
 
 
-def _must_be_own(deed: Deed, client_id: str) -> None:
-    if client_id != deed.connection.client_id:
+def _must_be_own(client_action: ClientAction, client_id: str) -> None:
+    if client_id != client_action.connection.client_id:
         raise Forbidden("A client can only speak for itself.")
 
 
-async def _completed(deed: Deed, session: Session) -> None:
-    _active(deed, session)
-    said = deed.action["result"]
+async def _completed(client_action: ClientAction, session: Session) -> None:
+    _active(client_action, session)
+    said = client_action.action["result"]
     content = said.get("content") or []
     output = "\n".join(each.get("text", "") for each in content if each.get("type") == "text")
     structured = said.get("structuredContent")
@@ -111,59 +111,65 @@ async def _completed(deed: Deed, session: Session) -> None:
         content,
     )
     past = said["pastTenseMessage"]
-    ident, client = deed.action["toolCallId"], deed.connection.client_id
+    ident, client = client_action.action["toolCallId"], client_action.connection.client_id
     title = past if isinstance(past, str) else past["markdown"]
-    if deed.action.get("requiresResultConfirmation"):
-        await session.tools.propose(ident, result, said, client=client, title=title, by=deed.by)
+    if client_action.action.get("requiresResultConfirmation"):
+        await session.tools.propose(ident, result, said, client=client, title=title, by=client_action.by)
     else:
         words = None if parts.is_plain(said, result, title) else said
-        await session.tools.complete(ident, result, words, client=client, title=title, by=deed.by)
+        await session.tools.complete(ident, result, words, client=client, title=title, by=client_action.by)
 
 
-async def _content_changed(deed: Deed, session: Session) -> None:
-    _active(deed, session)
-    content = deed.action["content"]
-    session.tools.report(deed.action["toolCallId"], content, client=deed.connection.client_id, by=deed.by)
-    await session.host.log.settled()
+async def _content_changed(client_action: ClientAction, session: Session) -> None:
+    _active(client_action, session)
+    content = client_action.action["content"]
+    session.tools.report(
+        client_action.action["toolCallId"], content, client=client_action.connection.client_id, by=client_action.by
+    )
+    await session.host.log.flush()
 
 
 # -- turns -----------------------------------------------------------------------------------------------------
 
 
-async def _turn_started(deed: Deed, session: Session) -> None:
-    action, seed = deed.action, deed.connection.dialect.seed
+async def _turn_started(client_action: ClientAction, session: Session) -> None:
+    action, seed = client_action.action, client_action.connection.dialect.seed
     if not action["turnId"]:
         raise BadRequest("A turn needs an id.", field="turnId")
-    said = message.from_wire(await attachments.fetched(deed.connection, action["userMessage" if seed else "message"]))
-    await plugins.settled(deed.connection, session)
-    await session.send(said, by=deed.by, turn=action["turnId"], queue=False, pending=action.get("queuedMessageId"))
+    said = message.from_wire(
+        await attachments.fetched(client_action.connection, action["userMessage" if seed else "message"])
+    )
+    await plugins.settled(client_action.connection, session)
+    await session.send(
+        said, by=client_action.by, turn=action["turnId"], queue=False, pending=action.get("queuedMessageId")
+    )
 
 
-async def _turn_cancelled(deed: Deed, session: Session) -> None:
-    await session.cancel(by=deed.by, turn=deed.action["turnId"])
+async def _turn_cancelled(client_action: ClientAction, session: Session) -> None:
+    await session.cancel(by=client_action.by, turn=client_action.action["turnId"])
 
 
-async def _turn_resumed(deed: Deed, session: Session) -> None:
-    await session.resume(by=deed.by, turn=deed.action["turnId"])
+async def _turn_resumed(client_action: ClientAction, session: Session) -> None:
+    await session.resume(by=client_action.by, turn=client_action.action["turnId"])
 
 
-async def _truncated(deed: Deed, session: Session) -> None:
-    await session.truncate(deed.action.get("turnId"), by=deed.by)
+async def _truncated(client_action: ClientAction, session: Session) -> None:
+    await session.truncate(client_action.action.get("turnId"), by=client_action.by)
 
 
-def _active(deed: Deed, session: Session) -> Any:
+def _active(client_action: ClientAction, session: Session) -> Any:
     turn = session.state.active
-    if turn is None or turn.id != deed.action["turnId"]:
-        raise Conflict(f"The turn {deed.action['turnId']!r} is not running.")
+    if turn is None or turn.id != client_action.action["turnId"]:
+        raise Conflict(f"The turn {client_action.action['turnId']!r} is not running.")
     return turn
 
 
 # -- approvals -------------------------------------------------------------------------------------------------
 
 
-async def _confirmed(deed: Deed, session: Session) -> None:
-    action = deed.action
-    ident = _approval(deed, session, result=False)
+async def _confirmed(client_action: ClientAction, session: Session) -> None:
+    action = client_action.action
+    ident = _approval(client_action, session, result=False)
     words = action.get("reasonMessage") or ""
     words = words if isinstance(words, str) else words["markdown"]
     suggestion = action.get("userSuggestion")
@@ -171,7 +177,7 @@ async def _confirmed(deed: Deed, session: Session) -> None:
         words = f"{words}\n{suggestion['text']}".strip()
     await session.approvals.answer(
         ident,
-        by=deed.by,
+        by=client_action.by,
         allow=action["approved"],
         option=action.get("selectedOptionId"),
         reason=words,
@@ -191,32 +197,34 @@ def _besides(action: Json, words: str) -> Json:
     return said | ({"userSuggestion": suggestion} if suggestion else {})
 
 
-async def _result_confirmed(deed: Deed, session: Session) -> None:
-    await session.approvals.answer(_approval(deed, session, result=True), by=deed.by, allow=deed.action["approved"])
+async def _result_confirmed(client_action: ClientAction, session: Session) -> None:
+    await session.approvals.answer(
+        _approval(client_action, session, result=True), by=client_action.by, allow=client_action.action["approved"]
+    )
 
 
-def _approval(deed: Deed, session: Session, *, result: bool) -> str:
+def _approval(client_action: ClientAction, session: Session, *, result: bool) -> str:
     """The approval that this very call waits for."""
-    deed.connection.require("approve")
-    part = _active(deed, session).part(deed.action["toolCallId"])
+    client_action.connection.require("approve")
+    part = _active(client_action, session).part(client_action.action["toolCallId"])
     approval = part.approval if isinstance(part, CallPart) and not part.done else None
     if approval is None or approval.result is not result:
-        raise Conflict(f"The call {deed.action['toolCallId']!r} does not wait for that.")
+        raise Conflict(f"The call {client_action.action['toolCallId']!r} does not wait for that.")
     return approval.id
 
 
 # -- questions -------------------------------------------------------------------------------------------------
 
 
-async def _drafted(deed: Deed, session: Session) -> None:
-    answer = deed.action.get("answer")
-    question = _question(session, deed.action["requestId"])
-    _check_answer(question, deed.action["questionId"], answer)
-    await session.questions.draft(question.id, deed.action["questionId"], answer, by=deed.by)
+async def _drafted(client_action: ClientAction, session: Session) -> None:
+    answer = client_action.action.get("answer")
+    question = _question(session, client_action.action["requestId"])
+    _check_answer(question, client_action.action["questionId"], answer)
+    await session.questions.draft(question.id, client_action.action["questionId"], answer, by=client_action.by)
 
 
-async def _answered(deed: Deed, session: Session) -> None:
-    action = deed.action
+async def _answered(client_action: ClientAction, session: Session) -> None:
+    action = client_action.action
     question = _question(session, action["requestId"])
     answers = action.get("answers") or {}
     for field, answer in answers.items():
@@ -225,7 +233,7 @@ async def _answered(deed: Deed, session: Session) -> None:
     responses: dict[str, QuestionResponse] = {"accept": "accept", "decline": "decline", "cancel": "cancel"}
     if given not in responses:
         raise BadRequest(f"There is no response {given!r}.", field="response")
-    await session.questions.answer(question.id, responses[given], answers, by=deed.by)
+    await session.questions.answer(question.id, responses[given], answers, by=client_action.by)
 
 
 def _question(session: Session, ident: str) -> QuestionPart:
@@ -262,21 +270,23 @@ def _check_answer(question: QuestionPart, field: str, answer: Json | None) -> No
 # -- the queue -------------------------------------------------------------------------------------------------
 
 
-async def _pending_set(deed: Deed, session: Session) -> None:
-    action, seed = deed.action, deed.connection.dialect.seed
-    said = message.from_wire(await attachments.fetched(deed.connection, action["userMessage" if seed else "message"]))
-    ident, plain = action["id"], deed.connection.by
+async def _pending_set(client_action: ClientAction, session: Session) -> None:
+    action, seed = client_action.action, client_action.connection.dialect.seed
+    said = message.from_wire(
+        await attachments.fetched(client_action.connection, action["userMessage" if seed else "message"])
+    )
+    ident, plain = action["id"], client_action.connection.by
     if action["kind"] not in ("queued", "steering") or not ident:
         raise BadRequest(f"There is no kind {action['kind']!r} of waiting message.", field="kind")
     if session.state.pending(ident) is not None:
-        await session.queue.edit(ident, said, by=deed.by)
+        await session.queue.edit(ident, said, by=client_action.by)
     elif action["kind"] == "queued":
-        await session.queue.add(said, by=deed.by, id=ident)
+        await session.queue.add(said, by=client_action.by, id=ident)
         await _followed(session.queue.release(by=plain))
     else:
         for old in [each.id for each in session.state.queue if each.kind == "steer"]:
             await session.queue.remove(old, by=plain)
-        await session.queue.add(said, by=deed.by, kind="steer", id=ident)
+        await session.queue.add(said, by=client_action.by, kind="steer", id=ident)
         await _followed(session.queue.steer_now(ident, by=plain))
 
 
@@ -289,36 +299,36 @@ async def _followed(work: Awaitable[object]) -> None:
         logger.info("after an accepted action: %s", error.message)
 
 
-async def _pending_removed(deed: Deed, session: Session) -> None:
-    pending = session.state.pending(deed.action["id"])
-    kind = {"queued": "queue", "steering": "steer"}.get(deed.action["kind"])
+async def _pending_removed(client_action: ClientAction, session: Session) -> None:
+    pending = session.state.pending(client_action.action["id"])
+    kind = {"queued": "queue", "steering": "steer"}.get(client_action.action["kind"])
     if pending is None or pending.kind != kind:
-        raise Conflict(f"No message {deed.action['id']!r} is waiting.")
-    await session.queue.remove(pending.id, by=deed.by)
+        raise Conflict(f"No message {client_action.action['id']!r} is waiting.")
+    await session.queue.remove(pending.id, by=client_action.by)
 
 
-async def _reordered(deed: Deed, session: Session) -> None:
-    await session.queue.reorder(deed.action["order"], by=deed.by)
+async def _reordered(client_action: ClientAction, session: Session) -> None:
+    await session.queue.reorder(client_action.action["order"], by=client_action.by)
 
 
 # -- what clients share through us -----------------------------------------------------------------------------
 
 
-async def annotate(deed: Deed, session: Session) -> bool:
+async def annotate(client_action: ClientAction, session: Session) -> bool:
     """Annotations are kept one by one; the reducer says what becomes of the one that is meant."""
     before = snapshots.annotations(session.state)
-    action = annotations.in_both_forms(deed.action, names.session_uri(session.summary))
-    after = annotations.HANDLERS[deed.type](before, action, deed.connection.dialect)
+    action = annotations.in_both_forms(client_action.action, names.session_uri(session.summary))
+    after = annotations.HANDLERS[client_action.type](before, action, client_action.connection.dialect)
     if after is before:
         raise Conflict("There is no such annotation.")
-    ident = deed.action.get("annotationId") or (deed.action.get("annotation") or {}).get("id")
+    ident = client_action.action.get("annotationId") or (client_action.action.get("annotation") or {}).get("id")
     at = index_of(after["annotations"], ident)
     value = after["annotations"][at] if at is not None else None
-    await session.keep(f"{snapshots.ANNOTATION}{ident}", value, by=deed.by, action=action)
+    await session.keep(f"{snapshots.ANNOTATION}{ident}", value, by=client_action.by, action=action)
     return True
 
 
-Handler = Callable[[Deed, Session], Awaitable[Any]]
+Handler = Callable[[ClientAction, Session], Awaitable[Any]]
 HANDLERS: dict[str, Handler] = {
     "modelChanged": _model,
     "isReadChanged": _read_changed,
@@ -342,8 +352,8 @@ HANDLERS: dict[str, Handler] = {
     "workingDirectorySet": working_directories.put,
     "workingDirectoryRemoved": working_directories.remove,
     "workingDirectoryReplaced": working_directories.replace,
-    "customizationToggled": customized.toggle,
-    "mcpServerStartRequested": customized.start,
-    "mcpServerStopRequested": customized.stop,
-    "mcpServerBackgroundRequested": customized.background,
+    "customizationToggled": customization_actions.toggle,
+    "mcpServerStartRequested": customization_actions.start,
+    "mcpServerStopRequested": customization_actions.stop,
+    "mcpServerBackgroundRequested": customization_actions.background,
 }

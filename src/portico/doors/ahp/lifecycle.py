@@ -9,13 +9,13 @@ import msgspec
 from portico import __version__, limits
 from portico import events as e
 from portico.doors.ahp import changes, clients, envelope, names, numbers, targets, versions, wire
+from portico.doors.ahp.broker import Known
 from portico.doors.ahp.command import Command, optional, subject, text, texts
+from portico.doors.ahp.encoder import Encoder
 from portico.doors.ahp.envelope import Act
-from portico.doors.ahp.exchange import Known
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
-from portico.doors.ahp.teller import Teller
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.doors.ahp.wire import WireError
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Record
@@ -45,7 +45,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
     wanted = list(dict.fromkeys(texts(params, "initialSubscriptions")))[: limits.SUBSCRIPTIONS]
     client_id = await _identify(connection, params)
     _welcome(connection, client_id, version)
-    connection.spawn(connection.exchange.describe_agents(), "agents")  # they may have changed since the last client
+    connection.spawn(connection.broker.describe_agents(), "agents")  # they may have changed since the last client
     snapshots = []
     for name in wanted:
         try:
@@ -58,7 +58,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
         "protocolVersion": 1 if seed else version,
         "serverSeq": numbers.through(connection.host.log.seq),
         "snapshots": [each for each in snapshots if each is not None],
-        "defaultDirectory": names.file_uri(str(connection.exchange.house.workspaces[0])),
+        "defaultDirectory": names.file_uri(str(connection.broker.app.workspaces[0])),
     }
     return result if seed else result | _about()
 
@@ -102,24 +102,24 @@ async def _identify(connection: "Connection", params: Json) -> str:
 
 
 async def _remembered(connection: "Connection", client_id: str) -> Known | None:
-    known = connection.exchange.known.get(client_id)
+    known = connection.broker.known.get(client_id)
     if known is not None:
         return known
-    data = await connection.host.log.get_note(HOST, _CLIENT + client_id)
+    data = await connection.host.log.get_kv(HOST, _CLIENT + client_id)
     return msgspec.json.decode(data, type=Known) if data else None
 
 
 def _welcome(connection: "Connection", client_id: str, version: str) -> None:
     from portico.doors.ahp.connection import REPLACED
 
-    before = connection.exchange.clients.get(client_id)
+    before = connection.broker.clients.get(client_id)
     if before is not None and before is not connection:
         before.end(REPLACED, "The same client has connected again.")
         connection.joined |= before.joined
     connection.start(client_id, version)
     known = Known(connection.caller.id, version, numbers.SPAN)
-    connection.exchange.remember(client_id, known)
-    connection.host.log.note(HOST, _CLIENT + client_id, msgspec.json.encode(known))
+    connection.broker.remember(client_id, known)
+    connection.host.log.put_kv(HOST, _CLIENT + client_id, msgspec.json.encode(known))
 
 
 # -- subscribe -------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ async def _subscribe(connection: "Connection", name: str, params: Json) -> Json 
 async def _prepare(connection: "Connection", target: Target) -> None:
     if target.kind == "terminal":
         connection.require("terminal")  # a shell shows keys and files
-    session = await connection.exchange.prepare(target)
+    session = await connection.broker.prepare(target)
     if session is not None:
         await clients.sort_out(connection, session)
 
@@ -183,7 +183,7 @@ def _last(params: Json) -> int | None:
 
 def _snapshot(connection: "Connection", target: Target, name: str, last: int | None = None) -> Json:
     """State and subscription in one breath: nothing comes between them."""
-    state = connection.exchange.snapshot(target, connection.dialect, last)
+    state = connection.broker.snapshot(target, connection.dialect, last)
     connection.subscribe(target, name)
     return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
 
@@ -240,7 +240,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     connection.catch_up(mark)
     missed = sorted(connection.wanted(acts, last_seen), key=attrgetter("number"))
     if ROOT in found:
-        missed += _now(connection, ROOT, connection.exchange.root_now())
+        missed += _now(connection, ROOT, connection.broker.root_now())
     for target, snapshot in special.items():  # nothing of these is in the log
         if target.kind == "changeset":
             missed += _now(connection, target, [changes.content(snapshot["state"])])
@@ -250,11 +250,11 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
 
 def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> list[Act] | None:
     """All that was missed, if it is still kept as others heard it."""
-    recent, seed = connection.exchange.recent, connection.dialect.seed
-    rings = [recent.ring(target, seed) for target in found if target != ROOT]
-    if mark.seq > connection.host.log.seq or not all(ring is not None and ring.reaches(mark) for ring in rings):
+    replay, seed = connection.broker.replay, connection.dialect.seed
+    buffers = [replay.buffer(target, seed) for target in found if target != ROOT]
+    if mark.seq > connection.host.log.seq or not all(buffer is not None and buffer.reaches(mark) for buffer in buffers):
         return None
-    return [act for ring in rings if ring is not None for act in ring.acts]
+    return [act for buffer in buffers if buffer is not None for act in buffer.acts]
 
 
 async def _from_the_log(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> list[Act] | None:
@@ -267,7 +267,7 @@ async def _from_the_log(connection: "Connection", found: dict[Target, str], mark
     acts = [act for each in told.values() for act in each]
     if all(act.before != "0.9.0" for act in acts):  # older versions must hear a resumed turn as it was then
         for target, each in told.items():
-            connection.exchange.recent.refill(target, connection.dialect.seed, mark.seq - 1, each)
+            connection.broker.replay.refill(target, connection.dialect.seed, mark.seq - 1, each)
     return acts
 
 
@@ -317,16 +317,16 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
 
 
 def _replay(connection: "Connection", target: Target, records: list[Record]) -> list[Act]:
-    teller = Teller(connection.exchange, target, connection.dialect.seed)
+    encoder = Encoder(connection.broker, target, connection.dialect.seed)
     channels = set(_channels(connection, target))
     acts: list[Act] = []
     for record in records:
         if record.channel in channels:
-            acts += teller.acts(record)
+            acts += encoder.acts(record)
     return acts
 
 
-def _now(connection: "Connection", target: Target, said: list[Said]) -> list[Act]:
+def _now(connection: "Connection", target: Target, said: list[Outgoing]) -> list[Act]:
     """How things are by now, for a client that could not hear what became of them."""
     seed = connection.dialect.seed
     to = envelope.Address(target.kind, targets.uri_of(connection.host, target, seed), seed)

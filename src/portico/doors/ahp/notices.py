@@ -9,7 +9,7 @@ import asyncio
 from typing import Any
 
 from portico.doors.ahp import names, snapshots, uri, wire
-from portico.doors.ahp.exchange import Exchange
+from portico.doors.ahp.broker import Broker
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT
 from portico.doors.ahp.versions import Dialect
@@ -24,9 +24,9 @@ _MODERN = Dialect("1.0.0", lambda: 0)
 
 
 class Notices:
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-        self._told = {each.id: each for each in exchange.host.list()}
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._told = {each.id: each for each in broker.host.list()}
         self._changed: dict[str, Summary] = {}
         self._roots: dict[str, str] = {}
         """Of those that are chats: the session at the root."""
@@ -37,11 +37,11 @@ class Notices:
         for each in self._told.values():
             if each.parent is not None:
                 self._take_in(each.id, self._root(each.id, each))
-        exchange.host.watch(self._watch)
+        broker.host.watch(self._watch)
 
     def _watch(self, ident: str, summary: Summary | None) -> None:
         self._touched[ident] = self._root(ident, summary)
-        if self._timer is None and self._exchange.connections:
+        if self._timer is None and self._broker.connections:
             self._timer = asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._flush)
         if summary is None:
             self._changed.pop(ident, None)
@@ -63,13 +63,13 @@ class Notices:
         if summary is None:
             return self._roots.pop(ident, ident)
         if summary.parent is not None and ident not in self._roots:
-            session = self._exchange.host.find(ident)
+            session = self._broker.host.find(ident)
             if session is not None:
-                self._roots[ident] = self._exchange.host.catalogue.root(session).id
+                self._roots[ident] = self._broker.host.catalogue.root(session).id
         return self._roots.get(ident, ident)
 
     def _take_in(self, ident: str, root: str) -> None:
-        found, chats = self._exchange.host.find(ident), self._chats.setdefault(root, {})
+        found, chats = self._broker.host.find(ident), self._chats.setdefault(root, {})
         if found is None:
             chats.pop(ident, None)
         else:
@@ -101,14 +101,14 @@ class Notices:
         if of.origin is None or of.origin.kind != "agent":
             told = {"type": f"notify/{name}", **_session(of, name), **more}
             frame = wire.notification("notification", {"notification": told})
-            for connection in self._exchange.connections:
+            for connection in self._broker.connections:
                 if connection.ready and connection.dialect.seed:
                     connection.push(frame)
 
     def _tell_modern(self, of: Summary, name: str, more: Json) -> None:
         if of.parent is None:
             frame = wire.notification(f"root/{name}", {"channel": uri.ROOT, **_session(of, name), **more})
-            for connection in list(self._exchange.hearers(ROOT)):
+            for connection in list(self._broker.hearers(ROOT)):
                 if not connection.dialect.seed:
                     connection.push(frame)
 

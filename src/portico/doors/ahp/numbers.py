@@ -21,11 +21,11 @@ class Mark(NamedTuple):
     """A client's position: the record it has seen something of, and the last place within it."""
 
     seq: int
-    place: int
+    subscription: int
 
 
-def number(seq: int, place: int) -> int:
-    return seq * SPAN + place
+def number(seq: int, subscription: int) -> int:
+    return seq * SPAN + subscription
 
 
 def through(seq: int) -> int:

@@ -49,7 +49,7 @@ async def publish(connection: "Connection", session: Session, given: Iterable[Js
         plugin = _announced(connection, session, ident, each)
         await _keep(session, plugin["id"], plugin)
         task = connection.spawn(_load(connection, session, plugin), f"plugin {ident}")
-        loading = connection.exchange.loading.setdefault(session.id, set())
+        loading = connection.broker.loading.setdefault(session.id, set())
         loading.add(task)
         task.add_done_callback(loading.discard)
 
@@ -62,7 +62,7 @@ async def withdraw(session: Session, client_id: str) -> None:
 
 async def hand_down(session: Session, chat: Session) -> None:
     """A new chat has what its session has."""
-    for key, value in list(session.state.kept.items()):
+    for key, value in list(session.state.client_data.items()):
         if key.startswith(PLUGIN):
             await chat.keep(key, value, by="host")
 
@@ -77,19 +77,21 @@ async def _keep(session: Session, ident: str, value: Json | None) -> None:
 
 
 async def settled(connection: "Connection", session: Session) -> None:
-    loading = connection.exchange.loading.get(session.id)
+    loading = connection.broker.loading.get(session.id)
     if loading:
         await asyncio.wait(set(loading), timeout=_SETTLE_SECONDS)
 
 
 def _own(session: Session, client_id: str) -> list[tuple[str, Json]]:
-    found = [(key.removeprefix(PLUGIN), value) for key, value in session.state.kept.items() if key.startswith(PLUGIN)]
+    found = [
+        (key.removeprefix(PLUGIN), value) for key, value in session.state.client_data.items() if key.startswith(PLUGIN)
+    ]
     return [(ident, value) for ident, value in found if value.get("clientId") == client_id]
 
 
 def _announced(connection: "Connection", session: Session, ident: str, said: Json) -> Json:
     """As the client described it, in either dialect. An id that another client has taken gets that of its client."""
-    taken = session.state.kept.get(PLUGIN + ident)
+    taken = session.state.client_data.get(PLUGIN + ident)
     if taken is not None and taken.get("clientId") != connection.client_id:
         ident = f"{ident}@{connection.client_id}"
     named = said.get("name") or said.get("displayName") or said["uri"]
@@ -108,7 +110,7 @@ async def _load(connection: "Connection", session: Session, plugin: Json) -> Non
     except PorticoError as error:
         logger.info("the plugin %r of %s cannot be read: %s", plugin["id"], connection.client_id, error.message)
         loaded = {**plugin, "load": {"kind": "error", "message": error.message}}
-    if session.loaded and session.state.kept.get(key) == plugin:  # it may be gone, or newer, by now
+    if session.loaded and session.state.client_data.get(key) == plugin:  # it may be gone, or newer, by now
         await _keep(session, plugin["id"], loaded)
 
 
@@ -118,14 +120,14 @@ async def _read(connection: "Connection", plugin: Json) -> Json:
     children: list[Json] = []
     texts: dict[str, str] = {}
     for folder, kind in _KINDS.items():
-        for name, place in await _files(connection, f"{top}/{folder}", kind) if folder in there else []:
-            text = await _text(connection, place)
+        for name, subscription in await _files(connection, f"{top}/{folder}", kind) if folder in there else []:
+            text = await _text(connection, subscription)
             if text is None or len(text) > room or len(children) >= _FILES:
                 continue
             room -= len(text)
             ident = f"{plugin['id']}/{folder}/{name}"
             about, texts[ident] = _front(text)
-            children.append({"type": kind, "id": ident, "uri": place, "name": name, **_described(kind, about)})
+            children.append({"type": kind, "id": ident, "uri": subscription, "name": name, **_described(kind, about)})
     ignored = [each for each in _LEFT_OUT if each in there]
     load: Json = {"kind": "loaded"}
     if ignored:
@@ -153,12 +155,12 @@ def _is_plain(name: Any) -> bool:
     return isinstance(name, str) and 0 < len(name) <= 200 and "/" not in name and name not in (".", "..")
 
 
-async def _text(connection: "Connection", place: str) -> str | None:
+async def _text(connection: "Connection", subscription: str) -> str | None:
     """None for what cannot be read, or is too long to be meant for a model."""
     try:
-        answer = await connection.ask("resourceRead", {"channel": uri.ROOT, "uri": place, "encoding": "utf-8"})
+        answer = await connection.ask("resourceRead", {"channel": uri.ROOT, "uri": subscription, "encoding": "utf-8"})
     except PorticoError as error:
-        logger.info("%s does not give %r: %s", connection.client_id, place, error.message)
+        logger.info("%s does not give %r: %s", connection.client_id, subscription, error.message)
         return None
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, str) or len(data) > 2 * _FILE_CHARS:

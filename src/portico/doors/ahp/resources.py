@@ -22,20 +22,20 @@ from portico.workspace.files import Files
 from portico.workspace.jail import Jail
 
 if TYPE_CHECKING:
+    from portico.doors.ahp.broker import Broker
     from portico.doors.ahp.connection import Connection
-    from portico.doors.ahp.exchange import Exchange
 
 _CONFLICT = -32011
 
 
 def files(connection: "Connection") -> Files:
-    return Files(jail(connection.exchange))
+    return Files(jail(connection.broker))
 
 
-def jail(exchange: "Exchange") -> Jail:
+def jail(broker: "Broker") -> Jail:
     """A session's folders are open to whoever may use files, except one that is the whole machine."""
-    roots = [str(each) for each in exchange.house.workspaces if each.is_dir()]
-    own = {folder for each in exchange.host.list() if each.parent is None for folder in whole(each)} - {"", "/"}
+    roots = [str(each) for each in broker.app.workspaces if each.is_dir()]
+    own = {folder for each in broker.host.list() if each.parent is None for folder in whole(each)} - {"", "/"}
     try:
         return Jail(dict.fromkeys([*roots, *sorted(own)]))
     except Forbidden:
@@ -195,7 +195,7 @@ async def request(connection: "Connection", params: Json) -> Json:
     """Access is given by the jail alone; asking for what it has is fine."""
     wanted = {key: params[key] for key in ("uri", "read", "write") if key in params}
     try:
-        jail(connection.exchange).resolve(names.path_of(text(params, "uri")))
+        jail(connection.broker).resolve(names.path_of(text(params, "uri")))
     except Forbidden as error:
         raise WireError(wire.rpc_code(error), error.message, {"request": wanted}) from error
     return {}

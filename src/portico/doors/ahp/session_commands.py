@@ -20,7 +20,7 @@ from portico.doors.ahp import (
 from portico.doors.ahp.command import Command, optional, subject, text
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import ROOT, Target
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.doors.ahp.wire import WireError
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.events import Origin
@@ -110,7 +110,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
     provider = optional(params, "provider", str) or _named(connection, name)
     await sign_in.check(connection, provider)
     model = optional(params, "model", dict) or {}
-    folders = working_directories.listed(params) or [str(connection.exchange.house.workspaces[0])]
+    folders = working_directories.listed(params) or [str(connection.broker.app.workspaces[0])]
     return await host.start(
         by=connection.by,
         agent=provider,
@@ -170,7 +170,7 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
         return {"items": [snapshots.summary(each, connection.dialect) for each in found]}
     family = children(connection.host.list())
     below = {each.id: descendants(each.id, family) for each in found}
-    found.sort(key=lambda each: snapshots.together(each, below[each.id]).moved, reverse=True)
+    found.sort(key=lambda each: snapshots.together(each, below[each.id]).last_turn_at, reverse=True)
     limit = optional(params, "limit", int)
     start = _cursor(found, optional(params, "cursor", str))
     end = start + min(limit, 1000) if limit is not None and limit > 0 else len(found)
@@ -296,7 +296,7 @@ async def fetch_turns(connection: "Connection", params: Json) -> Json:
     fields: Json = {"turns": [parts.turn(each, connection.dialect) for each in done[start:end]]}
     if start:
         fields["turnsNextCursor"] = done[start].id
-    connection.say(Target("chat", chat.id), Said("turnsLoaded", fields))
+    connection.say(Target("chat", chat.id), Outgoing("turnsLoaded", fields))
     return {}
 
 

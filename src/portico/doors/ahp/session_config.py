@@ -24,13 +24,13 @@ async def resolve(connection: "Connection", params: Json) -> Json:
     """The whole schema each time; the values are what was given and our defaults."""
     info, folder = _subject(connection, params)
     is_git = folder is not None and await config.is_git(folder)
-    connection.exchange.git_folders[str(folder)] = is_git
+    connection.broker.git_folders[str(folder)] = is_git
     schema = config.session_schema(info, is_git=is_git)
     return {"schema": schema, "values": config.values(schema, optional(params, "config", dict) or {})}
 
 
 def _subject(connection: "Connection", params: Json) -> tuple[AgentInfo, Path | None]:
-    agents = connection.exchange.agents
+    agents = connection.broker.agents
     provider = optional(params, "provider", str) or next(iter(agents), "")
     if provider not in agents:
         raise NotFound("agent", provider)
@@ -62,7 +62,7 @@ async def completions(connection: "Connection", params: Json) -> Json:
     elif word.startswith("/") and start == 0:
         agent = connection.host.agent(chat.summary.agent)
         found = await agent.complete("/", word[1:]) if isinstance(agent, Completes) else []
-        own = prompts((await connection.host.get(chat.id)).state.kept)
+        own = prompts((await connection.host.get(chat.id)).state.client_data)
         items = _verbs([*found, *({"value": name} for name in own)], word[1:])
     else:
         items = []

@@ -51,7 +51,7 @@ async def authenticate(connection: "Connection", params: Json) -> Json:
     for agent in agents:
         await agent.authenticate(resource, token, seconds, connection.client_id)
     await connection.host.audit("authenticate", connection.by, resource=resource)
-    await connection.exchange.describe_agents()
+    await connection.broker.describe_agents()
     return {}
 
 

@@ -66,7 +66,7 @@ def standing(of: Summary) -> Status:
 
 def moved(of: Summary | SessionState) -> int:
     """`modifiedAt` of the channel dialect: since 0.9 only turns that begin or end change it, in lists as in chats."""
-    return of.moved or of.modified  # an older Portico did not write it down
+    return of.last_turn_at or of.modified  # an older Portico did not write it down
 
 
 def summary_status(of: Summary) -> int:
@@ -80,7 +80,7 @@ def together(of: Summary, below: Iterable[Summary]) -> Summary:
     chats = [of, *below]
     found = [standing(chat) for chat in chats]
     status: Status = "waiting" if "waiting" in found else "failed" if "failed" in found else of.status
-    return structs.replace(of, status=status, interrupted=False, moved=max(moved(chat) for chat in chats))
+    return structs.replace(of, status=status, interrupted=False, last_turn_at=max(moved(chat) for chat in chats))
 
 
 def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = ()) -> Json:
@@ -134,8 +134,8 @@ def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, d
     }
     if state.model:
         head["model"] = model(state.model, state.model_config)
-    if CHANGES in state.kept:
-        head["diffs"] = parts.diffs(state, state.kept[CHANGES])
+    if CHANGES in state.client_data:
+        head["diffs"] = parts.diffs(state, state.client_data[CHANGES])
     shown: Json = {"summary": head, "lifecycle": "ready", **_conversation(state, dialect), "config": config}
     shown |= _tools(tools)
     if state.clients:
@@ -156,8 +156,8 @@ def chat(
     if last is not None and len(shown["turns"]) > last:
         shown["turns"] = shown["turns"][len(shown["turns"]) - last :]
         shown["turnsNextCursor"] = shown["turns"][0]["id"]
-    if DRAFT in state.kept:
-        shown["draft"] = state.kept[DRAFT]
+    if DRAFT in state.client_data:
+        shown["draft"] = state.client_data[DRAFT]
     return shown
 
 
@@ -190,13 +190,15 @@ def chat_head(state: SessionState, source: str, dialect: Dialect) -> Json:
 
 
 def counted(state: SessionState) -> Json:
-    found = state.kept.get(CHANGES, {})
+    found = state.client_data.get(CHANGES, {})
     return {"changes": {key: value for key, value in found.items() if key != "edits"}} if found else {}
 
 
 def chosen(of: Summary | SessionState) -> Json:
     """A chat that chose none of its session's working directories has all of them, and says nothing."""
-    return {} if of.chosen is None else {"workingDirectories": [names.file_uri(each) for each in of.chosen]}
+    return (
+        {} if of.folder_subset is None else {"workingDirectories": [names.file_uri(each) for each in of.folder_subset]}
+    )
 
 
 def chat_line(of: Summary, source: str, dialect: Dialect) -> Json:
@@ -239,7 +241,7 @@ def session(
             bits = with_activity(bits, promoted)
     if any(blocks(each, dialect) for each in needed):
         bits = with_activity(bits, INPUT_NEEDED)
-    annotations = [value for key, value in state.kept.items() if key.startswith(ANNOTATION)]
+    annotations = [value for key, value in state.client_data.items() if key.startswith(ANNOTATION)]
     shown: Json = {
         "provider": state.agent,
         "title": state.title,
@@ -340,4 +342,4 @@ def agent(of: AgentInfo) -> Json:
 
 
 def annotations(state: SessionState) -> Json:
-    return {"annotations": [value for key, value in state.kept.items() if key.startswith(ANNOTATION)]}
+    return {"annotations": [value for key, value in state.client_data.items() if key.startswith(ANNOTATION)]}

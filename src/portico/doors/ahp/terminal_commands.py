@@ -28,8 +28,8 @@ async def create(connection: "Connection", params: Json) -> None:
     cwd = params.get("cwd")
     if cwd is not None and not isinstance(cwd, str):
         raise BadRequest("'cwd' must be a URI.", field="cwd")
-    folder = names.folder_of(cwd) if cwd is not None else str(connection.exchange.house.workspaces[0])
-    where = jail(connection.exchange).resolve(folder)
+    folder = names.folder_of(cwd) if cwd is not None else str(connection.broker.app.workspaces[0])
+    where = jail(connection.broker).resolve(folder)
     if not where.is_dir():
         raise NotFound("folder", folder)
     await connection.host.terminals.start(
@@ -89,7 +89,7 @@ def holds(connection: "Connection", terminal: OpenTerminal) -> None:
     claim = terminal.claim
     if claim.get("kind") != "client" or claim.get("clientId") == connection.client_id:
         return
-    if claim.get("clientId") in connection.exchange.clients:
+    if claim.get("clientId") in connection.broker.clients:
         raise Forbidden("Another client holds this terminal.")
 
 

@@ -3,7 +3,7 @@
 from portico import events as e
 from portico.doors.ahp import names
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.events import Record
 from portico.host.host import Host
 from portico.host.terminals import OpenTerminal
@@ -66,28 +66,28 @@ def _part(part: object) -> Json:
     return shown | ({"durationMs": int(part.seconds * 1000)} if part.seconds is not None else {})
 
 
-def actions(record: Record) -> list[Said]:
+def actions(record: Record) -> list[Outgoing]:
     match record.event:
         case e.TerminalData() as event:
-            return [Said("data", {"data": event.text})]
+            return [Outgoing("data", {"data": event.text})]
         case e.TerminalCommand(command=command, line=line):
             fields: Json = {"commandId": command, "commandLine": line, "timestamp": record.time}
-            return [Said("commandExecuted", fields)]
+            return [Outgoing("commandExecuted", fields)]
         case e.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
             ended: Json = {"commandId": command, "durationMs": spent}
-            return [Said("commandFinished", ended | ({"exitCode": code} if code is not None else {}))]
+            return [Outgoing("commandFinished", ended | ({"exitCode": code} if code is not None else {}))]
         case e.TerminalDetects():
-            return [Said("commandDetectionAvailable", {})]
+            return [Outgoing("commandDetectionAvailable", {})]
         case e.TerminalResized(cols=cols, rows=rows, by=by):
-            return [Said("resized", {"cols": cols, "rows": rows}, by)]
+            return [Outgoing("resized", {"cols": cols, "rows": rows}, by)]
         case e.TerminalClaimed(claim=given, by=by):
-            return [Said("claimed", {"claim": given}, by)]
+            return [Outgoing("claimed", {"claim": given}, by)]
         case e.TerminalTitled(title=title, by=by):
-            return [Said("titleChanged", {"title": title}, by)]
+            return [Outgoing("titleChanged", {"title": title}, by)]
         case e.TerminalMoved(cwd=cwd):
-            return [Said("cwdChanged", {"cwd": names.file_uri(cwd)})]
+            return [Outgoing("cwdChanged", {"cwd": names.file_uri(cwd)})]
         case e.TerminalCleared(by=by):
-            return [Said("cleared", {}, by)]
+            return [Outgoing("cleared", {}, by)]
         case e.TerminalExited(code=code):
-            return [Said("exited", {"exitCode": code} if code is not None else {})]
+            return [Outgoing("exited", {"exitCode": code} if code is not None else {})]
     return []

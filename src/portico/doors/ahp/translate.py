@@ -22,7 +22,7 @@ from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, Te
 SEED = Dialect("1", lambda: 0)
 
 
-class Said(Struct, frozen=True, gc=False):
+class Outgoing(Struct, frozen=True, gc=False):
     """One action of a conversation: its name without the dialect's prefix, and its fields."""
 
     name: str
@@ -57,7 +57,7 @@ class Scene(Struct, frozen=True, gc=False):
         return {self.dialect.message: message.to_wire(of, self.seed)}
 
 
-def conversation(record: Record, state: SessionState, seed: bool) -> list[Said]:
+def conversation(record: Record, state: SessionState, seed: bool) -> list[Outgoing]:
     event = record.event
     translate = _TABLE.get(type(event))
     return translate(event, Scene(record, state, seed)) if translate is not None else []
@@ -66,33 +66,33 @@ def conversation(record: Record, state: SessionState, seed: bool) -> list[Said]:
 # -- turns -----------------------------------------------------------------------------------------------------
 
 
-def _turn_started(event: e.TurnStarted, scene: Scene) -> list[Said]:
+def _turn_started(event: e.TurnStarted, scene: Scene) -> list[Outgoing]:
     fields: Json = {"turnId": event.turn, **scene.message(event.message)}
     if not scene.seed:
         fields["startedAt"] = iso(scene.record.time)
     if event.pending is not None:
         fields["queuedMessageId"] = event.pending
-    return [Said("turnStarted", fields, event.by), *(_steering(scene) if event.pending is not None else [])]
+    return [Outgoing("turnStarted", fields, event.by), *(_steering(scene) if event.pending is not None else [])]
 
 
-def _turn_ended(event: e.TurnEnded, scene: Scene) -> list[Said]:
+def _turn_ended(event: e.TurnEnded, scene: Scene) -> list[Outgoing]:
     fields: Json = {"turnId": event.turn}
     turn = scene.state.turn(event.turn)
     if not scene.seed:
         fields["duration"] = max(0, scene.record.time - (turn.started if turn is not None else scene.record.time))
     if event.outcome == "completed":
-        return [Said("turnComplete", fields)]
+        return [Outgoing("turnComplete", fields)]
     if event.outcome == "cancelled":
-        return [Said("turnCancelled", fields, event.by)]
+        return [Outgoing("turnCancelled", fields, event.by)]
     fields["error"] = parts.error_info(event.error)
     if not scene.seed:
         fields["part"] = parts.error_part(event.error)
-    return [Said("error", fields)]
+    return [Outgoing("error", fields)]
 
 
-def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Said]:
+def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Outgoing]:
     """Clients that know no resume see the turn taken back and begun again with all it has said."""
-    resumed = [Said("turnResume", {"turnId": event.turn}, event.by)] if not scene.seed else []
+    resumed = [Outgoing("turnResume", {"turnId": event.turn}, event.by)] if not scene.seed else []
     index = next((at for at, turn in enumerate(scene.state.turns) if turn.id == event.turn), None)
     if index is None:
         return resumed
@@ -101,50 +101,50 @@ def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Said]:
     start: Json = {"turnId": turn.id, **scene.message(turn.message)}
     if not scene.seed:
         start["startedAt"] = iso(turn.started)
-    said = [Said("truncated", back, before="0.9.0"), Said("turnStarted", start, before="0.9.0")]
+    said = [Outgoing("truncated", back, before="0.9.0"), Outgoing("turnStarted", start, before="0.9.0")]
     for part in turn.parts[: turn.stops[-1].parts if turn.stops else None]:
         made = parts.response_part(part, scene.dialect)
         if made is not None:
-            said.append(Said("responsePart", {"turnId": turn.id, "part": made}, before="0.9.0"))
+            said.append(Outgoing("responsePart", {"turnId": turn.id, "part": made}, before="0.9.0"))
     if turn.usage is not None:
         spent = parts.usage(turn.usage, scene.seed)
-        said.append(Said("usage", {"turnId": turn.id, "usage": spent}, before="0.9.0"))
+        said.append(Outgoing("usage", {"turnId": turn.id, "usage": spent}, before="0.9.0"))
     return resumed + said
 
 
-def _truncated(event: e.SessionTruncated, scene: Scene) -> list[Said]:
-    return [Said("truncated", {"turnId": event.turn} if event.turn is not None else {}, event.by)]
+def _truncated(event: e.SessionTruncated, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("truncated", {"turnId": event.turn} if event.turn is not None else {}, event.by)]
 
 
-def _part_started(event: e.PartStarted, scene: Scene) -> list[Said]:
+def _part_started(event: e.PartStarted, scene: Scene) -> list[Outgoing]:
     if event.kind == "notice":
         return []
     kind = "markdown" if event.kind == "text" else "reasoning"
-    return [Said("responsePart", {"turnId": event.turn, "part": {"kind": kind, "id": event.part, "content": ""}})]
+    return [Outgoing("responsePart", {"turnId": event.turn, "part": {"kind": kind, "id": event.part, "content": ""}})]
 
 
-def _part_delta(event: e.PartDelta, scene: Scene) -> list[Said]:
+def _part_delta(event: e.PartDelta, scene: Scene) -> list[Outgoing]:
     part = scene.part(event.turn, event.part)
     if not isinstance(part, TextPart) or part.kind == "notice":
         return []
     name = "delta" if part.kind == "text" else "reasoning"
-    return [Said(name, {"turnId": event.turn, "partId": event.part, "content": event.text})]
+    return [Outgoing(name, {"turnId": event.turn, "partId": event.part, "content": event.text})]
 
 
-def _part_ended(event: e.PartEnded, scene: Scene) -> list[Said]:
+def _part_ended(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
     part = scene.part(event.turn, event.part)
     if not isinstance(part, TextPart) or part.kind != "notice":
         return []
     return [
-        Said("responsePart", {"turnId": event.turn, "part": parts.notice(event.part, event.text, scene.seed)}),
+        Outgoing("responsePart", {"turnId": event.turn, "part": parts.notice(event.part, event.text, scene.seed)}),
     ]
 
 
-def _usage(event: e.UsageReported, scene: Scene) -> list[Said]:
+def _usage(event: e.UsageReported, scene: Scene) -> list[Outgoing]:
     turn = scene.state.turn(event.turn)
     if turn is None or turn.usage is None:
         return []
-    return [Said("usage", {"turnId": event.turn, "usage": parts.usage(turn.usage, scene.seed)})]
+    return [Outgoing("usage", {"turnId": event.turn, "usage": parts.usage(turn.usage, scene.seed)})]
 
 
 # -- tool calls ------------------------------------------------------------------------------------------------
@@ -154,20 +154,20 @@ def _of(turn: str, call: str) -> Json:
     return {"turnId": turn, "toolCallId": call}
 
 
-def _tool_started(event: e.ToolStarted, scene: Scene) -> list[Said]:
+def _tool_started(event: e.ToolStarted, scene: Scene) -> list[Outgoing]:
     fields: Json = {**_of(event.turn, event.call), "toolName": event.tool, "displayName": event.tool}
     if event.owner is not None:
         fields |= {"toolClientId": event.owner} if scene.seed else {"contributor": parts.contributor(event.owner)}
     if event.meta:
         fields["_meta"] = event.meta
-    return [Said("toolCallStart", fields)]
+    return [Outgoing("toolCallStart", fields)]
 
 
-def _tool_input(event: e.ToolInput, scene: Scene) -> list[Said]:
-    return [Said("toolCallDelta", {**_of(event.turn, event.part), "content": event.text})]
+def _tool_input(event: e.ToolInput, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("toolCallDelta", {**_of(event.turn, event.part), "content": event.text})]
 
 
-def _tool_ready(event: e.ToolReady, scene: Scene) -> list[Said]:
+def _tool_ready(event: e.ToolReady, scene: Scene) -> list[Outgoing]:
     call = scene.call(event.turn, event.call)
     if call is not None and (call.rule or any(not each.result for each in call.approvals)):
         return []  # the approval or the decision says it
@@ -175,16 +175,16 @@ def _tool_ready(event: e.ToolReady, scene: Scene) -> list[Said]:
     return [_ready(event.turn, event.call, words, event.input, "not-needed")]
 
 
-def _ready(turn: str, call: str, words: str, input: str, confirmed: str | None, **more: Any) -> Said:
+def _ready(turn: str, call: str, words: str, input: str, confirmed: str | None, **more: Any) -> Outgoing:
     fields: Json = {**_of(turn, call), "invocationMessage": words, **more}
     if input:
         fields["toolInput"] = input
     if confirmed is not None:
         fields["confirmed"] = confirmed
-    return Said("toolCallReady", fields)
+    return Outgoing("toolCallReady", fields)
 
 
-def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Said]:
+def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Outgoing]:
     call = scene.call(event.turn, event.call)
     if call is None:
         return []
@@ -198,22 +198,22 @@ def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Said]:
     ]
 
 
-def _refusal(turn: str, call: str, why: Json, option: str | None = None, by: str = "") -> Said:
+def _refusal(turn: str, call: str, why: Json, option: str | None = None, by: str = "") -> Outgoing:
     fields: Json = {**_of(turn, call), "approved": False, **why}
     if option is not None:
         fields["selectedOptionId"] = option
-    return Said("toolCallConfirmed", fields, by)
+    return Outgoing("toolCallConfirmed", fields, by)
 
 
-def _again(turn: str, call: CallPart) -> list[Said]:
+def _again(turn: str, call: CallPart) -> list[Outgoing]:
     """A confirmation in the middle of a run makes clients forget the content so far."""
     content = parts.content_of(call)
     if not content or call.done:
         return []
-    return [Said("toolCallContentChanged", {**_of(turn, call.id), "content": content})]
+    return [Outgoing("toolCallContentChanged", {**_of(turn, call.id), "content": content})]
 
 
-def _tool_output(event: e.ToolOutput, scene: Scene) -> list[Said]:
+def _tool_output(event: e.ToolOutput, scene: Scene) -> list[Outgoing]:
     call = scene.call(event.turn, event.part)
     if call is None or call.done:
         return []  # its end says it all
@@ -223,15 +223,15 @@ def _tool_output(event: e.ToolOutput, scene: Scene) -> list[Said]:
     return _again(event.turn, call)
 
 
-def _tool_content(event: e.ToolContent, scene: Scene) -> list[Said]:
+def _tool_content(event: e.ToolContent, scene: Scene) -> list[Outgoing]:
     call = scene.call(event.turn, event.call)
     if call is None or (call.done and not event.by):
         return []
     content = parts.content_of(call) if not call.done else event.content
-    return [Said("toolCallContentChanged", {**_of(event.turn, event.call), "content": content}, event.by)]
+    return [Outgoing("toolCallContentChanged", {**_of(event.turn, event.call), "content": content}, event.by)]
 
 
-def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Said]:
+def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Outgoing]:
     call = scene.call(event.turn, event.call)
     if call is None:
         return []
@@ -243,10 +243,10 @@ def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Said]:
             _refusal(event.turn, call.id, {"reason": "skipped"}),
         ]
     said = [] if call.ready else [_ready(event.turn, call.id, parts.said(call), "", "not-needed")]
-    return [*said, Said("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call)}, event.by)]
+    return [*said, Outgoing("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call)}, event.by)]
 
 
-def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Said]:
+def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Outgoing]:
     call = scene.call(event.turn, event.call)
     approval = next((each for each in call.approvals if each.id == event.approval), None) if call else None
     if call is None or approval is None:
@@ -254,13 +254,13 @@ def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Said]:
     if event.result:
         result = parts.provisional(call, approval)
         fields = {**_of(event.turn, call.id), "result": result, "requiresResultConfirmation": True}
-        return [Said("toolCallComplete", fields, str(event.meta.get("by", "")))]
+        return [Outgoing("toolCallComplete", fields, str(event.meta.get("by", "")))]
     extra = {} if scene.seed else {"_meta": {**call.meta, "portico": parts.asking(approval)}}
     more = {**parts.confirmation(approval), **extra}
     return [_ready(event.turn, call.id, parts.said(call), event.input, None, **more)]
 
 
-def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Said]:
+def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Outgoing]:
     call, approval = None, None
     turn = scene.state.turn(event.turn)
     for part in turn.parts if turn is not None else []:
@@ -271,7 +271,7 @@ def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Said]:
     if call is None or approval is None or event.option is None:
         return []  # the turn's end answered it, and says so itself
     if approval.result:
-        return [Said("toolCallResultConfirmed", {**_of(event.turn, call.id), "approved": event.allowed}, event.by)]
+        return [Outgoing("toolCallResultConfirmed", {**_of(event.turn, call.id), "approved": event.allowed}, event.by)]
     if not event.allowed:
         why = parts.refusal(event.meta, event.reason, scene.seed)
         return [_refusal(event.turn, call.id, why, event.option, event.by)]
@@ -280,127 +280,127 @@ def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Said]:
     fields["selectedOptionId"] = event.option
     if event.input is not None:
         fields["editedToolInput"] = event.input
-    return [Said("toolCallConfirmed", fields, event.by), *_again(event.turn, call)]
+    return [Outgoing("toolCallConfirmed", fields, event.by), *_again(event.turn, call)]
 
 
 # -- questions and the queue -----------------------------------------------------------------------------------
 
 
-def _question_asked(event: e.QuestionAsked, scene: Scene) -> list[Said]:
+def _question_asked(event: e.QuestionAsked, scene: Scene) -> list[Outgoing]:
     part = QuestionPart(event.question, event.text, event.fields, event.url)
-    return [Said("inputRequested", {"request": parts.request(part)})]
+    return [Outgoing("inputRequested", {"request": parts.request(part)})]
 
 
-def _question_drafted(event: e.QuestionDrafted, scene: Scene) -> list[Said]:
+def _question_drafted(event: e.QuestionDrafted, scene: Scene) -> list[Outgoing]:
     fields: Json = {"requestId": event.question, "questionId": event.field}
-    return [Said("inputAnswerChanged", fields | ({"answer": event.answer} if event.answer else {}), event.by)]
+    return [Outgoing("inputAnswerChanged", fields | ({"answer": event.answer} if event.answer else {}), event.by)]
 
 
-def _question_answered(event: e.QuestionAnswered, scene: Scene) -> list[Said]:
+def _question_answered(event: e.QuestionAnswered, scene: Scene) -> list[Outgoing]:
     fields: Json = {"requestId": event.question, "response": event.response}
-    return [Said("inputCompleted", fields | ({"answers": event.answers} if event.answers else {}), event.by)]
+    return [Outgoing("inputCompleted", fields | ({"answers": event.answers} if event.answers else {}), event.by)]
 
 
 _KINDS = {"queue": "queued", "steer": "steering"}
 
 
-def _queue_added(event: e.QueueAdded, scene: Scene) -> list[Said]:
+def _queue_added(event: e.QueueAdded, scene: Scene) -> list[Outgoing]:
     fields = {"kind": _KINDS[event.kind], "id": event.pending, **scene.message(event.message)}
-    return [Said("pendingMessageSet", fields, event.by)]
+    return [Outgoing("pendingMessageSet", fields, event.by)]
 
 
-def _queue_edited(event: e.QueueEdited, scene: Scene) -> list[Said]:
+def _queue_edited(event: e.QueueEdited, scene: Scene) -> list[Outgoing]:
     kind = _KINDS[event.kind]
     fields = {"kind": kind, "id": event.pending, **scene.message(event.message)}
-    return [Said("pendingMessageSet", fields, event.by), *(_steering(scene) if kind == "steering" else [])]
+    return [Outgoing("pendingMessageSet", fields, event.by), *(_steering(scene) if kind == "steering" else [])]
 
 
-def _steering(scene: Scene) -> list[Said]:
+def _steering(scene: Scene) -> list[Outgoing]:
     """AHP has room for one steering message, the host for several: the last one is shown."""
     waiting = [each for each in scene.state.queue if each.kind == "steer"]
     if not waiting:
         return []
     fields = {"kind": "steering", "id": waiting[-1].id, **scene.message(waiting[-1].message)}
-    return [Said("pendingMessageSet", fields)]
+    return [Outgoing("pendingMessageSet", fields)]
 
 
-def _queue_removed(event: e.QueueRemoved, scene: Scene) -> list[Said]:
-    removed = Said("pendingMessageRemoved", {"kind": _KINDS[event.kind], "id": event.pending}, event.by)
+def _queue_removed(event: e.QueueRemoved, scene: Scene) -> list[Outgoing]:
+    removed = Outgoing("pendingMessageRemoved", {"kind": _KINDS[event.kind], "id": event.pending}, event.by)
     return [removed, *(_steering(scene) if event.kind == "steer" else [])]
 
 
-def _queue_reordered(event: e.QueueReordered, scene: Scene) -> list[Said]:
-    return [Said("queuedMessagesReordered", {"order": event.order}, event.by), *_steering(scene)]
+def _queue_reordered(event: e.QueueReordered, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("queuedMessagesReordered", {"order": event.order}, event.by), *_steering(scene)]
 
 
-def _kept(event: e.ClientKept, scene: Scene) -> list[Said]:
+def _kept(event: e.ClientKept, scene: Scene) -> list[Outgoing]:
     if event.key == DRAFT:
         if scene.seed:
             return []
-        return [Said("draftChanged", {"draft": event.value} if event.value is not None else {}, event.by)]
+        return [Outgoing("draftChanged", {"draft": event.value} if event.value is not None else {}, event.by)]
     if event.key == CHANGES:
-        return [Said("diffsChanged", {"diffs": parts.diffs(scene.state, event.value or {})})] if scene.seed else []
+        return [Outgoing("diffsChanged", {"diffs": parts.diffs(scene.state, event.value or {})})] if scene.seed else []
     if event.key.startswith(CUSTOMIZATION) and scene.seed and event.value is not None:
         if event.action.get("type") != "session/customizationToggled":
             return []  # version 1 knows no servers
         fields = {"uri": event.value["uri"], "enabled": event.value["enabled"]}
-        return [Said("customizationToggled", fields, event.by)]
+        return [Outgoing("customizationToggled", fields, event.by)]
     return []
 
 
-def _folder(event: e.FolderAdded | e.FolderRemoved, scene: Scene) -> list[Said]:
+def _folder(event: e.FolderAdded | e.FolderRemoved, scene: Scene) -> list[Outgoing]:
     if scene.seed or not event.chat:
         return []
     name = "workingDirectorySet" if isinstance(event, e.FolderAdded) else "workingDirectoryRemoved"
-    return [Said(name, {"directory": names.file_uri(event.folder)}, event.by)]
+    return [Outgoing(name, {"directory": names.file_uri(event.folder)}, event.by)]
 
 
 # -- what version 1 keeps beside the conversation, in the same state ------------------------------------------------
 
 
-def _only_seed(make: Callable[[Any, Scene], list[Said]]) -> Callable[[Any, Scene], list[Said]]:
+def _only_seed(make: Callable[[Any, Scene], list[Outgoing]]) -> Callable[[Any, Scene], list[Outgoing]]:
     return lambda event, scene: make(event, scene) if scene.seed else []
 
 
-def _renamed(event: e.SessionRenamed, scene: Scene) -> list[Said]:
-    return [Said("titleChanged", {"title": event.title}, event.by)]
+def _renamed(event: e.SessionRenamed, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("titleChanged", {"title": event.title}, event.by)]
 
 
-def _model(event: e.SessionModel, scene: Scene) -> list[Said]:
-    return [Said("modelChanged", {"model": model(event.model, event.config)}, event.by)]
+def _model(event: e.SessionModel, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("modelChanged", {"model": model(event.model, event.config)}, event.by)]
 
 
-def configured(event: e.SessionConfigured, state: SessionState) -> Said:
+def configured(event: e.SessionConfigured, state: SessionState) -> Outgoing:
     """What replaced all but some settings is told whole: a client would drop those, too."""
     if event.replace:
-        return Said(
+        return Outgoing(
             "configChanged", {"config": state.config if event.keeps else event.values, "replace": True}, event.by
         )
-    return Said("configChanged", {"config": event.values}, event.by)
+    return Outgoing("configChanged", {"config": event.values}, event.by)
 
 
-def _configured(event: e.SessionConfigured, scene: Scene) -> list[Said]:
+def _configured(event: e.SessionConfigured, scene: Scene) -> list[Outgoing]:
     return [configured(event, scene.state)]
 
 
-def _read(event: e.SessionRead, scene: Scene) -> list[Said]:
-    return [Said("isReadChanged", {"isRead": event.read}, event.by)]
+def _read(event: e.SessionRead, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("isReadChanged", {"isRead": event.read}, event.by)]
 
 
-def _archived(event: e.SessionArchived, scene: Scene) -> list[Said]:
-    return [Said("isArchivedChanged", {"isArchived": event.archived}, event.by)]
+def _archived(event: e.SessionArchived, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("isArchivedChanged", {"isArchived": event.archived}, event.by)]
 
 
-def _client_changed(event: e.ClientJoined | e.ClientLeft, scene: Scene) -> list[Said]:
+def _client_changed(event: e.ClientJoined | e.ClientLeft, scene: Scene) -> list[Outgoing]:
     clients = scene.state.clients
     by = event.by if isinstance(event, e.ClientLeft) else str(event.meta.get("by", ""))
     if by.endswith(".session/activeClientToolsChanged") and clients:
-        return [Said("activeClientToolsChanged", {"tools": client(clients[-1])["tools"]}, by)]
+        return [Outgoing("activeClientToolsChanged", {"tools": client(clients[-1])["tools"]}, by)]
     fields: Json = {"activeClient": client(clients[-1]) if clients else None}
-    return [Said("activeClientChanged", fields, by)]
+    return [Outgoing("activeClientChanged", fields, by)]
 
 
-_TABLE: dict[type[e.Event], Callable[[Any, Scene], list[Said]]] = {
+_TABLE: dict[type[e.Event], Callable[[Any, Scene], list[Outgoing]]] = {
     e.TurnStarted: _turn_started,
     e.TurnEnded: _turn_ended,
     e.TurnResumed: _turn_resumed,

@@ -9,13 +9,13 @@ from portico.doors.ahp.command import Command, optional, text
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.resources import jail
 from portico.doors.ahp.targets import Target
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited
 from portico.workspace.watch import watch
 
 if TYPE_CHECKING:
+    from portico.doors.ahp.broker import Broker
     from portico.doors.ahp.connection import Connection
-    from portico.doors.ahp.exchange import Exchange
 
 _WATCHES = 200
 """Watches of the whole host: each has a thread."""
@@ -33,16 +33,16 @@ class Watch:
 
 
 async def create(connection: "Connection", params: Json) -> Json:
-    exchange = connection.exchange
-    if len(exchange.watches) >= _WATCHES:
+    broker = connection.broker
+    if len(broker.watches) >= _WATCHES:
         raise RateLimited(f"There are {_WATCHES} watches; end some.")
     uri, recursive = text(params, "uri"), optional(params, "recursive", bool) or False
     globs = {key: _globs(params, key) for key in ("includes", "excludes")}
     name = names.WATCH + secrets.token_urlsafe(12)
     ready = asyncio.Event()
     path = names.path_of(uri)
-    stream = watch(jail(exchange), path, recursive=recursive, ready=ready, **globs)
-    task = connection.host.own(_follow(exchange, name, path, stream), f"ahp {name}")
+    stream = watch(jail(broker), path, recursive=recursive, ready=ready, **globs)
+    task = connection.host.own(_follow(broker, name, path, stream), f"ahp {name}")
     waiting = asyncio.ensure_future(ready.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -51,8 +51,8 @@ async def create(connection: "Connection", params: Json) -> Json:
         raise failed if isinstance(failed, PorticoError) else NotFound("path", uri)
     state: Json = {"root": uri, "recursive": recursive}
     state |= {key: {"items": found} for key, found in globs.items() if found}
-    exchange.watches[name] = Watch(name, connection.caller.id, state, task)
-    _end_later(exchange, name)
+    broker.watches[name] = Watch(name, connection.caller.id, state, task)
+    _end_later(broker, name)
     return {"channel": name}
 
 
@@ -64,20 +64,20 @@ def _globs(params: Json, field: str) -> list[str]:
     return found
 
 
-async def _follow(exchange: "Exchange", name: str, path: str, stream: object) -> None:
+async def _follow(broker: "Broker", name: str, path: str, stream: object) -> None:
     async for batch in stream:  # type: ignore[attr-defined]
-        if not _is_open(exchange, path):
-            _end(exchange, name)
+        if not _is_open(broker, path):
+            _end(broker, name)
             return
         items = [{"uri": names.file_uri(each.path), "type": each.kind} for each in batch]
-        for connection in list(exchange.hearers(Target("watch", name))):
-            connection.say(Target("watch", name), Said("changed", {"changes": {"items": items}}))
+        for connection in list(broker.hearers(Target("watch", name))):
+            connection.say(Target("watch", name), Outgoing("changed", {"changes": {"items": items}}))
 
 
-def _is_open(exchange: "Exchange", path: str) -> bool:
+def _is_open(broker: "Broker", path: str) -> bool:
     """The session whose folder it is may be gone, or work there no more."""
     try:
-        jail(exchange).resolve(path)
+        jail(broker).resolve(path)
     except NotFound:
         return True  # that it is gone is what a watch tells
     except Forbidden:
@@ -87,7 +87,7 @@ def _is_open(exchange: "Exchange", path: str) -> bool:
 
 def state(connection: "Connection", target: Target) -> Json:
     """Watches are secret names: only whose it is may listen."""
-    found = connection.exchange.watches.get(target.ident)
+    found = connection.broker.watches.get(target.ident)
     if found is None:
         raise NotFound("watch", target.ident)
     if found.caller != connection.caller.id:
@@ -100,18 +100,18 @@ def state(connection: "Connection", target: Target) -> Json:
 
 
 def forget(connection: "Connection", target: Target) -> None:
-    if not list(connection.exchange.hearers(target)):
-        _end_later(connection.exchange, target.ident)
+    if not list(connection.broker.hearers(target)):
+        _end_later(connection.broker, target.ident)
 
 
-def _end_later(exchange: "Exchange", name: str) -> None:
-    found = exchange.watches.get(name)
+def _end_later(broker: "Broker", name: str) -> None:
+    found = broker.watches.get(name)
     if found is not None and found.ending is None:
-        found.ending = asyncio.get_running_loop().call_later(_GRACE_SECONDS, _end, exchange, name)
+        found.ending = asyncio.get_running_loop().call_later(_GRACE_SECONDS, _end, broker, name)
 
 
-def _end(exchange: "Exchange", name: str) -> None:
-    found = exchange.watches.pop(name, None)
+def _end(broker: "Broker", name: str) -> None:
+    found = broker.watches.pop(name, None)
     if found is not None:
         found.task.cancel()
 

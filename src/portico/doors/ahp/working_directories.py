@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from portico.doors.ahp import names
 from portico.doors.ahp.command import texts
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.errors import BadRequest
 from portico.events import FolderAdded, FolderRemoved
 from portico.host.folders import whole
@@ -17,7 +17,7 @@ from portico.host.session import Session
 from portico.host.state import Summary
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.deed import Deed
+    from portico.doors.ahp.client_action import ClientAction
 
 
 # -- as commands give them -------------------------------------------------------------------------------------
@@ -46,37 +46,39 @@ def subset(params: Json, of: Summary) -> list[str]:
 # -- as clients change them ------------------------------------------------------------------------------------
 
 
-async def put(deed: "Deed", session: Session) -> bool:
-    path = names.folder_of(deed.action["directory"])
-    if deed.prefix == "chat":
-        return await session.folders.choose(path, by=deed.by)
-    deed.connection.require("approve")
-    return await session.folders.add(path, by=deed.by)
+async def put(client_action: "ClientAction", session: Session) -> bool:
+    path = names.folder_of(client_action.action["directory"])
+    if client_action.prefix == "chat":
+        return await session.folders.choose(path, by=client_action.by)
+    client_action.connection.require("approve")
+    return await session.folders.add(path, by=client_action.by)
 
 
-async def remove(deed: "Deed", session: Session) -> bool:
-    path = names.folder_of(deed.action["directory"])
-    return await (session.folders.drop if deed.prefix == "chat" else session.folders.remove)(path, by=deed.by)
+async def remove(client_action: "ClientAction", session: Session) -> bool:
+    path = names.folder_of(client_action.action["directory"])
+    return await (session.folders.drop if client_action.prefix == "chat" else session.folders.remove)(
+        path, by=client_action.by
+    )
 
 
-async def replace(deed: "Deed", session: Session) -> bool:
-    deed.connection.require("approve")
-    old, new = (names.folder_of(deed.action[field]) for field in ("directory", "replacement"))
-    return await session.folders.remove(old, by=deed.by, replacement=new)
+async def replace(client_action: "ClientAction", session: Session) -> bool:
+    client_action.connection.require("approve")
+    old, new = (names.folder_of(client_action.action[field]) for field in ("directory", "replacement"))
+    return await session.folders.remove(old, by=client_action.by, replacement=new)
 
 
 # -- as actions ------------------------------------------------------------------------------------------------
 
 
-def actions(event: FolderAdded | FolderRemoved) -> list[Said]:
+def actions(event: FolderAdded | FolderRemoved) -> list[Outgoing]:
     directory: Json = {"directory": names.file_uri(event.folder)}
     if isinstance(event, FolderAdded):
-        return [Said("workingDirectorySet", directory, event.by)]
+        return [Outgoing("workingDirectorySet", directory, event.by)]
     if event.replacement is None:
-        return [Said("workingDirectoryRemoved", directory, event.by)]
+        return [Outgoing("workingDirectoryRemoved", directory, event.by)]
     after = names.file_uri(event.replacement)
     return [
-        Said("workingDirectoryReplaced", {**directory, "replacement": after}, event.by),
-        Said("workingDirectoryRemoved", directory, before="0.8.0"),
-        Said("workingDirectorySet", {"directory": after}, before="0.8.0"),
+        Outgoing("workingDirectoryReplaced", {**directory, "replacement": after}, event.by),
+        Outgoing("workingDirectoryRemoved", directory, before="0.8.0"),
+        Outgoing("workingDirectorySet", {"directory": after}, before="0.8.0"),
     ]

@@ -17,8 +17,8 @@ from portico.doors.anywhere.events import accepts_gzip, stream
 from portico.doors.anywhere.identity import Idents
 from portico.doors.anywhere.message import MessageBody, Messages, Sent
 from portico.doors.anywhere.project import Project, Projects
+from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
-from portico.doors.house import House
 from portico.doors.route import Doc, Route, Table, caller
 from portico.errors import BadRequest, Conflict, NotFound
 from portico.events import Json
@@ -73,10 +73,10 @@ class Ok(Struct):
     ok: bool = True
 
 
-def anywhere(house: House) -> Table:
-    host = house.host
-    projects, idents = Projects(house), Idents(host)
-    messages = Messages(house, projects, idents)
+def anywhere(app: App) -> Table:
+    host = app.host
+    projects, idents = Projects(app), Idents(host)
+    messages = Messages(app, projects, idents)
 
     def shown(project: Project) -> ProjectShown:
         ids = set(projects.sessions(project.id))
@@ -222,7 +222,7 @@ def anywhere(house: House) -> Table:
             None,
             "read",
             summary="What happens in the projects, as server-sent events.",
-            app=stream(house, projects, idents),
+            app=stream(app, projects, idents),
             stream=True,
             limited=True,
             doc={

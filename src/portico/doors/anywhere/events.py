@@ -12,7 +12,7 @@ from portico.doors.anywhere import translate
 from portico.doors.anywhere.identity import Idents
 from portico.doors.anywhere.project import Projects
 from portico.doors.anywhere.translate import Watched
-from portico.doors.house import House
+from portico.doors.app import App
 from portico.doors.stream import send_events
 from portico.errors import BadRequest, NotFound
 from portico.events import Record
@@ -21,19 +21,19 @@ from portico.host.state import TextPart
 _CURSOR = re.compile(r"(\d{1,18})(?:-(\d{1,9}))?")
 
 
-def stream(house: House, projects: Projects, idents: Idents) -> ASGIApp:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+def stream(app: App, projects: Projects, idents: Idents) -> ASGIApp:
+    async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         await projects.ready()
         named = request.query_params.get("session")
         project = projects.get(named).id if named else None
-        after, skip = cursor(request, house.host.log.seq)
+        after, skip = cursor(request, app.host.log.seq)
         if accepts_gzip(request):
             send = compressing(send)
-        reader = Reader(house, projects, idents, project)
+        reader = Reader(app, projects, idents, project)
         await send_events(receive, send, reader.frames(after, skip))
 
-    return app
+    return asgi
 
 
 def cursor(request: Request, now: int) -> tuple[int, int]:
@@ -51,8 +51,8 @@ def cursor(request: Request, now: int) -> tuple[int, int]:
 class Reader:
     """One client's way through the log. It follows everything: sessions come and go in a project."""
 
-    def __init__(self, house: House, projects: Projects, idents: Idents, project: str | None) -> None:
-        self._host = house.host
+    def __init__(self, app: App, projects: Projects, idents: Idents, project: str | None) -> None:
+        self._host = app.host
         self._projects = projects
         self._idents = idents
         self._project = project
@@ -119,7 +119,7 @@ class Reader:
             parts = [part for part in parts if part.id == event.part]
         found: list[bytes] = []
         for part in parts:
-            trail = await self._host.log.trail(record.channel, part.id)
+            trail = await self._host.log.compacted_offsets(record.channel, part.id)
             found += translate.compacted(part.id, part.text, trail, seq, record.seq, watched)
             if any(seq < each < record.seq for each, _ in trail):
                 watched.fresh.discard(part.id)

@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from portico.doors.anywhere.identity import Idents, was_queued
 from portico.doors.anywhere.project import BUILT_IN, Project, Projects
+from portico.doors.app import App
 from portico.doors.body import JsonResponse, decode_as
-from portico.doors.house import House
 from portico.doors.route import caller
 from portico.errors import BadRequest, Conflict
 from portico.events import Json, Message
@@ -47,9 +47,9 @@ class Sent(Struct, omit_defaults=True, rename={"session_id": "sessionId"}):
 
 
 class Messages:
-    def __init__(self, house: House, projects: Projects, idents: Idents) -> None:
-        self._house = house
-        self._host = house.host
+    def __init__(self, app: App, projects: Projects, idents: Idents) -> None:
+        self._house = app
+        self._host = app.host
         self._projects = projects
         self._idents = idents
         self._keys: OrderedDict[str, tuple[str, asyncio.Future[Sent]]] = OrderedDict()

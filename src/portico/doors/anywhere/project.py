@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from portico.doors.house import House
+from portico.doors.app import App
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
 from portico.events import HOST, number_of
 from portico.host.folders import check_folder
@@ -59,26 +59,26 @@ class _Kept(Struct):
 
 
 class Projects:
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self._host = house.host
+    def __init__(self, app: App) -> None:
+        self._house = app
+        self._host = app.host
         self._conversations: dict[str, Conversation] = {}
         self._deleted: dict[str, str] = {}
         """The projects of deleted ones: their last events may still be on the way to readers."""
         self._kept = _Kept()
         self._ready = False
         self._lock = asyncio.Lock()
-        self._since = house.host.now()
-        house.host.watch(self._changed)
+        self._since = app.host.now()
+        app.host.watch(self._changed)
 
     async def ready(self) -> "Projects":
         """What a host before this one knew. Sessions and projects are named beside their channels in the log."""
         async with self._lock:
             if not self._ready:
                 log = self._host.log
-                data = await log.get_note(HOST, _PROJECTS)
+                data = await log.get_kv(HOST, _PROJECTS)
                 self._kept = msgspec.json.decode(data, type=_Kept) if data else _Kept()
-                for channel, note in (await log.notes(_CONVERSATION)).items():
+                for channel, note in (await log.list_kv(_CONVERSATION)).items():
                     session = channel.removeprefix("session/")
                     if self._host.has(session):
                         self._conversations[session] = msgspec.json.decode(note, type=Conversation)
@@ -91,7 +91,7 @@ class Projects:
         messages was promised an end: so these go on."""
         for ident in [each.id for each in self._host.list() if each.queued and each.id in self._conversations]:
             session = await self._host.get(ident)
-            if session.state.held and any(
+            if session.state.queue_held and any(
                 {"mode", "command"} & each.message.meta.keys() for each in session.state.queue
             ):
                 await session.queue.release(by="host")
@@ -162,8 +162,8 @@ class Projects:
         await self._host.audit("project.forgotten", by, path=project.path[:AUDIT_CHARS])
 
     async def _keep(self) -> None:
-        self._host.log.note(HOST, _PROJECTS, msgspec.json.encode(self._kept))
-        await self._host.log.settled()
+        self._host.log.put_kv(HOST, _PROJECTS, msgspec.json.encode(self._kept))
+        await self._host.log.flush()
 
     # -- conversations -----------------------------------------------------------------------------------------
 
@@ -221,8 +221,8 @@ class Projects:
                 await self._note(session)
 
     async def _note(self, session: str) -> None:
-        self._host.log.note(f"session/{session}", _CONVERSATION, msgspec.json.encode(self._conversations[session]))
-        await self._host.log.settled()
+        self._host.log.put_kv(f"session/{session}", _CONVERSATION, msgspec.json.encode(self._conversations[session]))
+        await self._host.log.flush()
 
 
 def _project(path: str, added: int, worktree: bool = False) -> Project:

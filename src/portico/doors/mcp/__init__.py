@@ -7,16 +7,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import mcp as protocol
-from portico.doors.house import House
+from portico.doors.app import App
 from portico.doors.mcp.tools import HostTools
 from portico.doors.route import Route, Table, caller
 from portico.events import Json
 from portico.jobs.jobs import Jobs
 
 
-def mcp(house: House, jobs: Jobs | None = None) -> Table:
+def mcp(app: App, jobs: Jobs | None = None) -> Table:
     async def answer(request: Request) -> Response:
-        reply = await protocol.answer(await request.body(), HostTools(house, jobs, caller(request)))
+        reply = await protocol.answer(await request.body(), HostTools(app, jobs, caller(request)))
         if reply is None:
             return Response(status_code=202)
         return Response(reply, media_type="application/json")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from portico.doors.house import House
+from portico.doors.app import App
 from portico.doors.route import Caller, Scope
 from portico.errors import BadRequest, Conflict, Forbidden
 from portico.events import Json, Message, QuestionResponse, ToolSpec
@@ -86,9 +86,9 @@ class Offer:
 class HostTools:
     """For one caller. What its scopes do not allow is not even listed."""
 
-    def __init__(self, house: House, jobs: Jobs | None, who: Caller) -> None:
-        self._house = house
-        self._host = house.host
+    def __init__(self, app: App, jobs: Jobs | None, who: Caller) -> None:
+        self._house = app
+        self._host = app.host
         self._jobs = jobs
         self._who = who
         offers = {

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.house import House
 from portico.doors.portal.answer import UNKNOWN, Level, Room, route
 from portico.doors.portal.callbacks import (
     Element,
@@ -53,9 +53,9 @@ EndOf = Callable[[str], Awaitable[End | None]]
 """None: it is open."""
 
 
-def portal(house: House, jobs: Jobs, *, level: Level = "latest", test_folder: Path = Path("test")) -> Table:
-    live = Live(house.host, TEST_COUNTDOWN_SECONDS if house.test else COUNTDOWN_SECONDS)
-    room = Room(house, jobs, live, level, test_folder.absolute())
+def portal(app: App, jobs: Jobs, *, level: Level = "latest", test_folder: Path = Path("test")) -> Table:
+    live = Live(app.host, TEST_COUNTDOWN_SECONDS if app.test else COUNTDOWN_SECONDS)
+    room = Room(app, jobs, live, level, test_folder.absolute())
     lives = _Lives(room)
     return [
         *_plain(room),
@@ -75,7 +75,7 @@ async def _unknown(request: Request) -> Response:
 
 
 def _plain(room: Room) -> list[Route]:
-    house = room.house
+    app = room.app
 
     hello = JsonResponse(Hello("Hello, world!"))  # what watchdogs call again and again: made once
 
@@ -83,7 +83,7 @@ def _plain(room: Room) -> list[Route]:
         return hello
 
     async def config(request: Request) -> Any:
-        return Config(str(repo_root(house.workspaces[0] if house.workspaces else Path.cwd())))
+        return Config(str(repo_root(app.workspaces[0] if app.workspaces else Path.cwd())))
 
     async def token(request: Request) -> Any:
         return Token(str(uuid.uuid4()))
@@ -91,7 +91,7 @@ def _plain(room: Room) -> list[Route]:
     async def stop(request: Request) -> Any:
         room.live.stop_waiting()
         # The answer first: the loop sends it before the stop can close the connection.
-        asyncio.get_running_loop().call_later(0.05, house.stop)
+        asyncio.get_running_loop().call_later(0.05, app.stop)
         return Done()
 
     return [
@@ -130,7 +130,7 @@ class _Lives:
         async def poll(request: Request, token: str | None) -> Any:
             ident = request.path_params["id"]
             await request.body()  # so that the next message can only be that the caller has gone
-            if self._room.house.host.log.head(f"{kind}/{ident}") == 0:
+            if self._room.app.host.log.head(f"{kind}/{ident}") == 0:
                 return {"error": codes["NotFound"]}
             form = _form(request, translate) if token is not None else old
 
@@ -160,7 +160,7 @@ class _Lives:
             """Everything that is stored, also of what the live calls count as gone."""
             channel, after = f"{kind}/{request.path_params['id']}", 0
             form, open, elements = _form(request, translate), Open(), list[Element]()
-            while records := await self._room.house.host.log.read(channel, after):
+            while records := await self._room.app.host.log.read(channel, after):
                 after = records[-1].pos
                 elements += [each for record in records for each in form(record.event, open)]
             return Responses(coalesce(elements)) if after else {"error": codes["NotFound"]}
@@ -200,7 +200,7 @@ class _Lives:
 
     async def end_of_session(self, ident: str) -> End | None:
         """A task closes its sessions when it is done with them; all others are stopped by somebody."""
-        summary = (await self._room.house.host.get(ident)).summary
+        summary = (await self._room.app.host.get(ident)).summary
         return End(summary.modified, not summary.by.startswith("task:")) if summary.closed else None
 
     async def end_of_task(self, ident: str) -> End | None:

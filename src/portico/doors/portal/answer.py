@@ -13,8 +13,8 @@ from typing import Any, Literal, Unpack
 from starlette.requests import Request
 from starlette.responses import Response
 
+from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.house import House
 from portico.doors.portal.live import Live
 from portico.doors.route import Doc, Endpoint, Route, Scope
 from portico.errors import BadRequest, LogUnavailable, PorticoError, RateLimited, TooLarge
@@ -31,7 +31,7 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 class Room:
     """What every endpoint of this door has at hand."""
 
-    house: House
+    app: App
     jobs: Jobs
     live: Live
     level: Level

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from portico import events as e
-from portico.host.retelling import retold
+from portico.host.history_events import retold
 
 Element = dict[str, Any]
 Open = dict[str, str]

@@ -115,7 +115,7 @@ class Live:
         self._closed_again: dict[Channel, int] = {}
         self._stopping = False
         self._swept = 0.0
-        host.log.tap(self._apply)
+        host.log.on_commit(self._apply)
 
     def expired(self, channel: Channel, closed: int | None) -> bool:
         """Closed (milliseconds since the epoch) so long ago that it counts as gone."""
@@ -162,7 +162,7 @@ class Live:
         reader = self._readers.get((channel, key))
         if reader is None:
             self._sweep()
-            stored = await self._log.get_note(channel, key)
+            stored = await self._log.get_kv(channel, key)
             at = await closed()
             if stored is None and self.expired(channel, at):
                 return None
@@ -208,7 +208,7 @@ class Live:
         """This reader has heard that it is over: from now on there is nothing here for it."""
         reader.told = True
         self._detach(reader)
-        self._log.note(reader.channel, reader.key, None)
+        self._log.put_kv(reader.channel, reader.key, None)
 
     async def _until_pushed(self, reader: Reader, seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -241,9 +241,9 @@ class Live:
     async def _answer(self, reader: Reader) -> list[Element]:
         count = len(reader.unsent) if reader.whole else 1
         taken, reader.unsent = reader.unsent[:count], reader.unsent[count:]
-        self._log.note(reader.channel, reader.key, msgspec.json.encode(reader.sent))
+        self._log.put_kv(reader.channel, reader.key, msgspec.json.encode(reader.sent))
         elements = coalesce([element for _, element in taken])
-        await self._log.settled()
+        await self._log.flush()
         reader.answered = asyncio.get_running_loop().time()
         return elements
 

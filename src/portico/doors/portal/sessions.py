@@ -18,7 +18,7 @@ NOT_FOUND = {"error": "SessionNotFound"}
 class Sessions:
     def __init__(self, room: Room) -> None:
         self._room = room
-        self._host = room.house.host
+        self._host = room.app.host
 
     def table(self) -> list[Route]:
         errors = ["SessionNotFound"]
@@ -52,7 +52,7 @@ class Sessions:
         except NotFound:
             return {"error": "ModelIdNotFound"}
         folder = (await text_of(request)).strip()
-        trouble = folder_trouble(folder, self._room.house.test) if folder else None
+        trouble = folder_trouble(folder, self._room.app.test) if folder else None
         if trouble is not None:
             return {"error": trouble}
         session = await self._host.start(by=caller(request).by, agent=agent, model=model, cwd=folder or None)

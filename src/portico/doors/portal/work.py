@@ -31,7 +31,7 @@ from portico.errors import BadRequest, NotFound, PorticoError, SessionClosed
 from portico.jobs import EntryError, JobListing, JobSummary, WorkSummary, job_listing
 from portico.jobs.legacy import import_legacy, looks_legacy
 from portico.jobs.load import EntrySyntaxError, load_entry, parse
-from portico.jobs.stage import detailed
+from portico.jobs.task_sessions import detailed
 
 _STATUSES: dict[str, Status] = {
     "running": "Running",
@@ -103,7 +103,7 @@ class Work:
             ),
             route(f"{jobs}/{{job}}/stop", self.stop, "jobs", "Cancel a job.", answer=Closed, errors=["JobNotFound"]),
         ]
-        if self._room.house.test:
+        if self._room.app.test:
             routes.append(
                 route(
                     "copilot/test/installJobsEntry",
@@ -168,7 +168,7 @@ class Work:
         if name not in self._jobs.entry.jobs:
             return {"error": "JobNotFound"}
         folder = first.strip()
-        trouble = folder_trouble(folder, self._room.house.test)
+        trouble = folder_trouble(folder, self._room.app.test)
         if trouble is not None:
             return {"error": trouble}
         try:

@@ -3,20 +3,20 @@
 The Python client, the command line and the pages use it. It translates and decides nothing.
 """
 
-from portico.doors.house import House
+from portico.doors.app import App
 from portico.doors.rest import board, changes, events, people, queue, review, search, sessions, terminals
 from portico.doors.route import Table
 
 
-def rest(house: House) -> Table:
+def rest(app: App) -> Table:
     return [
-        *sessions.table(house),
-        *queue.table(house),
-        *people.table(house),
-        *events.table(house),
-        *changes.table(house),
-        *search.table(house),
-        *terminals.table(house),
-        *board.table(house),
-        *review.table(house),
+        *sessions.table(app),
+        *queue.table(app),
+        *people.table(app),
+        *events.table(app),
+        *changes.table(app),
+        *search.table(app),
+        *terminals.table(app),
+        *board.table(app),
+        *review.table(app),
     ]

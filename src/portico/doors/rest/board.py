@@ -9,8 +9,8 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from portico import limits
+from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
-from portico.doors.house import House
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Route, Socket, Table, caller
 from portico.host.board import Asked, Board, Row
@@ -32,8 +32,8 @@ class DraftBody(Struct, forbid_unknown_fields=True):
     text: str = ""
 
 
-def table(house: House) -> Table:
-    host = house.host
+def table(app: App) -> Table:
+    host = app.host
     board = Board(host)
 
     def page(limit: int, before: int | None = None) -> BoardPage:

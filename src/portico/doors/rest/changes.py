@@ -3,19 +3,19 @@
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.house import House
 from portico.doors.route import Route, Table
 from portico.host.state import ChangeList
 
 
-def table(house: House) -> Table:
+def table(app: App) -> Table:
     async def listing(request: Request) -> Response:
-        session = await house.host.get(request.path_params["id"])
+        session = await app.host.get(request.path_params["id"])
         return JsonResponse(await session.changes(request.query_params.get("turn")))
 
     async def diff(request: Request) -> Response:
-        session = await house.host.get(request.path_params["id"])
+        session = await app.host.get(request.path_params["id"])
         query = request.query_params
         return PlainTextResponse(await session.diff(query.get("path"), query.get("turn")))
 

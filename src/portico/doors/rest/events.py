@@ -10,8 +10,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from portico import limits
+from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.house import House
 from portico.doors.rest.query import number, numbered
 from portico.doors.rest.wire import wire
 from portico.doors.route import Caller, Doc, Route, Table, caller
@@ -61,8 +61,8 @@ class AuditPage(Struct):
     """Where the following page begins."""
 
 
-def table(house: House) -> Table:
-    host = house.host
+def table(app: App) -> Table:
+    host = app.host
 
     async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncIterator[bytes]:
         name, make = ("rest.pos", _by_pos) if len(channels) == 1 else ("rest.seq", _by_seq)
@@ -76,7 +76,7 @@ def table(house: House) -> Table:
         return beat() if down is None else b": down %s\n\n" % msgspec.json.encode(down.message)
 
     def stream(channels_of: Callable[[Request], tuple[Channel, ...]]) -> ASGIApp:
-        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
             request = Request(scope, receive)
             channels = channels_of(request)
             after = cursor(request)
@@ -85,7 +85,7 @@ def table(house: House) -> Table:
             else:
                 await (await page(channels, after, request))(scope, receive, send)
 
-        return app
+        return asgi
 
     async def page(channels: tuple[Channel, ...], after: int, request: Request) -> Response:
         limit = number(request, "limit", 1000, 1, limits.READ_EVENTS)

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import limits
+from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
-from portico.doors.house import House
 from portico.doors.route import Doc, Route, Table, caller
 from portico.errors import BadRequest
 from portico.events import Grant, Json
@@ -63,8 +63,8 @@ class GrantList(Struct):
     grants: list[Grant]
 
 
-def table(house: House) -> Table:
-    host = house.host
+def table(app: App) -> Table:
+    host = app.host
 
     async def owner(request: Request) -> tuple[Session, str]:
         ident: str = request.path_params["id"]

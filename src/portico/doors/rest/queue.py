@@ -4,8 +4,8 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
-from portico.doors.house import House
 from portico.doors.route import Doc, Route, Table, caller
 from portico.events import Json, Message
 from portico.host.session import Session
@@ -32,12 +32,12 @@ class SteeredNow(Struct):
     steered: bool
 
 
-def table(house: House) -> Table:
+def table(app: App) -> Table:
     async def get(request: Request) -> Session:
-        return await house.host.get(request.path_params["id"])
+        return await app.host.get(request.path_params["id"])
 
     def shown(session: Session) -> Response:
-        return JsonResponse(Queue(session.state.queue, session.state.held))
+        return JsonResponse(Queue(session.state.queue, session.state.queue_held))
 
     async def listing(request: Request) -> Response:
         return shown(await get(request))

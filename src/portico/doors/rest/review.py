@@ -4,8 +4,8 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
-from portico.doors.house import House
 from portico.doors.route import Doc, Route, Table, caller
 from portico.errors import BadRequest
 from portico.host import review, suggestions
@@ -44,8 +44,8 @@ class Suggestions(Struct):
     items: list[Suggestion]
 
 
-def table(house: House) -> Table:
-    host = house.host
+def table(app: App) -> Table:
+    host = app.host
 
     async def listing(request: Request) -> Response:
         return JsonResponse(await review.uncommitted(await host.get(request.path_params["id"])))

@@ -6,8 +6,8 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.house import House
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Param, Route, Table
 from portico.errors import BadRequest
@@ -23,8 +23,8 @@ class Found(Struct):
     """Everything was searched, and these are all."""
 
 
-def table(house: House) -> Table:
-    searching = house.search or Search(house.host)
+def table(app: App) -> Table:
+    searching = app.search or Search(app.host)
 
     async def search(request: Request) -> Response:
         wanted = request.query_params.get("q", "").strip()

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import __version__
+from portico.doors.app import App
 from portico.doors.body import EmptyBody, JsonResponse, read_as
-from portico.doors.house import House
 from portico.doors.rest.export import FORMATS, export
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Doc, Param, Route, Table, caller
@@ -99,8 +99,8 @@ class Steered(Struct):
     """The agent did not take it: it waits for the end of the turn."""
 
 
-def table(house: House) -> Table:
-    host = house.host
+def table(app: App) -> Table:
+    host = app.host
 
     async def get(request: Request) -> Session:
         return await host.get(request.path_params["id"])
@@ -113,7 +113,7 @@ def table(house: House) -> Table:
                 sessions=len(host.catalogue),
                 running=host.running,
                 log=LogHealth(host.log.seq, host.log.down.message if host.log.down else None),
-                workspaces=[str(path) for path in house.workspaces],
+                workspaces=[str(path) for path in app.workspaces],
                 you=caller(request).name,
             )
         )
@@ -135,7 +135,7 @@ def table(house: House) -> Table:
     async def start(request: Request) -> Response:
         body = await read_as(request, StartBody)
         _allowed(request, body.config)
-        cwd = body.cwd if body.cwd is not None else str(house.workspaces[0]) if house.workspaces else None
+        cwd = body.cwd if body.cwd is not None else str(app.workspaces[0]) if app.workspaces else None
         session = await host.start(
             by=caller(request).by,
             agent=body.agent,

@@ -6,8 +6,8 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket
 
 from portico import limits
+from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
-from portico.doors.house import House
 from portico.doors.rest.attachment import Attachment
 from portico.doors.rest.query import number
 from portico.doors.rest.shell import TerminalInfo, TerminalScreen, info, resize, screen, type_into
@@ -38,11 +38,11 @@ class Terminals(Struct):
     terminals: list[TerminalInfo]
 
 
-def folder(house: House, body: OpenBody) -> str:
+def folder(app: App, body: OpenBody) -> str:
     """Where the shell begins: inside a workspace, or in the folder of the session it is opened from."""
-    roots = [str(each) for each in house.workspaces if each.is_dir()]
+    roots = [str(each) for each in app.workspaces if each.is_dir()]
     if body.session is not None:
-        found = house.host.find(body.session)
+        found = app.host.find(body.session)
         if found is None:
             raise NotFound("session", body.session)
         if found.summary.cwd not in ("", "/"):
@@ -60,8 +60,8 @@ def folder(house: House, body: OpenBody) -> str:
     return str(where)
 
 
-def table(house: House) -> Table:
-    terminals = house.host.terminals
+def table(app: App) -> Table:
+    terminals = app.host.terminals
 
     def get(connection: Request | WebSocket) -> OpenTerminal:
         return terminals.get(connection.path_params["id"])
@@ -77,7 +77,7 @@ def table(house: House) -> Table:
             raise BadRequest(f"A title has at most {limits.TITLE_CHARS} characters.", field="title")
         terminal = await terminals.start(
             claim={"kind": "client", "clientId": by},
-            cwd=folder(house, body),
+            cwd=folder(app, body),
             by=by,
             title=body.title,
             cols=body.cols,
@@ -107,7 +107,7 @@ def table(house: House) -> Table:
     async def attach(socket: WebSocket) -> None:
         terminal = get(socket)
         after = number(socket, "after", 0) if "after" in socket.query_params else None
-        await Attachment(house.host, terminal, socket).run(after)
+        await Attachment(app.host, terminal, socket).run(after)
 
     one = "/v1/terminals/{id}"
     opened: Doc = {"body": OpenBody, "answer": TerminalInfo, "status": 201, "codes": ["not_found", "conflict"]}

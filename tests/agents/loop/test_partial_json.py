@@ -3,7 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.agents.loop.speech import Speech
+from portico.agents.loop.partial_json import PartialJson
 
 words = st.text(st.characters(codec="utf-8"))
 
@@ -19,7 +19,7 @@ def test_the_spoken_values_come_out_however_the_text_is_cut(
         "done": False,
     }
     text = json.dumps(step, ensure_ascii=ascii)
-    speech = Speech()
+    speech = PartialJson()
     said, position = "", 0
     while position < len(text):
         size = cut.randint(1, 7)  # type: ignore[attr-defined]
@@ -30,12 +30,12 @@ def test_the_spoken_values_come_out_however_the_text_is_cut(
 
 @given(st.text(alphabet='{}[]":,\\ud8a0nx'))
 def test_any_text_is_survived(text: str) -> None:
-    said = Speech().feed('{"commentary": "' + text)
+    said = PartialJson().feed('{"commentary": "' + text)
     said.encode("utf-8")
 
 
 def test_a_summary_grows_letter_by_letter() -> None:
-    speech = Speech()
+    speech = PartialJson()
     assert [speech.feed(piece) for piece in ('{"final', 'Summary": "He', "ll", 'o", "done"', ": true}")] == [
         "",
         "He",

@@ -8,29 +8,29 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from portico import events as e
-from portico.doors.ahp import catalogue, customized, names, targets, terminal_shapes, translate
+from portico.doors.ahp import catalogue, customization_actions, names, targets, terminal_shapes, translate
 from portico.doors.ahp.envelope import Act, Address
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.doors.ahp.versions import SUPPORTED
 from portico.events import HOST, Channel, Record
 from portico.host.state import SessionState
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.exchange import Exchange
+    from portico.doors.ahp.broker import Broker
 
 
-class Teller:
+class Encoder:
     """One target in one dialect."""
 
-    __slots__ = ("_address", "_exchange", "_said", "_seed", "_states", "_target")
+    __slots__ = ("_address", "_broker", "_said", "_seed", "_states", "_target")
 
-    def __init__(self, exchange: "Exchange", target: Target, seed: bool) -> None:
-        self._exchange = exchange
+    def __init__(self, broker: "Broker", target: Target, seed: bool) -> None:
+        self._broker = broker
         self._target = target
         self._seed = seed
-        self._said: Callable[[Record], list[Said]] = {
+        self._said: Callable[[Record], list[Outgoing]] = {
             "seed": self._conversation,
             "chat": self._conversation,
             "session": self._catalogue,
@@ -46,41 +46,43 @@ class Teller:
         if not said:
             return []
         if self._address is None:
-            name = targets.uri_of(self._exchange.host, self._target, self._seed)
+            name = targets.uri_of(self._broker.host, self._target, self._seed)
             self._address = Address(self._target.kind, name, self._seed)
         return self._address.acts(record.seq, said)
 
-    def _conversation(self, record: Record) -> list[Said]:
+    def _conversation(self, record: Record) -> list[Outgoing]:
         state = self._states.get(record.channel) or self._state(record.channel)
         if state is None:
             return []
-        if self._seed and isinstance(event := record.event, e.ClientKept) and customized.is_plugin(event):
-            shown = customized.seed(self._exchange.agents.get(state.agent), state.kept)  # told whole, and only here
-            return [Said("customizationsChanged", {"customizations": shown})]
+        if self._seed and isinstance(event := record.event, e.ClientKept) and customization_actions.is_plugin(event):
+            shown = customization_actions.seed(
+                self._broker.agents.get(state.agent), state.client_data
+            )  # told whole, and only here
+            return [Outgoing("customizationsChanged", {"customizations": shown})]
         return translate.conversation(record, state, self._seed)
 
-    def _catalogue(self, record: Record) -> list[Said]:
+    def _catalogue(self, record: Record) -> list[Outgoing]:
         if record.channel == HOST:
             return self._removed(record.event)
         state = self._state(record.channel)
         return catalogue.catalogue(record, state, self._line) if state is not None else []
 
     def _line(self, ident: str) -> Json | None:
-        return self._exchange.chat_line(ident, self._exchange.dialect(SUPPORTED[0]))
+        return self._broker.chat_line(ident, self._broker.dialect(SUPPORTED[0]))
 
-    def _removed(self, event: e.Event) -> list[Said]:
-        gone = self._exchange.host.find(event.session) if isinstance(event, e.SessionRemoved) else None
-        return [Said("chatRemoved", {"chat": names.chat_uri(gone.summary)})] if gone is not None else []
+    def _removed(self, event: e.Event) -> list[Outgoing]:
+        gone = self._broker.host.find(event.session) if isinstance(event, e.SessionRemoved) else None
+        return [Outgoing("chatRemoved", {"chat": names.chat_uri(gone.summary)})] if gone is not None else []
 
     def _state(self, channel: Channel) -> SessionState | None:
         if channel not in self._states:
-            self._states[channel] = self._exchange.state(channel.removeprefix("session/"))
+            self._states[channel] = self._broker.state(channel.removeprefix("session/"))
         return self._states[channel]
 
 
-def _configured(record: Record) -> list[Said]:
+def _configured(record: Record) -> list[Outgoing]:
     """What a client said to the root."""
     event = record.event
     assert isinstance(event, e.ClientKept)
     fields = {key: value for key, value in event.action.items() if key != "type"}
-    return [Said("configChanged", fields, event.by)]
+    return [Outgoing("configChanged", fields, event.by)]

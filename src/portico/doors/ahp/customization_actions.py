@@ -7,7 +7,7 @@ What the host runs none of itself has the state that the agent reports for it, o
 from typing import TYPE_CHECKING
 
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.errors import Conflict
 from portico.events import ClientKept
 from portico.host.agent import AgentInfo
@@ -15,7 +15,7 @@ from portico.host.customization import KEY, PLUGIN, is_on, plugins
 from portico.host.state import SessionState
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.deed import Deed
+    from portico.doors.ahp.client_action import ClientAction
     from portico.host.session import Session
 
 _READY: Json = {"kind": "ready"}
@@ -66,42 +66,42 @@ def offered(info: AgentInfo) -> Json:
 # -- switched --------------------------------------------------------------------------------------------------
 
 
-async def toggle(deed: "Deed", session: "Session") -> None:
-    action = deed.action
-    key = "uri" if deed.connection.dialect.seed else "id"
-    item = _find(deed, session, key, action[key])
+async def toggle(client_action: "ClientAction", session: "Session") -> None:
+    action = client_action.action
+    key = "uri" if client_action.connection.dialect.seed else "id"
+    item = _find(client_action, session, key, action[key])
     enablement = action.get("enablement")
     enabled = next((each["enabled"] for each in enablement or []), action.get("enabled", True))
     value = {"enabled": enabled, "enablement": enablement or [{"kind": "session", "enabled": enabled}]}
-    await _keep(deed, session, item, value)
+    await _keep(client_action, session, item, value)
 
 
-async def start(deed: "Deed", session: "Session") -> None:
-    item = _server(deed, session)
-    await _keep(deed, session, item, {"running": True})
+async def start(client_action: "ClientAction", session: "Session") -> None:
+    item = _server(client_action, session)
+    await _keep(client_action, session, item, {"running": True})
 
 
-async def stop(deed: "Deed", session: "Session") -> None:
-    item = _server(deed, session)
-    await _keep(deed, session, item, {"running": False})
+async def stop(client_action: "ClientAction", session: "Session") -> None:
+    item = _server(client_action, session)
+    await _keep(client_action, session, item, {"running": False})
 
 
-async def background(deed: "Deed", session: "Session") -> bool:
+async def background(client_action: "ClientAction", session: "Session") -> bool:
     """Nothing here holds a session up while it starts."""
-    _server(deed, session)
+    _server(client_action, session)
     return False
 
 
-def _server(deed: "Deed", session: "Session") -> Json:
-    item = _find(deed, session, "id", deed.action["id"])
+def _server(client_action: "ClientAction", session: "Session") -> Json:
+    item = _find(client_action, session, "id", client_action.action["id"])
     if item.get("type") != "mcpServer":
-        raise Conflict(f"{deed.action['id']!r} is no MCP server.")
+        raise Conflict(f"{client_action.action['id']!r} is no MCP server.")
     return item
 
 
-def _find(deed: "Deed", session: "Session", key: str, wanted: str) -> Json:
-    info = deed.connection.exchange.agents.get(session.state.agent)
-    for item in _all(info, session.state.kept):
+def _find(client_action: "ClientAction", session: "Session", key: str, wanted: str) -> Json:
+    info = client_action.connection.broker.agents.get(session.state.agent)
+    for item in _all(info, session.state.client_data):
         children: list[Json] = item.get("children") or []
         for each in (item, *children):
             if each.get(key) == wanted:
@@ -109,19 +109,19 @@ def _find(deed: "Deed", session: "Session", key: str, wanted: str) -> Json:
     raise Conflict(f"This session has no customization {wanted!r}.")
 
 
-async def _keep(deed: "Deed", session: "Session", item: Json, change: Json) -> None:
+async def _keep(client_action: "ClientAction", session: "Session", item: Json, change: Json) -> None:
     key = KEY + str(item["id"])
-    value: Json = {"uri": item.get("uri", ""), **session.state.kept.get(key, {}), **change}
+    value: Json = {"uri": item.get("uri", ""), **session.state.client_data.get(key, {}), **change}
     if item.get("type") == "mcpServer":
         value["state"] = (item.get("state") or _READY) if is_on(value) else _STOPPED
-    await session.keep(key, value, by=deed.by, action=deed.action)
+    await session.keep(key, value, by=client_action.by, action=client_action.action)
     session.runner.refresh()
 
 
 # -- as actions ------------------------------------------------------------------------------------------------
 
 
-def actions(event: ClientKept) -> list[Said]:
+def actions(event: ClientKept) -> list[Outgoing]:
     """What a switch says on the session's channel. A server's state comes behind it, for the reducer only knows that
     it was asked for."""
     value, ident = event.value or {}, event.key.removeprefix(KEY)
@@ -129,17 +129,17 @@ def actions(event: ClientKept) -> list[Said]:
     fields: Json = {"id": ident}
     if name == "customizationToggled":
         fields |= {"enabled": value["enabled"], "enablement": value["enablement"]}
-    said = [Said(name, fields, event.by)]
+    said = [Outgoing(name, fields, event.by)]
     if "state" in value:
-        said.append(Said("mcpServerStateChanged", {"id": ident, "state": value["state"]}))
+        said.append(Outgoing("mcpServerStateChanged", {"id": ident, "state": value["state"]}))
     return said
 
 
-def contributed(event: ClientKept, kept: dict[str, Json]) -> list[Said]:
+def contributed(event: ClientKept, kept: dict[str, Json]) -> list[Outgoing]:
     """What a client's plugin says there, when it comes, has been read, or goes."""
     if event.value is None:
-        return [Said("customizationRemoved", {"id": event.key.removeprefix(PLUGIN)})]
-    return [Said("customizationUpdated", {"customization": _shown(event.value, kept)})]
+        return [Outgoing("customizationRemoved", {"id": event.key.removeprefix(PLUGIN)})]
+    return [Outgoing("customizationUpdated", {"customization": _shown(event.value, kept)})]
 
 
 def is_switch(event: ClientKept) -> bool:
@@ -151,5 +151,5 @@ def is_plugin(event: ClientKept) -> bool:
 
 
 def of_session(info: AgentInfo | None, state: SessionState, *, as_seed: bool) -> Json:
-    shown = seed(info, state.kept) if as_seed else modern(info, state.kept)
+    shown = seed(info, state.client_data) if as_seed else modern(info, state.client_data)
     return {"customizations": shown} if shown else {}

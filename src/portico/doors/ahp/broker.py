@@ -18,7 +18,7 @@ from portico import events as e
 from portico.doors.ahp import (
     changes,
     config,
-    customized,
+    customization_actions,
     names,
     origin,
     sign_in,
@@ -26,13 +26,13 @@ from portico.doors.ahp import (
     terminal_commands,
     terminal_shapes,
 )
-from portico.doors.ahp.place import Place
-from portico.doors.ahp.recent import Recent
 from portico.doors.ahp.record import Json
+from portico.doors.ahp.replay_buffer import ReplayBuffers
+from portico.doors.ahp.subscription import Subscription
 from portico.doors.ahp.targets import ROOT, Target
-from portico.doors.ahp.translate import Said
+from portico.doors.ahp.translate import Outgoing
 from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
-from portico.doors.house import House
+from portico.doors.app import App
 from portico.errors import PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo, client_of
@@ -65,10 +65,10 @@ class Known(Struct):
     """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
 
 
-class Exchange:
-    def __init__(self, house: House) -> None:
-        self.house = house
-        self.host = house.host
+class Broker:
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.host = app.host
         self.agents: dict[str, AgentInfo] = {}
         self.root_values: Json = {}
         self.git_folders: dict[str, bool] = {}
@@ -82,12 +82,12 @@ class Exchange:
         """Plugins that are being read, by session."""
         self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
-        self.recent = Recent()
+        self.replay = ReplayBuffers()
         self.passed = 0
         """The last record that everybody who hears it has been told."""
         self._active: set[str] = set()
         self._opened: asyncio.Future[None] | None = None
-        self.host.log.tap(self._hear)
+        self.host.log.on_commit(self._hear)
         self.host.terminals.watch(self._terminals_changed)
         self.host.terminals.paces.append(self._pace)
 
@@ -98,7 +98,7 @@ class Exchange:
         await asyncio.shield(self._opened)
 
     async def _open(self) -> None:
-        data = await self.host.log.get_note(HOST, config.ROOT_KEY)
+        data = await self.host.log.get_kv(HOST, config.ROOT_KEY)
         self.configure(msgspec.json.decode(data) if data else {})
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
@@ -112,7 +112,7 @@ class Exchange:
         described = {each.id: each for each in await self.host.describe()}
         if described != self.agents:
             self.agents = described
-            self.tell_root(Said("agentsChanged", {"agents": self._agents()}))
+            self.tell_root(Outgoing("agentsChanged", {"agents": self._agents()}))
 
     async def _ask_for_sign_in(self, agent: str, client: str) -> None:
         """A turn failed for want of a token: the client whose token counts there hears of it, or else everybody."""
@@ -139,14 +139,14 @@ class Exchange:
 
     def add(self, target: Target, connection: "Connection") -> None:
         self._hearers.setdefault(target, set()).add(connection)
-        self.recent.keep(target, connection.dialect.seed, self.host.log.seq)
+        self.replay.keep(target, connection.dialect.seed, self.host.log.seq)
 
     def remove(self, target: Target, connection: "Connection") -> None:
         hearers, seed = self._hearers.get(target), connection.dialect.seed
         if hearers is not None:
             hearers.discard(connection)
-            if self.recent.ring(target, seed) and not any(each.dialect.seed == seed for each in hearers):
-                self.recent.linger(target, seed)
+            if self.replay.buffer(target, seed) and not any(each.dialect.seed == seed for each in hearers):
+                self.replay.retain(target, seed)
             if not hearers:
                 del self._hearers[target]
 
@@ -167,33 +167,35 @@ class Exchange:
     # -- what is heard -----------------------------------------------------------------------------------------
 
     def _hear(self, records: Sequence[Record]) -> None:
-        places: dict[Channel, list[Place]] = {}
+        subscriptions: dict[Channel, list[Subscription]] = {}
         for record in records:
             try:
-                self._pass_on(record, places)
+                self._pass_on(record, subscriptions)
             except Exception:  # a bug in this door must never stop the log that everybody writes to
-                self.recent.clear()
+                self.replay.clear()
                 logger.exception("the record %d was not passed on", record.seq)
             self.passed = record.seq
 
-    def _pass_on(self, record: Record, places: dict[Channel, list[Place]]) -> None:
+    def _pass_on(self, record: Record, subscriptions: dict[Channel, list[Subscription]]) -> None:
         event = record.event
         if isinstance(event, _TURNS):
             self._count(record, event)
         elif isinstance(event, e.ToolEnded):
             terminal_commands.narrow(self.host, record.channel.removeprefix("session/"), event)
-        if not self.connections and not self.recent:
+        if not self.connections and not self.replay:
             return
-        concerned = places.get(record.channel)
+        concerned = subscriptions.get(record.channel)
         if concerned is None:
-            concerned = [Place(self, target, self._hearers.get(target, ())) for target in self._concerned(record)]
+            concerned = [
+                Subscription(self, target, self._hearers.get(target, ())) for target in self._concerned(record)
+            ]
             if record.channel != HOST:  # there it depends on the event
-                places[record.channel] = concerned
+                subscriptions[record.channel] = concerned
         author, kinds = self._author(event)
-        for place in concerned:
-            place.pass_on(record, author if place.target.kind in kinds else None)
+        for subscription in concerned:
+            subscription.pass_on(record, author if subscription.target.kind in kinds else None)
         if isinstance(event, _REMOVALS):
-            self.recent.drop(event.session if isinstance(event, e.SessionRemoved) else record.channel.partition("/")[2])
+            self.replay.drop(event.session if isinstance(event, e.SessionRemoved) else record.channel.partition("/")[2])
 
     def _concerned(self, record: Record) -> list[Target]:
         kind, _, ident = record.channel.partition("/")
@@ -202,7 +204,7 @@ class Exchange:
         if kind == "session":
             session = self.host.find(ident)
             if session is None or not session.loaded:
-                self.recent.clear()  # it cannot be told now, so nothing may claim to be complete
+                self.replay.clear()  # it cannot be told now, so nothing may claim to be complete
                 return []
             root = self.host.catalogue.root(session).id
             return [
@@ -247,7 +249,7 @@ class Exchange:
         else:
             self._active.add(ident)
         if len(self._active) != before:
-            self.tell_root(Said("activeSessionsChanged", {"activeSessions": len(self._active)}))
+            self.tell_root(Outgoing("activeSessionsChanged", {"activeSessions": len(self._active)}))
 
     async def _changed(self, session: Session) -> None:
         try:
@@ -258,24 +260,24 @@ class Exchange:
             logger.info("the changes of %s are not known: %s", session.id, error.message)
 
     def _terminals_changed(self) -> None:
-        self.tell_root(Said("terminalsChanged", {"terminals": self._terminals()}))
+        self.tell_root(Outgoing("terminalsChanged", {"terminals": self._terminals()}))
 
-    def tell_root(self, said: Said) -> None:
+    def tell_root(self, said: Outgoing) -> None:
         """Facts about the whole host. They replace what was there, so coming back needs only the latest."""
         for connection in list(self.hearers(ROOT)):
             connection.say(ROOT, said)
 
-    def root_now(self) -> list[Said]:
+    def root_now(self) -> list[Outgoing]:
         """For a client that comes back: the same facts, as they are now."""
         return [
-            Said("agentsChanged", {"agents": self._agents()}),
-            Said("activeSessionsChanged", {"activeSessions": len(self._active)}),
-            Said("terminalsChanged", {"terminals": self._terminals()}),
-            Said("configChanged", {"config": self.root_values, "replace": True}),
+            Outgoing("agentsChanged", {"agents": self._agents()}),
+            Outgoing("activeSessionsChanged", {"activeSessions": len(self._active)}),
+            Outgoing("terminalsChanged", {"terminals": self._terminals()}),
+            Outgoing("configChanged", {"config": self.root_values, "replace": True}),
         ]
 
     def _agents(self) -> list[Json]:
-        return [snapshots.agent(each) | customized.offered(each) for each in self.agents.values()]
+        return [snapshots.agent(each) | customization_actions.offered(each) for each in self.agents.values()]
 
     def _terminals(self) -> list[Json]:
         return [terminal_shapes.info(self.host, each) for each in self.host.terminals.list()]
@@ -298,7 +300,7 @@ class Exchange:
         assert state is not None
         match target.kind:
             case "seed":
-                extra = customized.of_session(self.agents.get(state.agent), state, as_seed=True)
+                extra = customization_actions.of_session(self.agents.get(state.agent), state, as_seed=True)
                 return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
@@ -319,7 +321,7 @@ class Exchange:
             self.changesets(state),
             dialect,
         )
-        return shown | customized.of_session(self.agents.get(state.agent), state, as_seed=False)
+        return shown | customization_actions.of_session(self.agents.get(state.agent), state, as_seed=False)
 
     def chat_line(self, ident: str, dialect: Dialect) -> Json | None:
         session = self.host.find(ident)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class House:
+class App:
     host: Host
     home: Home
     loaded: Loaded

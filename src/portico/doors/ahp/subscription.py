@@ -6,35 +6,35 @@ Most records pass where nobody listens, so a place begins with nothing but what 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from portico.doors.ahp.encoder import Encoder
 from portico.doors.ahp.envelope import Act
 from portico.doors.ahp.targets import Target
-from portico.doors.ahp.teller import Teller
 from portico.events import Record
 
 if TYPE_CHECKING:
+    from portico.doors.ahp.broker import Broker
     from portico.doors.ahp.connection import Connection
-    from portico.doors.ahp.exchange import Exchange
 
 
-class Place:
-    __slots__ = ("_exchange", "_hearers", "_rings", "_tellers", "target")
+class Subscription:
+    __slots__ = ("_broker", "_buffers", "_encoders", "_hearers", "target")
 
-    def __init__(self, exchange: "Exchange", target: Target, hearers: "Collection[Connection]") -> None:
+    def __init__(self, broker: "Broker", target: Target, hearers: "Collection[Connection]") -> None:
         self.target = target
-        self._exchange = exchange
+        self._broker = broker
         self._hearers = hearers
-        rings = [(seed, exchange.recent.ring(target, seed)) for seed in (False, True)]
-        self._rings = [(seed, ring) for seed, ring in rings if ring is not None]
-        self._tellers: dict[bool, Teller] = {}
+        buffers = [(seed, broker.replay.buffer(target, seed)) for seed in (False, True)]
+        self._buffers = [(seed, buffer) for seed, buffer in buffers if buffer is not None]
+        self._encoders: dict[bool, Encoder] = {}
 
     def pass_on(self, record: Record, author: "Connection | None") -> None:
         """To those who hear it, and to whose words these are, also without a subscription."""
-        if not self._hearers and not self._rings and author is None:
+        if not self._hearers and not self._buffers and author is None:
             return
         told: dict[bool, list[Act]] = {}
-        for seed, ring in self._rings:
+        for seed, buffer in self._buffers:
             told[seed] = self._acts(record, seed)
-            self._exchange.recent.add(ring, told[seed])
+            self._broker.replay.add(buffer, told[seed])
         for connection in self._hearers:
             seed = connection.dialect.seed
             if seed not in told:
@@ -46,7 +46,7 @@ class Place:
             author.hear(record.seq, [act for act in acts if act.client == author.client_id])
 
     def _acts(self, record: Record, seed: bool) -> list[Act]:
-        teller = self._tellers.get(seed)
-        if teller is None:
-            teller = self._tellers[seed] = Teller(self._exchange, self.target, seed)
-        return teller.acts(record)
+        encoder = self._encoders.get(seed)
+        if encoder is None:
+            encoder = self._encoders[seed] = Encoder(self._broker, self.target, seed)
+        return encoder.acts(record)

@@ -39,7 +39,7 @@ class Known:
 
 
 @dataclass
-class House:
+class App:
     """One home folder, over many kills."""
 
     folder: Path
@@ -117,7 +117,7 @@ class House:
         """Before any recovery: everything seen is there, in its place, and between there are no holes."""
         there = {record.seq: record for record in await _whole(log)}
         removed = {r.event.session for r in there.values() if isinstance(r.event, e.SessionRemoved)}
-        removed |= {channel.removeprefix("session/") for channel in await log.notes("deleted")}
+        removed |= {channel.removeprefix("session/") for channel in await log.list_kv("deleted")}
         for seq, known in self.known.items():
             record = there.get(seq)
             if record is None:
@@ -149,7 +149,7 @@ class House:
                 fold(state, record)
             assert state == session.state
             assert summary.status in ("idle", "failed")
-            assert state.held is bool(state.queue)
+            assert state.queue_held is bool(state.queue)
             self.counts["turns interrupted"] += sum(turn.outcome == "interrupted" for turn in state.turns)
 
     async def _check_acknowledged(self, host: Host) -> None:

@@ -62,7 +62,7 @@ class _Open(Struct):
     takes_tools: bool
 
 
-class Stage:
+class TaskSessions:
     """Where a task's prompts are played. Every session that it opens is closed by it, with a word on how it went."""
 
     def __init__(
@@ -132,8 +132,8 @@ class Stage:
             if falling and number:
                 self.decide(f"[FALLBACK] {model} takes over from {models[number - 1]}")
             try:
-                stage = await self._enter(model, driving, replacing=crash is not None)
-                return await self._send(stage, text, availability)
+                task_sessions = await self._enter(model, driving, replacing=crash is not None)
+                return await self._send(task_sessions, text, availability)
             except SessionCrash as error:
                 crash = error
                 text = prompt if prompt.startswith(CRASH_PREFIX) else CRASH_PREFIX + prompt
@@ -146,9 +146,9 @@ class Stage:
         assert crash is not None
         raise crash
 
-    async def _send(self, stage: _Open, prompt: str, availability: bool = False) -> Report:
-        session = stage.session
-        turn = await self._start(session, prompt if stage.takes_tools else in_words(prompt))
+    async def _send(self, task_sessions: _Open, prompt: str, availability: bool = False) -> Report:
+        session = task_sessions.session
+        turn = await self._start(session, prompt if task_sessions.takes_tools else in_words(prompt))
 
         def settled(state: SessionState) -> bool:
             found = state.turn(turn)
@@ -156,7 +156,7 @@ class Stage:
 
         state = (await session.wait_until(settled)).turn(turn)
         if state is not None and state.outcome is None:
-            return await self._leave(session, state, stage.takes_tools)
+            return await self._leave(session, state, task_sessions.takes_tools)
         if self._host.stopping:
             # Not the agent's fault: whoever stops the host also cancels us, and the next start takes the work up.
             await asyncio.get_running_loop().create_future()
@@ -164,7 +164,7 @@ class Stage:
             raise TurnCancelled(detailed("TaskStopped", f"The turn in {session.id} was cancelled."))
         if state.outcome != "completed":
             raise SessionCrash(detailed("Error", state.error.message if state.error else "The session crashed."))
-        return report_of(state, stage.takes_tools)
+        return report_of(state, task_sessions.takes_tools)
 
     async def _leave(self, session: Session, turn: TurnState, takes_tools: bool) -> Report:
         """A prerequisite failed: there is nothing to wait for."""
@@ -183,8 +183,8 @@ class Stage:
                 raise
             except TurnInProgress:
                 # A borrowed session may be busy with its owner's questions; they go first.
-                await session.wait_until(lambda state: state.active is None and (state.held or not state.queue))
-                if session.state.held:
+                await session.wait_until(lambda state: state.active is None and (state.queue_held or not state.queue))
+                if session.state.queue_held:
                     await session.queue.release(by=self._by)
             except PorticoError as error:
                 raise TaskCrash(detailed(type(error).__name__, error.message)) from error
@@ -232,11 +232,11 @@ class Stage:
 
     async def end(self, succeeded: bool) -> None:
         """Closes the current session, which stops whatever still runs in it."""
-        stage, self._current = self._current, None
-        if stage is not None:
-            await stage.session.load()
-            await stage.session.close(by=self._by)
-            self.record(e.TaskSessionEnded(session=stage.session.id, succeeded=succeeded))
+        task_sessions, self._current = self._current, None
+        if task_sessions is not None:
+            await task_sessions.session.load()
+            await task_sessions.session.close(by=self._by)
+            self.record(e.TaskSessionEnded(session=task_sessions.session.id, succeeded=succeeded))
 
     async def leave(self) -> None:
         """Stops without a result: also the turn in a borrowed session, which itself stays open."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from portico import events as e
 from portico.doors.ahp import session_commands, snapshots
-from portico.doors.ahp.deed import Deed
+from portico.doors.ahp.client_action import ClientAction
 from portico.errors import Conflict, LogUnavailable, PorticoError
 from portico.events import Channel
 from portico.host.config import APPROVAL_KEYS, OWN_KEYS
@@ -24,14 +24,14 @@ _TOGETHER = 500
 """Facts in one append: they share a commit, and nobody else should wait long for his."""
 
 
-class Facts:
+class ActionBatch:
     """What one client has said and is not in the log yet, in order."""
 
     __slots__ = ("_appending", "_channel", "_connection", "_name", "_session", "_waiting")
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
-        self._waiting: list[tuple[Deed, e.Event]] = []
+        self._waiting: list[tuple[ClientAction, e.Event]] = []
         self._channel: Channel = ""
         self._name = ""
         self._session: Session | None = None
@@ -47,13 +47,13 @@ class Facts:
     def remember(self, name: str, session: Session) -> None:
         self._name, self._session = name, session
 
-    def add(self, deed: Deed, channel: Channel, event: e.Event) -> None:
+    def add(self, client_action: ClientAction, channel: Channel, event: e.Event) -> None:
         if channel != self._channel or len(self._waiting) >= _TOGETHER:
             self._append()
             self._channel = channel
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._append)  # when all of this read has been heard
-        self._waiting.append((deed, event))
+        self._waiting.append((client_action, event))
 
     async def settle(self) -> None:
         self._append()
@@ -62,57 +62,59 @@ class Facts:
 
     def _append(self) -> None:
         if self._waiting:
-            facts, self._waiting = self._waiting, []
-            task = self._connection.spawn(self._write(self._channel, facts), "facts")
+            action_batch, self._waiting = self._waiting, []
+            task = self._connection.spawn(self._write(self._channel, action_batch), "facts")
             self._appending.add(task)
             task.add_done_callback(self._appending.discard)
 
-    async def _write(self, channel: Channel, facts: list[tuple[Deed, e.Event]]) -> None:
+    async def _write(self, channel: Channel, action_batch: list[tuple[ClientAction, e.Event]]) -> None:
         log = self._connection.host.log
         try:
-            await log.append(channel, *(event for _, event in facts))
+            await log.append(channel, *(event for _, event in action_batch))
         except LogUnavailable as error:
-            for deed, _ in facts:
-                deed.refuse(error.message)
+            for client_action, _ in action_batch:
+                client_action.refuse(error.message)
         except PorticoError as error:
-            if len(facts) == 1:
-                facts[0][0].refuse(error.message)
+            if len(action_batch) == 1:
+                action_batch[0][0].refuse(error.message)
                 return
-            for fact in facts:  # one of them cannot be written; the others must not suffer for it
+            for fact in action_batch:  # one of them cannot be written; the others must not suffer for it
                 await self._write(channel, [fact])
 
 
 # -- what each of them says ------------------------------------------------------------------------------------
 
 
-def _rename(deed: Deed, session: Session) -> e.Event:
-    return e.SessionRenamed(title=checked_title(deed.action["title"]), by=deed.by)
+def _rename(client_action: ClientAction, session: Session) -> e.Event:
+    return e.SessionRenamed(title=checked_title(client_action.action["title"]), by=client_action.by)
 
 
-def _configure(deed: Deed, session: Session) -> e.Event:
-    values, replace = deed.action["config"], bool(deed.action.get("replace"))
-    session_commands.check_config(deed.connection, values)
+def _configure(client_action: ClientAction, session: Session) -> e.Event:
+    values, replace = client_action.action["config"], bool(client_action.action.get("replace"))
+    session_commands.check_config(client_action.connection, values)
     check_values(values)
-    schema = deed.connection.exchange.config_of(session.state)["schema"]["properties"]
+    schema = client_action.connection.broker.config_of(session.state)["schema"]["properties"]
     settled = {key for key, each in schema.items() if each.get("sessionMutable") is False}
     for key in settled & values.keys():
         if session.state.config.get(key) != values[key]:
             raise Conflict(f"{key!r} is settled when a session starts.")
     if not replace:
-        return e.SessionConfigured(values=values, by=deed.by)
-    decisive = frozenset() if deed.connection.caller.may("approve") else APPROVAL_KEYS
-    return e.SessionConfigured(values=values, by=deed.by, replace=True, keeps=sorted(settled | decisive | OWN_KEYS))
+        return e.SessionConfigured(values=values, by=client_action.by)
+    decisive = frozenset() if client_action.connection.caller.may("approve") else APPROVAL_KEYS
+    return e.SessionConfigured(
+        values=values, by=client_action.by, replace=True, keeps=sorted(settled | decisive | OWN_KEYS)
+    )
 
 
-def _archive(deed: Deed, session: Session) -> e.Event:
-    return e.SessionArchived(archived=deed.action["isArchived"], by=deed.by)
+def _archive(client_action: ClientAction, session: Session) -> e.Event:
+    return e.SessionArchived(archived=client_action.action["isArchived"], by=client_action.by)
 
 
-def _keep_draft(deed: Deed, session: Session) -> e.Event:
-    return e.ClientKept(key=snapshots.DRAFT, value=deed.action.get("draft"), by=deed.by)
+def _keep_draft(client_action: ClientAction, session: Session) -> e.Event:
+    return e.ClientKept(key=snapshots.DRAFT, value=client_action.action.get("draft"), by=client_action.by)
 
 
-FACTS: dict[str, Callable[[Deed, Session], e.Event]] = {
+BATCHED: dict[str, Callable[[ClientAction, Session], e.Event]] = {
     "session/titleChanged": _rename,
     "session/configChanged": _configure,
     "session/isArchivedChanged": _archive,

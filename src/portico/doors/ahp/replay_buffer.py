@@ -16,14 +16,14 @@ from portico.doors.ahp.targets import Kind, Target
 
 KINDS: frozenset[Kind] = frozenset({"seed", "chat", "session", "annotations", "terminal"})
 """Targets whose actions come from the log, all of them."""
-LINGER_SECONDS = 3_600.0
+RETAIN_SECONDS = 3_600.0
 """A laptop that was closed for a meeting is back by then; nobody pays longer for one that is not."""
 
 Key = tuple[Target, bool]
 """A target, and whether in version 1."""
 
 
-class Ring:
+class ReplayBuffer:
     """One target in one dialect: all its actions behind the record `since`."""
 
     __slots__ = ("acts", "kept", "left", "since", "size")
@@ -60,63 +60,63 @@ class Ring:
 
     def reaches(self, mark: numbers.Mark) -> bool:
         """Whether all that a client at this mark has missed is here."""
-        return self.since < mark.seq or (self.since == mark.seq and mark.place >= numbers.SHARED - 1)
+        return self.since < mark.seq or (self.since == mark.seq and mark.subscription >= numbers.SHARED - 1)
 
 
-class Recent:
+class ReplayBuffers:
     def __init__(self) -> None:
-        self._rings: dict[Key, Ring] = {}
+        self._buffers: dict[Key, ReplayBuffer] = {}
         self._size = 0
         self._sweeping = False
 
     def __bool__(self) -> bool:
-        return bool(self._rings)
+        return bool(self._buffers)
 
     def keep(self, target: Target, seed: bool, seq: int) -> None:
         """Somebody hears it from now on; `seq` is the last committed record."""
-        ring = self._rings.get((target, seed))
-        if ring is not None:
-            ring.left = None
+        buffer = self._buffers.get((target, seed))
+        if buffer is not None:
+            buffer.left = None
         elif target.kind in KINDS:
-            self._rings[target, seed] = Ring(seq)
+            self._buffers[target, seed] = ReplayBuffer(seq)
 
-    def linger(self, target: Target, seed: bool) -> None:
+    def retain(self, target: Target, seed: bool) -> None:
         """Nobody hears it any more."""
-        ring = self._rings.get((target, seed))
-        if ring is not None:
+        buffer = self._buffers.get((target, seed))
+        if buffer is not None:
             loop = asyncio.get_running_loop()
-            ring.left = loop.time()
+            buffer.left = loop.time()
             if not self._sweeping:
                 self._sweeping = True
-                loop.call_later(LINGER_SECONDS, self._sweep)
+                loop.call_later(RETAIN_SECONDS, self._sweep)
 
     def _sweep(self) -> None:
         """One timer for all: whoever was left less than its time ago stays until the next one."""
         loop = asyncio.get_running_loop()
         left = self._left()
         for key, since in left:
-            if since <= loop.time() - LINGER_SECONDS:
+            if since <= loop.time() - RETAIN_SECONDS:
                 self._forget(key)
         self._sweeping = bool(self._left())
         if self._sweeping:
-            loop.call_later(LINGER_SECONDS / 10, self._sweep)
+            loop.call_later(RETAIN_SECONDS / 10, self._sweep)
 
     def _left(self) -> list[tuple[Key, float]]:
         """Those that nobody hears, the longest left first."""
-        left = [(key, ring.left) for key, ring in self._rings.items() if ring.left is not None]
+        left = [(key, buffer.left) for key, buffer in self._buffers.items() if buffer.left is not None]
         return sorted(left, key=itemgetter(1))
 
     def _forget(self, key: Key) -> None:
-        ring = self._rings.pop(key)
-        ring.kept = False
-        self._size -= ring.size
+        buffer = self._buffers.pop(key)
+        buffer.kept = False
+        self._size -= buffer.size
 
-    def ring(self, target: Target, seed: bool) -> Ring | None:
-        return self._rings.get((target, seed))
+    def buffer(self, target: Target, seed: bool) -> ReplayBuffer | None:
+        return self._buffers.get((target, seed))
 
-    def add(self, ring: Ring, acts: list[Act]) -> None:
-        if ring.kept:
-            self._size += ring.add(acts)
+    def add(self, buffer: ReplayBuffer, acts: list[Act]) -> None:
+        if buffer.kept:
+            self._size += buffer.add(acts)
         if self._size > limits.RECENT_TOTAL_BYTES:
             self._make_room()
 
@@ -130,20 +130,20 @@ class Recent:
 
     def refill(self, target: Target, seed: bool, since: int, acts: list[Act]) -> None:
         """All behind `since`, fresh from the log: after a restart everybody comes back, and one read does for all."""
-        before = self._rings.get((target, seed))
+        before = self._buffers.get((target, seed))
         if target.kind in KINDS and (before is None or since < before.since):
             if before is not None:
                 self._forget((target, seed))
-            self._rings[target, seed] = ring = Ring(since)
-            self.add(ring, acts)
+            self._buffers[target, seed] = buffer = ReplayBuffer(since)
+            self.add(buffer, acts)
 
     def drop(self, ident: str) -> None:
         """What is removed is not kept here either."""
         for key in product([Target(kind, ident) for kind in KINDS], (False, True)):
-            if key in self._rings:
+            if key in self._buffers:
                 self._forget(key)
 
     def clear(self) -> None:
         """Whoever is away comes back by the log."""
-        for key in list(self._rings):
+        for key in list(self._buffers):
             self._forget(key)

@@ -19,7 +19,7 @@ from portico.workspace.child import MARK, end_all, started
 logger = logging.getLogger("portico.agents")
 
 
-class Entry(Struct):
+class RegisteredProcess(Struct):
     """One child, and the host that started it."""
 
     pid: int
@@ -30,18 +30,18 @@ class Entry(Struct):
     host_started: str
 
 
-class Roll:
-    """`enter` a child when it starts, `strike` it when it has ended, `sweep` at the start of a host."""
+class ProcessRegistry:
+    """`register` a child when it starts, `unregister` it when it has ended, `sweep` at the start of a host."""
 
     def __init__(self, home: Path) -> None:
         self.folder = home / "agents" / "processes"
 
-    def enter(self, pid: int, mark: str, name: str) -> None:
+    def register(self, pid: int, mark: str, name: str) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        entry = Entry(pid, started(pid) or "", mark, name, os.getpid(), started(os.getpid()) or "")
+        entry = RegisteredProcess(pid, started(pid) or "", mark, name, os.getpid(), started(os.getpid()) or "")
         write_private(self._path(pid, mark), msgspec.json.encode(entry))
 
-    def strike(self, pid: int, mark: str) -> None:
+    def unregister(self, pid: int, mark: str) -> None:
         with contextlib.suppress(FileNotFoundError):  # somebody tidied up the home folder
             self._path(pid, mark).unlink()
 
@@ -63,20 +63,20 @@ class Roll:
         return sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
 
 
-def _read(path: Path) -> Entry | None:
+def _read(path: Path) -> RegisteredProcess | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Entry)
+        return msgspec.json.decode(path.read_bytes(), type=RegisteredProcess)
     except (OSError, msgspec.DecodeError) as error:
         logger.warning("%s is not readable and is left alone: %s", path.name, error)
         return None
 
 
-def _lives(entry: Entry) -> bool:
+def _lives(entry: RegisteredProcess) -> bool:
     """Whether the host of this entry still runs."""
     return bool(entry.host_started) and started(entry.host) == entry.host_started
 
 
-def family(entry: Entry) -> list[int]:
+def family(entry: RegisteredProcess) -> list[int]:
     """The child itself and all that carry its mark."""
     if not os.path.isdir("/proc/self"):
         return []  # without /proc nobody can be recognised, and a wrong kill is worse than an orphan
@@ -85,7 +85,7 @@ def family(entry: Entry) -> list[int]:
     return [pid for pid in pids if pid != os.getpid() and (_is(pid, entry) or _carries(pid, mark))]
 
 
-def _is(pid: int, entry: Entry) -> bool:
+def _is(pid: int, entry: RegisteredProcess) -> bool:
     return pid == entry.pid and bool(entry.started) and started(pid) == entry.started
 
 

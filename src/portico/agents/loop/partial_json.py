@@ -11,7 +11,7 @@ KEYS = ("commentary", "finalSummary")
 _SHORT = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
-class Speech:
+class PartialJson:
     def __init__(self) -> None:
         self._depth = 0
         self._in_string = False

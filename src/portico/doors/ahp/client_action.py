@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
 
 
-class Deed(Struct, eq=False, gc=False):
+class ClientAction(Struct, eq=False, gc=False):
     connection: "Connection"
     name: str
     action: Json

@@ -34,7 +34,7 @@ class Way:
         self.usage = usage
 
 
-class Asker:
+class ModelCaller:
     def __init__(
         self,
         directory: Directory,

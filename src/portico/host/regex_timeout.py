@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from types import FrameType
 
 
-class Impatient(Exception):
+class RegexTimeout(Exception):
     """It took too long, or there is no way to end it here."""
 
 
 @contextmanager
-def patience(seconds: float) -> Iterator[None]:
-    """Raises `Impatient` inside the block after so much computing. Only the main thread can be interrupted; in any
+def regex_timeout(seconds: float) -> Iterator[None]:
+    """Raises `RegexTimeout` inside the block after so much computing. Only the main thread can be interrupted; in any
     other one nothing is tried at all."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
-        raise Impatient
+        raise RegexTimeout
     before = signal.signal(signal.SIGVTALRM, _raise)
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
@@ -34,4 +34,4 @@ def patience(seconds: float) -> Iterator[None]:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    raise Impatient
+    raise RegexTimeout
