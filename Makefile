@@ -8,11 +8,15 @@ WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' 2>/dev/n
 
 LIVE := tests/live/node_modules/.installed
 
-.PHONY: run test check unit web-test browser-test bench screenshots clean
+.PHONY: run test check unit web-test browser-test bench dist outdated screenshots clean
+
+# What a step prints is shown when it fails.
+QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
+quiet = @set -- $(1); $(QUIET)
 
 run: $(VENV)/.core $(VENV)/.compiled $(WEB)
 	@$(BIN)/portico model offer || true
-	$(BIN)/portico serve $(ARGS)
+	@$(BIN)/portico serve $(ARGS)
 
 test: check web-test browser-test unit
 
@@ -34,22 +38,35 @@ browser-test: $(VENV)/.core $(WEB)
 bench: $(VENV)/.dev $(VENV)/.compiled
 	$(BIN)/python -m bench
 
+# The wheel is made of the sdist, as an installer would do it; both carry the pages.
+dist: $(VENV)/.dev $(WEB)
+	@rm -rf dist
+	$(call quiet,$(BIN)/python -m hatchling build --target sdist --directory dist)
+	$(call quiet,$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz)
+	@ls dist/*
+
+# Exit code 1 when a library that we name has a newer release: for a schedule.
+outdated: $(VENV)/.dev web/node_modules/.installed $(LIVE)
+	@$(BIN)/python .ci/outdated.py
+
 $(VENV)/bin/pip:
-	$(PYTHON) -c 'import sys; sys.exit("Portico needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit("Portico needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml $(VENV)/bin/pip
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
-	touch $@
+	@echo "Installing Portico into $(VENV) ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/bin/pip
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
-	touch $@ $(VENV)/.core
+	@echo "Installing Portico and its test tools into $(VENV) ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.core
 
 # Python does not write its bytecode everywhere; without it every start compiles everything again, half a second each.
 $(VENV)/.compiled: $(SOURCES) | $(VENV)/bin/pip
-	$(BIN)/python -m compileall -q src
-	touch $@
+	@$(BIN)/python -m compileall -q src
+	@touch $@
 
 $(LIVE): tests/live/package.json tests/live/package-lock.json
 	bash tests/live/install.sh
@@ -59,12 +76,15 @@ screenshots: $(VENV)/.core $(WEB)
 	cd web && npm run screenshots
 
 web/node_modules/.installed: web/package.json web/package-lock.json
-	cd web && npm ci --no-audit --no-fund --loglevel=error
-	touch $@
+	@command -v npm >/dev/null || { echo "The web pages are built with Node 20.19 or newer, and npm is not on the PATH: install Node, then try again." >&2; exit 1; }
+	@echo "Getting what builds the web pages ..."
+	$(call quiet,npm --prefix web ci --no-audit --no-fund --loglevel=error)
+	@touch $@
 
 $(WEB): web/node_modules/.installed $(WEB_SOURCES)
-	cd web && npm run --silent build
-	touch $@
+	@echo "Building the web pages ..."
+	$(call quiet,npm --prefix web run --silent build)
+	@touch $@
 
 clean:
-	rm -rf $(VENV) web/node_modules src/portico/doors/pages .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) web/node_modules src/portico/doors/pages .mypy_cache .ruff_cache .hypothesis dist

@@ -199,7 +199,8 @@ async def _a_server(host: Host, folder: Path) -> AsyncIterator[str]:
     home = Home(folder / "home")
     home.make()
     gate = Gate(Tokens(home), hosts=frozenset({"127.0.0.1"}))
-    app = App(host, home, load(home.settings_path, environ={}), lambda: None, [Path(tempfile.gettempdir())])
+    host.workspaces = [Path(tempfile.gettempdir())]
+    app = App(host, home, load(home.settings_path, environ={}), lambda: None)
     gate.add([*ahp(app), Socket("/echo", _echoing, "drive")])
     config = uvicorn.Config(gate, port=0, ws=Line, lifespan="off", log_config=None, ws_per_message_deflate=False)
     server = _Uvicorn(config)

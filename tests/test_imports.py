@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src/portico"
 
-WORDS = {"portico", "portico.errors", "portico.events", "portico.limits", "portico.faults"}
+WORDS = {"portico", "portico.errors", "portico.commands", "portico.events", "portico.limits", "portico.faults"}
 """What everybody may use. `portico` itself holds the version only."""
 
 ROOMS: dict[str, set[str]] = {
@@ -70,7 +70,10 @@ def test_the_words_that_everybody_uses_use_nobody() -> None:
     for name in ("errors", "limits", "faults"):
         assert imported(ROOT / f"{name}.py") <= WORDS
     for path in (ROOT / "events").glob("*.py"):
-        assert {name for name in imported(path) if not name.startswith("portico.events.")} <= WORDS
+        found = {name for name in imported(path) if not name.startswith("portico.events.")}
+        assert found <= WORDS - {"portico.commands"}
+    for path in (ROOT / "commands").glob("*.py"):
+        assert {name for name in imported(path) if not name.startswith("portico.commands.")} <= WORDS
 
 
 def test_no_door_knows_another() -> None:

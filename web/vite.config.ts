@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { defineConfig } from "vitest/config";
 import { bar } from "./bar";
 import { compressed } from "./compression";
+import { relativeStyles } from "./styles";
 
 const pages = ["index", "jobs", "jobTracking", "login", "test", "app", "agents", "jobHistory", "terminal"];
 /** Modules other people's pages import by name, so they are entries of their own and keep their exports. */
@@ -35,7 +36,7 @@ export default defineConfig({
       },
     },
   },
-  plugins: [bar(), compressed()],
+  plugins: [bar(), relativeStyles(), compressed()],
   server: { proxy: { "/api": "http://127.0.0.1:8888", "/v1": { target: "http://127.0.0.1:8888", ws: true }, "/login": "http://127.0.0.1:8888" } },
   test: { environment: "jsdom", include: ["tests/**/*.test.ts"], environmentOptions: { jsdom: { url: "http://127.0.0.1:8888/" } } },
 });

@@ -50,16 +50,12 @@ TITLE_CHARS = 200
 """A title: what a list can show."""
 ACTIVITY_CHARS = 160
 """What a session does now, in one line: no list has room for more."""
-DRAFT_CHARS = 64 * KIB
-"""A message that is being written: each change of it is an event, and longer texts are files."""
 BOARD_ROWS = 500
 """Sessions that the live list begins with: more than anybody scrolls through, and 300 KB at most."""
 BOARD_SECONDS = 0.1
 """Changes of the live list are collected this long: quick to the eye, and ten frames a second at most."""
 TOOL_OUTPUT_CHARS = 64 * KIB
 """Tool output kept inside the event; the whole output goes into a blob."""
-APPROVAL_SECONDS = 120.0
-"""No answer in this time means no."""
 GRANT_SECONDS = 12 * 3600.0
 """A working day; a remembered yes must end."""
 GRANTS = 1_000
@@ -70,6 +66,10 @@ CANCEL_SECONDS = 5.0
 """An agent that does not obey a cancel in this time is left behind; the turn ends anyway."""
 STOP_SECONDS = 10.0
 """Graceful stop: running turns are asked to end, then the process goes."""
+AGENT_CHECK_SECONDS = 60.0
+"""A check of an agent ends by then: some programs unpack themselves at their first start."""
+AGENT_RECHECK_SECONDS = 60.0
+"""An agent that was not ready is asked again after this, when a default is wanted: somebody may have signed in."""
 CAPTURES = 2
 """Folders captured at once: each starts half a dozen short git processes, and tools wait for theirs."""
 CAPTURE_SECONDS = 10.0
@@ -112,6 +112,8 @@ WRONG_TOKENS = 10
 REQUESTS_PER_SECOND = 200.0
 REQUEST_BURST = 400
 """Messages per token: above any person, below what hurts; streams count once."""
+REQUEST_ID_CHARS = 200
+"""Of a caller's own id for a command: a UUID, a URL or a delivery's name fits many times."""
 TERMINALS = 100
 """Open terminals: each is a process with a screen of scrollback."""
 SUBSCRIPTIONS = 1_000

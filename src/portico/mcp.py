@@ -19,6 +19,10 @@ VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
 
 
+ALWAYS_LOAD: Json = {"anthropic/alwaysLoad": True}
+"""Of a tool: agents that hide tools behind a search (Claude Code) show it to their model from the start."""
+
+
 class Toolbox(Protocol):
     """Tools as an MCP server offers them."""
 
@@ -33,20 +37,21 @@ class Mistake(Exception):
         self.code = code
 
 
-async def answer(body: bytes, toolbox: Toolbox, name: str = "portico") -> bytes | None:
-    """The reply to the body of a POST; None when it held only notifications (HTTP says 202 then)."""
+async def answer(body: bytes, toolbox: Toolbox, name: str = "portico", meta: Json | None = None) -> bytes | None:
+    """The reply to the body of a POST; None when it held only notifications (HTTP says 202 then). `meta` goes into the
+    description of each tool."""
     try:
         message = msgspec.json.decode(body)
     except msgspec.DecodeError as error:
         return msgspec.json.encode(_failure(None, PARSE_ERROR, f"This is not JSON: {error}"))
     if isinstance(message, list):
-        replies = [reply for each in message if (reply := await _one(each, toolbox, name)) is not None]
+        replies = [reply for each in message if (reply := await _one(each, toolbox, name, meta)) is not None]
         return msgspec.json.encode(replies) if replies else None
-    reply = await _one(message, toolbox, name)
+    reply = await _one(message, toolbox, name, meta)
     return None if reply is None else msgspec.json.encode(reply)
 
 
-async def _one(message: Any, toolbox: Toolbox, name: str) -> Json | None:
+async def _one(message: Any, toolbox: Toolbox, name: str, meta: Json | None) -> Json | None:
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
         is_reply = isinstance(message, dict) and ("result" in message or "error" in message)
         return None if is_reply else _failure(None, INVALID_REQUEST, "This is not a JSON-RPC request.")
@@ -54,13 +59,13 @@ async def _one(message: Any, toolbox: Toolbox, name: str) -> Json | None:
         return None  # a notification: there is nothing that we would have to do
     params = message.get("params")
     try:
-        result = await _result(message["method"], params if isinstance(params, dict) else {}, toolbox, name)
+        result = await _result(message["method"], params if isinstance(params, dict) else {}, toolbox, name, meta)
     except Mistake as mistake:
         return _failure(message["id"], mistake.code, str(mistake))
     return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 
-async def _result(method: str, params: Json, toolbox: Toolbox, name: str) -> Json:
+async def _result(method: str, params: Json, toolbox: Toolbox, name: str, meta: Json | None) -> Json:
     match method:
         case "initialize":
             wanted = params.get("protocolVersion")
@@ -72,15 +77,17 @@ async def _result(method: str, params: Json, toolbox: Toolbox, name: str) -> Jso
         case "ping":
             return {}
         case "tools/list":
-            return {"tools": [_described(spec) for spec in toolbox.specs()]}
+            return {"tools": [_described(spec, meta) for spec in toolbox.specs()]}
         case "tools/call":
             return await _call(params, toolbox)
     raise Mistake(NO_METHOD, f"There is no method {method!r} here.")
 
 
-def _described(spec: ToolSpec) -> Json:
+def _described(spec: ToolSpec, meta: Json | None) -> Json:
     schema = spec.schema if spec.schema.get("type") == "object" else {"type": "object", **spec.schema}
     described: Json = {"name": spec.name, "description": spec.description, "inputSchema": schema}
+    if meta:
+        described["_meta"] = meta
     return {**described, "title": spec.title} if spec.title else described
 
 

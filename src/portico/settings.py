@@ -14,6 +14,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from types import UnionType
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
@@ -34,7 +35,7 @@ class Security(Struct, forbid_unknown_fields=True):
     allow_hosts: list[str] = []
     """Further names this host answers to (the Host header)."""
     allow_origins: list[str] = []
-    """Further origins whose pages may call us, exactly as browsers send them."""
+    """Further origins whose pages may call us, exactly as browsers send them. Any scheme but `file`."""
 
 
 class LogSettings(Struct, forbid_unknown_fields=True):
@@ -59,12 +60,18 @@ class AgentSettings(Struct, forbid_unknown_fields=True):
     """Folders, relative to the project, that the built-in agent may touch; `*` is the whole project."""
     require_approval: Literal["edits", "all", "none"] = "edits"
     """What the built-in agent asks for."""
-    approval_timeout: float = limits.APPROVAL_SECONDS
-    """Seconds; no answer in time means no."""
+    approval_timeout: float | None = None
+    """Seconds; no answer in time means no. Unset: an approval waits as long as its turn lives."""
     turn_idle_timeout: float = limits.TURN_IDLE_SECONDS
     """Seconds of silence after which an agent counts as dead."""
     capture_changes: bool = True
     """Remember what each turn changes in a git work tree."""
+
+
+class HttpSettings(Struct, forbid_unknown_fields=True):
+    inject_into_chat: bool = False
+    """A message over HTTP (`POST /message`) becomes the conversation's draft: it stands in every input, and a person
+    sends it."""
 
 
 class ApprovalSettings(Struct, forbid_unknown_fields=True):
@@ -86,9 +93,12 @@ class Settings(Struct, forbid_unknown_fields=True):
     security: Security = msgspec.field(default_factory=Security)
     log: LogSettings = msgspec.field(default_factory=LogSettings)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
+    http: HttpSettings = msgspec.field(default_factory=HttpSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
+    default_agent: str = ""
+    """The agent of sessions that name none; when empty, the first real one that is ready."""
     models: list[str] = []
     """Models of the built-in agent, in the order they are tried."""
     agents: dict[str, Any] = {}
@@ -111,7 +121,7 @@ _MOST_HOURS = 100 * 365 * 24
 _MOST_SECONDS = _MOST_HOURS * 3600
 """As good as for ever, and still a number that one can reckon with: TOML knows `inf`."""
 
-SECTIONS = ("server", "security", "log", "agent", "approvals")
+SECTIONS = ("server", "security", "log", "agent", "http", "approvals")
 
 
 def keys() -> dict[str, Any]:
@@ -235,16 +245,19 @@ def _wanted(kind: Any) -> str:
     """What a value of this type looks like, for somebody who wrote another."""
     if get_origin(kind) is Literal:
         return f"choose one of {', '.join(map(repr, get_args(kind)))}"
+    if isinstance(kind, UnionType):
+        kind = get_args(kind)[0]
     forms = {bool: "true or false", int: "a whole number", float: "a number", str: 'some "text"', list: 'a ["list"]'}
     return f"this has to be {forms.get(get_origin(kind) or kind, 'a table')}"
 
 
 def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
+    timeout = settings.agent.approval_timeout
     rules: list[tuple[str, bool, str]] = [
         ("server.port", 0 <= settings.server.port <= 65535, "a port is a number from 0 to 65535"),
         ("log.retention_hours", 0 <= settings.log.retention_hours <= _MOST_HOURS, "0 hours to 100 years"),
         ("agent.max_steps", 1 <= settings.agent.max_steps <= 1000, "1 to 1000 steps"),
-        ("agent.approval_timeout", 0 < settings.agent.approval_timeout <= _MOST_SECONDS, "seconds, more than 0"),
+        ("agent.approval_timeout", timeout is None or 0 < timeout <= _MOST_SECONDS, "seconds, more than 0"),
         ("agent.turn_idle_timeout", 0 < settings.agent.turn_idle_timeout <= _MOST_SECONDS, "seconds, more than 0"),
     ]
     for name, patterns in msgspec.structs.asdict(settings.approvals).items():

@@ -2,8 +2,8 @@
 
 The prompt is a JSON list of steps, `[name, argument...]`. Variables of its environment make it misbehave before any
 prompt: FAKE_DIE=METHOD dies on that request, FAKE_DEAF=1 never answers a cancel, FAKE_STORE=FOLDER keeps sessions,
-FAKE_CAPS=JSON replaces its capabilities, FAKE_OPTIONS=JSON are options of its sessions, FAKE_LATE=1 answers
-session/load first and tells the history afterwards.
+FAKE_CAPS=JSON replaces its capabilities, FAKE_VERSION=N its protocol, FAKE_OPTIONS=JSON are options of its sessions,
+FAKE_LATE=1 answers session/load first and tells the history afterwards.
 """
 
 import json
@@ -114,7 +114,7 @@ class Fake:
                 methods = [{"id": "key", "name": "A key"}]
                 info = {"name": "fake", "version": "1.2"}
                 return {
-                    "protocolVersion": 1,
+                    "protocolVersion": int(os.environ.get("FAKE_VERSION", "1")),
                     "agentCapabilities": capabilities,
                     "authMethods": methods,
                     "agentInfo": info,

@@ -9,10 +9,11 @@ import pytest
 
 from portico.agents.acp import acp
 from portico.agents.acp.agent import AcpAgent
+from portico.agents.acp.autonomy import KNOWN
 from portico.agents.acp.program import PRESETS, programs
-from portico.agents.agent import AgentContext
+from portico.agents.agent import AgentContext, Autonomy, Opening
 from portico.errors import BadRequest
-from portico.events import Message, ToolSpec
+from portico.events import HOST, Audited, Json, Message, ToolSpec
 from portico.host.call import Call
 from portico.host.session import Session
 from portico.host.state import TurnState
@@ -296,17 +297,31 @@ async def test_one_announced_call_lets_one_call_through(open_host: HostOpener, t
 
 
 async def test_servers_of_tools_from_the_settings_are_passed_on(open_host: HostOpener, tmp_path: Path) -> None:
-    agent = fake_agent(tmp_path)
-    found = agent.mcp_servers(http=True)
-    assert found == []
+    opening = Opening("s", str(tmp_path), "", {}, [], known_as=lambda _: None)
     servers = {"one": {"command": ["one", "-x"], "env": {"A": "b"}}, "two": {"url": "http://x", "headers": {"K": "v"}}}
     context = AgentContext(tmp_path, {"mcp": servers, "acp": {"fake": {"command": ["fake"]}}})
     agent = next(each for each in acp(context) if isinstance(each, AcpAgent) and each.name == "fake")
-    assert agent.mcp_servers(http=True) == [
+    notes: list[str] = []
+
+    async def offered(agent: AcpAgent, *, http: bool, stdio: bool = True) -> list[Json]:
+        made = agent.servers(opening)
+        found = await made.offer(None, http=http, stdio=stdio, serving=_unasked, note=notes.append)
+        await made.close()
+        return found
+
+    assert await offered(fake_agent(tmp_path), http=True) == []
+    assert await offered(agent, http=True) == [
         {"name": "one", "command": "one", "args": ["-x"], "env": [{"name": "A", "value": "b"}]},
         {"type": "http", "name": "two", "url": "http://x", "headers": [{"name": "K", "value": "v"}]},
     ]
-    assert [each["name"] for each in agent.mcp_servers(http=False)] == ["one"]
+    assert [each["name"] for each in await offered(agent, http=False)] == ["one"]
+    assert [each["name"] for each in await offered(agent, http=True, stdio=False)] == ["two"]
+    assert notes[0].startswith("The MCP server 'one' is left out")
+    await agent.close()
+
+
+async def _unasked(method: str, params: Json) -> Json:
+    raise AssertionError(method)
 
 
 async def test_attachments_become_content_blocks(open_host: HostOpener, tmp_path: Path) -> None:
@@ -472,3 +487,17 @@ def test_wrong_settings_are_refused() -> None:
     for wrong in ({"acp": {"mine": {}}}, {"acp": {"mine": {"comand": ["x"]}}}, {"acp": 3}, {"acp": {"mine": 3}}):
         with pytest.raises(BadRequest):
             programs(wrong)
+
+
+async def test_an_agent_that_switches_itself_to_asking_less_is_switched_back(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an agent reports decides over no approval: nor does the mode it says it is in now."""
+    monkeypatch.setitem(KNOWN, "python", {"mode": {"ask": Autonomy.ASKS, "code": Autonomy.ASKS_NOBODY}})
+    session = await start(open_host, tmp_path)
+    turn = await turn_of(session, steps(["update", "current_mode_update", {"currentModeId": "code"}]))
+    words = "The agent switched itself to mode 'code', which asks less; it was switched back to 'ask'."
+    assert (said(turn, "notice"), session.state.config.get("mode")) == (words, None)
+    assert json.loads(said(await turn_of(session, steps(["settings"])))) == {"session/set_mode": "ask"}
+    audit = [record.event for record in await session.host.log.read(HOST) if isinstance(record.event, Audited)]
+    assert [(each.action, each.detail["value"]) for each in audit] == [("approval.restored", "code")]

@@ -7,7 +7,9 @@ from pathlib import Path
 import msgspec
 
 from portico.agents.acp.program import PRESETS, Program, programs
+from portico.agents.agent import AgentContext
 from portico.agents.copilot.option import Options, read
+from portico.agents.registry import discover
 from portico.agents.servers import mcp_servers
 from portico.doors.mcp import tools
 from portico.jobs.load import load_entry, parse
@@ -32,9 +34,11 @@ def test_every_mcp_tool_is_described() -> None:
         assert f"`{name}`" in PAGE
 
 
-def test_the_settings_in_the_page_are_valid() -> None:
+def test_the_settings_in_the_page_are_valid(tmp_path: Path) -> None:
+    """Reported: a host with the page's own `[agents.mcp.NAME]` did not start ("no such agent is installed")."""
     for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL):
         settings = tomllib.loads(block).get("agents", {})
+        assert [agent.id for agent in discover(AgentContext(tmp_path, settings), ["demo"])] == ["demo"]
         programs({"acp": settings.get("acp", {})})
         mcp_servers(settings)
         read(settings)

@@ -57,3 +57,45 @@ async def test_a_strangers_agent_is_found_and_answers(open_host: HostOpener, tmp
 def test_without_the_package_there_is_no_such_agent(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         discover(AgentContext(tmp_path, {}), ["echo"])
+
+
+def install_broken(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str) -> None:
+    info = folder / "aaa_broken-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: aaa-broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[portico.agents]\n{name} = aaa_broken:make\n")
+    (folder / "aaa_broken.py").write_text(code)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "aaa_broken", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("make = 1", "TypeError"),
+        ("def make(context): raise RuntimeError('no licence')", "RuntimeError: no licence"),
+        ("def other(context): return []", "AttributeError"),
+        ("def make(context: return []", "SyntaxError"),
+    ],
+)
+async def test_a_plugin_that_cannot_be_loaded_is_listed_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
+) -> None:
+    """One that raised something else than ImportError kept the host from starting; one that did was a line in a log."""
+    install_broken(tmp_path / "site", monkeypatch, "aaa", code)
+    found = {agent.id: agent for agent in discover(AgentContext(tmp_path, {}))}
+    info = await found["aaa"].describe()
+    assert info.missing is not None
+    assert words in info.missing
+    assert "'aaa-broken'" in info.missing
+    ids = list(found)
+    assert ids.index("loop") < ids.index("aaa") < ids.index("demo"), "no name puts a plugin first"
+
+
+def test_a_plugin_does_not_take_a_name_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    install_broken(tmp_path / "site", monkeypatch, "demo", "import no_such_module")
+    assert [agent.id for agent in discover(AgentContext(tmp_path, {}), ["demo"])] == ["demo"]
+    assert "aaa_broken:make is left out" in caplog.text

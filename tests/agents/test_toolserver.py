@@ -44,6 +44,7 @@ async def test_each_key_opens_its_own_tools_until_it_is_withdrawn(server: ToolSe
     for key, name in ((one, "one"), (two, "two")):
         tools = (await post(url, key)).json()["result"]["tools"]
         assert [tool["name"] for tool in tools] == [name]
+        assert tools[0]["_meta"] == {"anthropic/alwaysLoad": True}
     call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "two", "arguments": {}}}
     assert (await post(url, one, call)).json()["error"]["code"] == -32602
     assert (await post(url, two, call)).json()["result"]["content"][0]["text"] == "two {}"

@@ -14,6 +14,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # no agents either
     home = tmp_path / "home"
     (home / "models").mkdir(parents=True)
     return home
@@ -26,7 +27,8 @@ def models(home: Path) -> list[str]:
 def test_without_a_terminal_it_prints_the_command(home: Path) -> None:
     said = inside(home, "model", "offer")
     assert (said.returncode, said.stdout) == (0, "")
-    assert "smollm2-135m: A toy" in said.stderr
+    assert "a toy that only chats: smollm2-135m" in said.stderr
+    assert "For real work add an agent" in said.stderr
     assert "98 MB" in said.stderr
     assert "portico model offer --yes" in said.stderr
     assert models(home) == []
@@ -45,3 +47,12 @@ def test_on_a_terminal_the_answer_is_no_unless_one_says_yes(home: Path) -> None:
 def test_whoever_has_a_model_is_not_asked(home: Path) -> None:
     (home / "models/mine.gguf").write_bytes(b"GGUF")
     assert inside(home, "model", "offer").stderr == ""
+
+
+def test_whoever_has_a_real_agent_is_not_asked(home: Path, tmp_path: Path) -> None:
+    """A machine with opencode on it was offered a toy."""
+    program = tmp_path / "bin" / "opencode"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert inside(home, "model", "offer", PATH=f"{program.parent}:/usr/bin:/bin").stderr == ""

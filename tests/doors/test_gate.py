@@ -15,9 +15,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from portico import limits
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens, new_token, revoke_token
-from portico.doors.rate import Bucket, WrongTokens
+from portico.doors.rate import WrongTokens
 from portico.doors.route import SCOPES, Route, Socket
 from portico.home import Home
+from portico.host.rate import Bucket
 from tests.doors import sharing
 from tests.doors.standing import Standing, options, problem, standing
 
@@ -184,6 +185,69 @@ async def test_another_sites_page_gets_no_socket(shared: Standing, origin: str) 
     with pytest.raises(websockets.InvalidStatus) as refused:
         await _connect(shared, f"/test/echo?tkn={shared.home.token()}", Origin=origin)
     assert refused.value.response.status_code == 403
+
+
+EDITOR = "vscode-file://vscode-app"
+WEBVIEW = "vscode-webview://0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+@pytest.mark.parametrize("path", ["/test/echo", "/", "/ahp"])
+@pytest.mark.parametrize(
+    ("origin", "proof", "status"),
+    [
+        (EDITOR, "query", 101),
+        (EDITOR, "bearer", 101),
+        (WEBVIEW, "query", 101),
+        (WEBVIEW, "bearer", 101),
+        (EDITOR, "cookie", 403),  # a browser adds it by itself: it does not show that the user chose this client
+        (WEBVIEW, "cookie", 403),
+        (EDITOR, "wrong", 403),
+        (EDITOR, "none", 403),
+        ("https://evil.example", "query", 403),
+        ("https://evil.example", "bearer", 403),
+        ("https://vscode-app", "query", 403),
+        ("http://vscode-file", "query", 403),
+        ("vscode-file://vscode-app.evil.example", "query", 403),
+        ("vscode-webview://evil.example", "query", 403),
+        ("https://vscode.dev", "query", 403),
+        ("null", "query", 403),
+    ],
+)
+async def test_desktop_editors_come_in_with_a_token_and_web_pages_do_not(
+    shared: Standing, path: str, origin: str, proof: str, status: int
+) -> None:
+    """VS Code opens its socket with the origin of its own window; every such upgrade was refused."""
+    token = shared.home.token()
+    cookie = shared.server.tokens.cookie(shared.server.tokens.owner())
+    query, headers = {
+        "query": (f"?tkn={token}", {}),
+        "bearer": ("", {"Authorization": f"Bearer {token}"}),
+        "cookie": ("", {"Cookie": f"{shared.server.gate.cookie}={cookie}"}),
+        "wrong": ("?tkn=wrong", {}),
+        "none": ("", {}),
+    }[proof]
+    assert await _upgrade(shared, path + query, Origin=origin, **headers) == status
+
+
+async def test_an_editors_origin_opens_no_http_route(shared: Standing) -> None:
+    for method, path in [("GET", "/v1"), ("POST", "/v1/sessions"), ("GET", "/v1/events")]:
+        problem(await shared.http.request(method, path, headers={"Origin": EDITOR}), 403, "forbidden")
+
+
+async def test_without_token_an_editors_origin_is_refused_like_any_other(tmp_path: Path) -> None:
+    async with standing(tmp_path, with_token=False) as here:
+        assert await _upgrade(here, "/ahp", Origin=EDITOR) == 403
+        assert await _upgrade(here, "/ahp") == 101
+
+
+async def test_an_origin_of_any_scheme_can_be_allowed(tmp_path: Path) -> None:
+    origin = "tauri://localhost"
+    async with standing(tmp_path, flags={"security.allow_origins": [origin]}) as here:
+        path = f"/ahp?tkn={here.home.token()}"
+        assert await _upgrade(here, path, Origin=origin) == 101
+        assert await _upgrade(here, path, Origin="tauri://localhost.evil") == 403
+        answer = await here.http.get("/v1", headers={"Origin": origin})
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, origin)
 
 
 async def test_our_own_page_may(shared: Standing) -> None:
@@ -446,6 +510,14 @@ async def test_without_token_leaves_host_and_origin_checks_on(tmp_path: Path) ->
         for headers in FOREIGN:
             problem(await here.stranger.get("/v1", headers=headers), 403, "forbidden")
         assert options(tmp_path, with_token=False).with_token is False
+
+
+async def _upgrade(here: Standing, path: str, **headers: str) -> int:
+    try:
+        async with await _connect(here, path, **headers):
+            return 101
+    except websockets.InvalidStatus as refused:
+        return refused.response.status_code
 
 
 async def _connect(here: Standing, path: str, **headers: str) -> websockets.ClientConnection:

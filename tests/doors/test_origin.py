@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.doors.origin import LOOPBACK_NAMES, check_host, check_origin, host_name, is_loopback, is_origin
+from portico.doors.origin import (
+    LOOPBACK_NAMES,
+    check_host,
+    check_origin,
+    host_name,
+    is_editor_origin,
+    is_loopback,
+    is_origin,
+)
 from portico.errors import Forbidden, Misdirected
 
 
@@ -92,3 +100,35 @@ def test_what_is_an_origin() -> None:
     assert not any(
         map(is_origin, ["*", "null", "example.org", "https://example.org/", "https://", "file://x", "https://a/b"])
     )
+
+
+def test_an_origin_may_have_any_scheme_but_the_one_of_local_files() -> None:
+    assert all(map(is_origin, ["vscode-file://vscode-app", "tauri://localhost", "app://obsidian.md", "x+y.z-1://a:2"]))
+    assert not any(
+        map(is_origin, ["file://", "tauri://", "vscode-file:", "://a", "1a://b", "a://*", "a://b c", "a://u@b"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("origin", "known"),
+    [
+        ("vscode-file://vscode-app", True),
+        ("vscode-webview://1a2b3c4d", True),
+        ("vscode-webview://0f8fad5b-d9cb-469f-a165-70867728950e", True),
+        (None, False),
+        ("", False),
+        ("null", False),
+        ("vscode-file://evil", False),
+        ("vscode-file://vscode-app.evil.example", False),
+        ("vscode-file://vscode-app/", False),
+        ("VSCODE-FILE://vscode-app", False),
+        ("vscode-webview://", False),
+        ("vscode-webview://a.evil.example", False),
+        ("https://vscode-file://vscode-app", False),
+        ("https://vscode-app", False),
+        ("http://localhost:1", False),
+        ("vscode-file://vscode-app\nhttps://evil.example", False),
+    ],
+)
+def test_which_origins_are_those_of_an_editor(origin: str | None, known: bool) -> None:
+    assert is_editor_origin(origin) is known

@@ -169,3 +169,17 @@ async def test_nothing_outside_the_folder_is_a_page(shared: Standing, path: str)
 def test_pages_find_only_files_below(folder: Path, name: str) -> None:
     with pytest.raises(NotFound):
         Pages(folder).find(name)
+
+
+async def test_a_host_without_pages_says_so_and_does_all_the_rest(tmp_path: Path) -> None:
+    """A wheel that was built without Node had no pages: every page was a bare "Not Found"."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(web, "pages_folder", lambda: tmp_path / "none")
+        assert web.pages_missing()
+        async with standing(tmp_path) as here, here.client() as browser:
+            assert (await browser.get("/login")).status_code == 503
+            assert (await browser.get(here.server.login_url)).status_code == 303
+            for path in ("/", "/app"):
+                answer = await browser.get(path)
+                assert (answer.status_code, answer.text) == (503, web.NO_PAGES + "\n")
+            assert (await browser.get("/v1")).status_code == 200

@@ -126,10 +126,23 @@ async def test_input_can_be_edited_where_the_call_allows_it(open_host: HostOpene
         await session.approvals.answer(approval.id, allow=True, by="ada", input="{}")
 
 
-async def test_no_answer_in_time_is_no(open_host: HostOpener, clock: FakeClock) -> None:
+async def test_without_a_setting_it_waits_for_ever(open_host: HostOpener, clock: FakeClock) -> None:
+    """Whoever came back after lunch found that two minutes of silence had been a no."""
     session, approval = await ask(await open_host(PlayAgent(allowed), clock=clock))
-    assert approval.expires == int((clock.time() + limits.APPROVAL_SECONDS) * 1000)
-    clock.advance(limits.APPROVAL_SECONDS - 1)
+    assert approval.expires == 0
+    clock.advance(365 * 24 * 3600)
+    await asyncio.sleep(0)
+    assert session.state.status == "waiting"
+    await session.approvals.answer(approval.id, allow=True, by="ada")
+    assert (await said(session)).startswith("yes: ada")
+
+
+async def test_no_answer_in_time_is_no(open_host: HostOpener, clock: FakeClock) -> None:
+    host = await open_host(PlayAgent(allowed), clock=clock)
+    host.approval_timeout = 120
+    session, approval = await ask(host)
+    assert approval.expires == int((clock.time() + 120) * 1000)
+    clock.advance(120 - 1)
     await asyncio.sleep(0)
     assert session.state.status == "waiting"
     clock.advance(1)

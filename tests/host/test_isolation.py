@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from portico.commands import Isolation
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.events import Message
-from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

@@ -1,9 +1,11 @@
+import copy
+
 import msgspec
 import pytest
 import yaml
 
 from portico.jobs import EntryError, load_entry
-from portico.jobs.legacy import import_legacy, looks_legacy
+from portico.jobs.legacy import import_entry, import_legacy, looks_legacy
 from portico.jobs.load import parse
 from tests.jobs.samples import Data, alt, entry_data, loop, par, ref, seq
 
@@ -23,6 +25,7 @@ def old_entry(**more: object) -> Data:
                 "criteria": {**CONDITION, "failureAction": ["RetryWithNewSession", 3]},
             },
             "check": {
+                "model": {"category": "driving"},
                 "prompt": ["Check."],
                 "requireUserInput": False,
                 "criteria": {**CONDITION, "failureAction": ["RetryWithUserPrompt", 5, ["Because", "of it"]]},
@@ -47,8 +50,7 @@ def old_entry(**more: object) -> Data:
 
 
 def test_the_old_format_becomes_a_valid_entry() -> None:
-    entry, notes = import_legacy(old_entry())
-    driving = {"category": "driving"}
+    entry, notes, printed_names = import_legacy(old_entry())
     assert entry == load_entry(
         {
             "models": {"driving": "gpt-5-mini", "coding": "gpt-5.2", "reviewers1": "r", "reviewers2": "s"},
@@ -61,6 +63,7 @@ def test_the_old_format_becomes_a_valid_entry() -> None:
                     "criteria": {**CONDITION, "failureAction": {"retryTimes": 3}},
                 },
                 "check": {
+                    "model": {"category": "driving"},
                     "prompt": ["Check."],
                     "criteria": {
                         **CONDITION,
@@ -72,8 +75,8 @@ def test_the_old_format_becomes_a_valid_entry() -> None:
                 "main": {
                     "work": seq(
                         ref(),
-                        alt(ref("check", modelOverride=driving), falseWork=ref()),
-                        loop(ref(), postCondition=[False, ref("check", modelOverride=driving)]),
+                        alt(ref("check"), falseWork=ref()),
+                        loop(ref(), postCondition=[False, ref("check")]),
                     )
                 }
             },
@@ -84,10 +87,55 @@ def test_the_old_format_becomes_a_valid_entry() -> None:
         "entry.models.reviewers",
         'entry.tasks["write"].availability.previousJobKeywords',
         'entry.tasks["write"].availability.previousTasks',
-        'entry.jobs["main"].printedName',
         "entry.grid[0].automate",
         "entry.grid[0].jobs[1]",
     ]
+    assert printed_names == {"main": "Main"}
+
+
+def test_unknown_keys_are_named_and_dropped() -> None:
+    """One of them refused the whole file, although the format of its time did not look at them."""
+    models = {"driving": "gpt-5-mini", "coding": "gpt-5.2", "reviewers": []}
+    data = old_entry(models=models, colour="red")
+    data["tasks"]["write"]["model"]["size"] = "big"
+    data["jobs"]["main"]["work"]["works"][0]["hint"] = 1
+    before = copy.deepcopy(data)
+    entry, notes, _ = import_legacy(data, "old.json:")
+    assert data == before, "the caller's data is left as it was"
+    assert entry.models == {"driving": "gpt-5-mini", "coding": "gpt-5.2"}
+    assert [note for note in notes if "not a key" in note or "reviewers" in note] == [
+        "old.json:entry.models.reviewers: Dropped: the list is empty.",
+        "old.json:entry.colour: Dropped: it is not a key of an entry.",
+        'old.json:entry.tasks["write"].model.size: Dropped: it is not a key of an entry.',
+        'old.json:entry.jobs["main"].work.works[0].hint: Dropped: it is not a key of an entry.',
+    ]
+
+
+def test_a_task_without_a_model_is_refused_as_it_was() -> None:
+    data = old_entry()
+    del data["tasks"]["check"]["model"]
+    with pytest.raises(EntryError, match=r'must be defined because task "check" has no specified model'):
+        import_legacy(data)
+    data["jobs"]["main"]["work"] = ref("check", modelOverride={"category": "driving"})
+    assert "main" in import_legacy(data).entry.jobs
+
+
+def test_a_list_of_reviewers_makes_an_entry_an_old_one() -> None:
+    """Files from between the two formats have it beside `drivingSessionRetries`, which stay as they are."""
+    data = {**entry_data(), "drivingSessionRetries": [{"modelId": "gpt-5-mini", "retries": 2}]}
+    data["models"] = {**data["models"], "reviewers": ["r"]}
+    entry = import_entry(data).entry
+    assert (entry.models["reviewers1"], entry.driving_session_retries[0].retries) == ("r", 2)
+
+
+def test_an_entry_of_today_is_read_leniently_only_when_asked() -> None:
+    data = {**entry_data(), "colour": "red"}
+    with pytest.raises(EntryError, match="Unknown key"):
+        import_entry(data)
+    assert import_entry(data, old=True) == (load_entry(entry_data()), [UNKNOWN_COLOUR], {})
+
+
+UNKNOWN_COLOUR = "entry.colour: Dropped: it is not a key of an entry."
 
 
 def changed(task: Data) -> Data:
@@ -116,7 +164,6 @@ def changed(task: Data) -> Data:
             {"criteria": {"failureAction": ["Retry"]}},
             '.criteria.failureAction: Should be ["RetryWithNewSession", times] or',
         ),
-        ({"colour": "red"}, ".colour: Unknown key."),
     ],
 )
 def test_mistakes_are_named_where_the_old_file_has_them(task: Data, expected: str) -> None:

@@ -11,6 +11,7 @@ from portico.host.policy import Rules
 from portico.host.session import Session
 from portico.jobs import Jobs
 from portico.jobs.entry import EntryError
+from portico.jobs.tools import lend_tools
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.jobs.playing import (
@@ -63,12 +64,19 @@ async def test_a_task_without_criteria_is_one_session_and_one_prompt(host: Host,
     assert await prompts(host, "task-1") == ["[[say:ok]]"]
 
 
-async def test_the_four_tools_are_in_every_session(session: Session) -> None:
-    await Jobs.open(session.host)
-    turn = await session.send(Message("[[tool:job_boolean_true|because]]"), by="me")
-    state = await session.wait(turn)
+@pytest.mark.parametrize(
+    ("by", "lent", "has"), [("me", False, False), ("me", True, True), ("task:task-1", False, True)]
+)
+async def test_the_four_tools_are_in_sessions_of_tasks_only(host: Host, by: str, lent: bool, has: bool) -> None:
+    """Reported: every ordinary session carried them, at the price of tokens and of the model's attention."""
+    await Jobs.open(host)
+    session = await host.start(by=by, agent="scripted")
+    if lent:
+        await lend_tools(session, by="me")
+    assert ("job_boolean_true" in [spec.name for spec in session.tools.specs()]) is has
+    state = await session.wait(await session.send(Message("[[tool:job_boolean_true|because]]"), by="me"))
     call = state.parts[1]
-    assert (call.output, call.ok) == ("because", True)  # type: ignore[union-attr]
+    assert (call.output, call.ok) == (("because", True) if has else ("", False))  # type: ignore[union-attr]
 
 
 async def test_runtime_variables_fill_the_prompts(host: Host, tmp_path: Path) -> None:
@@ -173,19 +181,19 @@ async def test_several_models_mean_a_session_for_every_mission(host: Host, tmp_p
     own = ["+task", "[SESSION STARTED] task session started with model gpt-5.2"]
     assert await story(host.log, "task-1") == [
         *driving,
-        "[AVAILABILITY] Availability check passed",
         "-ok",
+        "[AVAILABILITY] Availability check passed",
         *own,
         "-ok",
         *driving,
-        failed,
         "-no",
+        failed,
         "[OPERATION] Starting retry #1",
         *own,
         "-ok",
         *driving,
-        failed,
         "-no",
+        failed,
         "[CRITERIA] Criteria failed on retry #1",
         "[DECISION] Retry budget drained after 1 retries",
         "[TASK FAILED] Decision: task failed (criteria not satisfied)",
@@ -239,8 +247,8 @@ async def test_after_five_attempts_a_crash_is_the_task_s_end(host: Host, tmp_pat
     assert next(word for word in told if word.startswith("[SESSION CRASHED]")).endswith(
         '{"name":"Error","message":"stub crash","stack":"Error: stub crash"}'
     )
-    assert told[-2].startswith("[TASK FAILED] Task error: {")
-    assert told[-1] == "taskFailed"
+    assert told[-3].startswith("[TASK FAILED] Task error: {")
+    assert told[-2:] == ["-no", "taskFailed"]
 
 
 async def test_driving_work_follows_the_driving_retries(host: Host, tmp_path: Path) -> None:

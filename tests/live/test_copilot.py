@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from portico.agents.copilot.agent import CopilotAgent
-from portico.events import Message, ToolOutput
+from portico.events import Message, PartDelta, ToolOutput
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import QuestionPart, SessionState, TurnState
@@ -303,3 +303,32 @@ def test_doctor_says_that_nobody_is_signed_in(tmp_path: Path) -> None:
     assert found["agent copilot"]["detail"].startswith("Copilot is not signed in")
     assert found["agent copilot"]["detail"].endswith("Run: copilot login")
     assert processes(tmp_path) == []
+
+
+async def test_a_flood_is_recorded_as_the_model_said_it(tmp_path: Path) -> None:
+    """Reported: the CLI repeats deltas under load, and twice the text was recorded."""
+    words = [f"w{number} " for number in range(6000)]
+    async with ModelServer() as model, hosting(tmp_path, copilot_agent(tmp_path, model.url)) as host:
+        session = await host.start(by="test", cwd=str(tmp_path / "work"))
+        turn = await play(session, {"say": words})
+        assert (turn.outcome, said(turn) == "".join(words)) == ("completed", True), turn.error
+        deltas = [each.event for each in await host.log.read(session.channel) if isinstance(each.event, PartDelta)]
+        assert "".join(each.text for each in deltas) == "".join(words)
+
+
+async def test_a_broken_attempt_leaves_the_answer_and_live_output_comes_once(tmp_path: Path) -> None:
+    broken = {"say": ["one ", "two ", "three "], "cut": 2}
+    async with ModelServer() as model, hosting(tmp_path, copilot_agent(tmp_path, model.url)) as host:
+        session = await host.start(by="test", cwd=str(tmp_path / "work"), config={"approvals": "allow"})
+        turn = await play(session, once(broken, "The whole answer."))
+        assert (turn.outcome, said(turn)) == ("completed", "The whole answer."), turn.error
+        assert "Copilot tries again." in said(turn, "notice")
+
+        turn = await play(session, once({"error": 503}, "Here."))
+        assert (turn.outcome, said(turn)) == ("completed", "Here."), turn.error
+        assert "The model did not answer (503): scripted error." in said(turn, "notice")
+
+        command = "for i in 1 2 3; do echo line $i; sleep 0.3; done"
+        await play(session, {"calls": [{"kind": "execute", "args": {"command": command}}]}, {"say": "Ran."})
+        outputs = [each.event for each in await host.log.read(session.channel) if isinstance(each.event, ToolOutput)]
+        assert "".join(each.text for each in outputs) == "line 1\nline 2\nline 3\n"

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico import events as e
-from portico import limits
 from portico.agents.agent import Message
 from portico.errors import AlreadyAnswered, BadRequest
 from portico.host.state import CallPart, TextPart
@@ -17,10 +16,12 @@ from portico.testing.play import PlayAgent
 from tests.host.plays import allowed
 from tests.property.scene import quick, run
 
+TIMEOUT = 120.0
+
 answers = st.one_of(
     st.tuples(st.just("allow"), st.booleans()),
     st.tuples(st.just("option"), st.sampled_from(["allow-once", "allow-session", "deny", "nonsense"])),
-    st.tuples(st.just("time"), st.sampled_from([1.0, 60.0, limits.APPROVAL_SECONDS])),
+    st.tuples(st.just("time"), st.sampled_from([1.0, 60.0, TIMEOUT])),
 )
 
 
@@ -30,6 +31,7 @@ def test_one_decision(crowd: list[tuple[str, object]], at_once: bool) -> None:
     async def story(folder: Path) -> None:
         opener, clock = HostOpener(folder), FakeClock()
         host = await opener(PlayAgent(allowed), clock=clock)
+        host.approval_timeout = TIMEOUT
         session = await host.start(by="test", cwd="/")
         turn_id = await session.send(Message("go"), by="test")
         state = await session.wait_until(lambda state: state.status == "waiting")
@@ -54,7 +56,7 @@ def test_one_decision(crowd: list[tuple[str, object]], at_once: bool) -> None:
 
         tries = [answer(number, kind, value) for number, (kind, value) in enumerate(crowd)]
         winners = await asyncio.gather(*tries) if at_once else [await each for each in tries]
-        clock.advance(limits.APPROVAL_SECONDS)
+        clock.advance(TIMEOUT)
         turn = await session.wait(turn_id)
 
         events = [r.event for r in await host.log.read(session.channel)]

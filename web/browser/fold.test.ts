@@ -21,7 +21,7 @@ function bare(value: unknown): unknown {
 }
 
 /** What the pages do not show, and so do not fold. */
-const UNSHOWN = new Set(["ids", "by", "created", "modified", "moved", "model_config", "named", "vendor", "config", "kept", "clients", "uri", "origin"]);
+const UNSHOWN = new Set(["ids", "by", "created", "modified", "moved", "model_config", "named", "vendor", "config", "clients", "uri", "origin"]);
 const HIDDEN_IN_TURN = new Set(["pos", "resumes", "stops"]);
 
 function shownPart(part: Part): object {

@@ -281,11 +281,27 @@ describe("an ended job", () => {
     expect(decisions).toBe((await told(`task/${taskId}`)).responses.filter(({ callback }) => callback === "taskDecision").length);
     expect(decisions).toBeGreaterThan(2);
     expect(headers[0]).toBe("User (TaskDecision)");
+    // Every prompt of a driving session stands before the decision that it led to.
+    const order = headers.filter((header) => header?.startsWith("User")).map((header) => (header === "User (Task)" ? "prompt" : "decision"));
+    expect(order.lastIndexOf("prompt")).toBeLessThan(order.lastIndexOf("decision"));
     expect(person.trouble).toEqual([]);
   });
 });
 
 describe("the parts of the page", () => {
+  test("are where scripts of the original look for them; stylesheets are linked by relative names", async () => {
+    const { page } = await somebody();
+    await page.goto(address("shapes"));
+    await page.waitForSelector("#left-part > #job-part svg g.node");
+    expect(await page.locator("#right-part > #session-response-part pre").count()).toBe(1);
+    for (const path of ["/jobTracking.html", "/index.html", "/jobs.html", "/session.html"]) {
+      const html = await (await page.request.get(host.url + path)).text();
+      const styles = [...html.matchAll(/<link rel="stylesheet"[^>]* href="([^"]*)"/g)].map(([, href]) => href!);
+      expect(styles.length, path).toBeGreaterThan(1);
+      for (const href of styles) expect(href, path).toMatch(/^[a-zA-Z]+\.css$/);
+    }
+  });
+
   test("800 px at the right, the bar leaves 200 px on both sides", async () => {
     const { page } = await somebody();
     await page.goto(address("shapes"));

@@ -105,11 +105,14 @@ export const api = {
     call<{ jobId: string; jobError: string }>(`copilot/job/start/${part(job)}`, `${folder}\n${input}`),
   jobStatus: (job: string) => call<RunningJob & { tasks: WorkStatus[] }>(`copilot/job/${part(job)}/status`),
   stop: (kind: Kind, id: string) => call<{ result: string }>(`copilot/${kind}/${part(id)}/stop`, ""),
-  /** `prompts=1`: what people wrote comes too (`onUserPrompt`), so that a reloaded page shows both sides, and what they are asked. */
+  /**
+   * `prompts=1`: what people wrote comes too (`onUserPrompt`), so that a reloaded page shows both sides, and what they are asked.
+   * `seq=1`: each element with its place in the log, so that a task's decisions stand between the words of its sessions.
+   */
   live: (kind: Kind, id: string, token: string, signal: AbortSignal) =>
-    call<{ responses: LiveElement[] }>(`copilot/${kind}/${part(id)}/live/${part(token)}?prompts=1`, undefined, signal),
+    call<{ responses: LiveElement[] }>(`copilot/${kind}/${part(id)}/live/${part(token)}?prompts=1&seq=1`, undefined, signal),
   /** Everything that is stored of something the live calls have forgotten. */
-  history: (kind: Kind, id: string) => call<{ responses: LiveElement[] }>(`copilot/${kind}/${part(id)}/history?prompts=1`),
+  history: (kind: Kind, id: string) => call<{ responses: LiveElement[] }>(`copilot/${kind}/${part(id)}/history?prompts=1&seq=1`),
 };
 
 const EXPLANATIONS: Record<string, string> = {

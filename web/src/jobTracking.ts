@@ -30,7 +30,7 @@ class TrackingView {
   ) {
     byId("job-name").textContent = jobName;
     document.title = `${jobName} · Portico`;
-    split({ bar: byId("resize-bar"), part: this.right, axis: "width", least: 200 });
+    split({ bar: byId("resize-bar"), part: byId("right-part"), axis: "width", least: 200 });
     if (jobId !== undefined) this.sequel = new Sequel(jobName, jobId);
     this.setStatus(jobId === undefined ? "PREVIEW" : "RUNNING");
     if (jobId === undefined) this.stopButton.remove();

@@ -76,7 +76,9 @@ export class MessageBlock {
     this.showHeader();
   }
 
+  /** After the end nothing is added: `replaceData` may still correct the whole. */
   appendData(data: string): void {
+    if (this.completed) return;
     this.text.appendData(this.filter.push(data));
     this.changed();
   }

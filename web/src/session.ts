@@ -3,12 +3,19 @@
 import { api, explain, type LiveElement, Refused, type TaskInfo } from "./api";
 import { AskedView } from "./asked";
 import { Live } from "./live";
+import { notificationButton, notify } from "./notifications";
+import { OfferedDraft } from "./offeredDraft";
 import { byId, endPage, hasKeys } from "./page";
 import { SessionResponseRenderer } from "./sessionResponse";
 import { split } from "./splitter";
 import { sessionAddress } from "./v1";
 
 const ENDED = "Session ended — you may close this tab.";
+
+function tellAway(list: LiveElement[], sessionId: string): void {
+  const last = list.findLast(({ callback }) => callback === "onPersonAsked" || callback === "onIdle");
+  if (last) notify("Portico", last.callback === "onIdle" ? "The agent is done." : "The agent waits for your answer.", sessionId);
+}
 
 export class SessionView {
   private readonly textarea = byId("request-textarea", HTMLTextAreaElement);
@@ -17,11 +24,14 @@ export class SessionView {
   private readonly renderer = new SessionResponseRenderer(byId("session-part", HTMLDivElement));
   private readonly asked: AskedView;
   private readonly live: Live;
+  private readonly draft: OfferedDraft;
   private tasks: TaskInfo[] = [];
   /** A task sends several prompts, and the session is idle between them; only its end gives Send back. */
   private task: Live | undefined;
   private busy = false;
   private closed = false;
+  /** What comes first is the history, or the story told again: nobody needs a notification of that. */
+  private told = false;
   /** What this page sent and has shown already; the host's echo of it is not shown again. */
   private echoes: string[] = [];
 
@@ -30,7 +40,7 @@ export class SessionView {
     private readonly gone: () => void,
   ) {
     byId("session-ui").style.display = "flex";
-    split({ bar: byId("resize-bar"), part: byId("request-part"), axis: "height", least: 100 });
+    split({ bar: byId("resize-bar"), part: byId("request-part"), other: byId("session-part"), axis: "height", least: 100 });
     this.send.addEventListener("click", () => void this.submit());
     this.textarea.addEventListener("keydown", (event) => {
       if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter") return;
@@ -41,6 +51,8 @@ export class SessionView {
     byId("stop-server-button").addEventListener("click", () => void this.close(true));
     byId("whole-session", HTMLAnchorElement).href = sessionAddress(sessionId);
     this.asked = new AskedView(sessionId, byId("asked-part"), (text) => this.renderer.addNotice(text));
+    this.draft = new OfferedDraft(sessionId, this.textarea, (text) => (this.textarea.value = text));
+    notificationButton(byId("notify", HTMLButtonElement));
     this.live = new Live("session", sessionId, {
       elements: (list, again) => this.show(list, again),
       ended: (error) => this.ended(error),
@@ -61,6 +73,8 @@ export class SessionView {
   }
 
   private show(list: LiveElement[], again: boolean): void {
+    if (this.told && !again) tellAway(list, this.sessionId);
+    this.told = true;
     if (again) {
       this.renderer.clear();
       this.echoes = [];
@@ -78,6 +92,7 @@ export class SessionView {
       this.showPrompt(String(element.prompt));
       return;
     }
+    if (element.callback === "onDraft") this.draft.offer(String(element.text));
     this.asked.take(element);
     const callback = this.renderer.processCallback(element);
     if (callback === "onAgentStart" || callback === "onGeneratedUserPrompt") this.busy = true;
@@ -129,6 +144,7 @@ export class SessionView {
   private async query(text: string): Promise<void> {
     const { error } = await api.query(this.sessionId, text);
     if (error) throw new Error(error);
+    this.draft.sent();
   }
 
   private async startTask(name: string, input: string): Promise<void> {

@@ -20,6 +20,9 @@ export class SessionResponseRenderer {
   private readonly awaiting = make("div", "session-response-awaiting", "Awaits responses ...");
   private readonly latest: HTMLButtonElement;
   private near: MessageBlock[] = [];
+  /** Places in the host's log, where they are known: what two streams say is shown in one order. */
+  private readonly places = new WeakMap<MessageBlock, number>();
+  private place: number | undefined;
   private readonly pages: IntersectionObserver | undefined;
   private deferring = false;
   private reading = false;
@@ -41,6 +44,14 @@ export class SessionResponseRenderer {
 
   /** Shows one element and says which callback it was. */
   processCallback(data: LiveElement): string | undefined {
+    this.place = typeof data.seq === "number" ? data.seq : undefined;
+    this.showElement(data);
+    this.place = undefined;
+    this.followEnd();
+    return data.callback;
+  }
+
+  private showElement(data: LiveElement): void {
     switch (data.callback) {
       case "onStartReasoning":
         this.begin("Reasoning", text(data.reasoningId));
@@ -75,12 +86,11 @@ export class SessionResponseRenderer {
       default:
         if (data.sessionError !== undefined) this.addNotice(text(data.sessionError));
     }
-    this.followEnd();
-    return data.callback;
   }
 
-  addUserMessage(message: string, title = ""): void {
-    const block = this.add("User");
+  /** `place`: where it stands in the host's log; without it, at the end. */
+  addUserMessage(message: string, title = "", place = this.place): void {
+    const block = this.add("User", place);
     block.title = title;
     block.replaceData(message);
     block.complete();
@@ -129,10 +139,13 @@ export class SessionResponseRenderer {
     this.container.replaceChildren(this.latest, this.awaiting);
   }
 
-  private add(type: BlockType): MessageBlock {
+  private add(type: BlockType, place = this.place): MessageBlock {
     const block = new MessageBlock(type, this.deferring);
-    this.latest.before(block.divElement);
-    this.near.push(block);
+    if (place !== undefined) this.places.set(block, place);
+    const behind = this.near.findLastIndex((each) => (this.places.get(each) ?? 0) <= (place ?? Infinity));
+    const next = this.near[behind + 1];
+    (next?.divElement ?? this.latest).before(block.divElement);
+    this.near.splice(behind + 1, 0, block);
     // Not while somebody reads: moving an element takes a selection in it away.
     if (this.near.length >= NEAR + PAGE && !this.reading) this.turnPage();
     return block;

@@ -5,15 +5,18 @@ export interface Split {
   /** The part whose size changes; it lies after the bar. */
   part: HTMLElement;
   axis: "width" | "height";
+  /** What lies before the bar, where more than that shares the window with the part. */
+  other?: HTMLElement;
   /** Neither side gets smaller than this. */
   least: number;
 }
 
 const STEP = 24;
 
-export function split({ bar, part, axis, least }: Split): void {
-  const room = () => (axis === "width" ? window.innerWidth : window.innerHeight);
+export function split({ bar, part, axis, least, other }: Split): void {
   const current = () => part.getBoundingClientRect()[axis];
+  const whole = () => (axis === "width" ? window.innerWidth : window.innerHeight);
+  const room = () => (other ? current() + other.getBoundingClientRect()[axis] : whole());
   const resize = (size: number) => {
     const fits = Math.round(Math.max(least, Math.min(size, room() - least)));
     part.style[axis] = `${fits}px`;

@@ -87,7 +87,7 @@ export interface Terminal {
   code?: number | null;
 }
 
-type Method = "GET" | "POST" | "PATCH" | "DELETE";
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 async function answer(method: Method, path: string, body?: object): Promise<Response> {
   const request: RequestInit = { method, cache: "no-store" };
@@ -131,11 +131,11 @@ export const v1 = {
   change: (id: string, body: Change) => call<Summary>("PATCH", session(id), body),
   remove: (id: string) => call<void>("DELETE", session(id)),
   send: (id: string, text: string, busy: "queue" | "steer") => call<{ turn?: string }>("POST", `${session(id)}/messages`, { text, busy }),
+  draft: (id: string, text: string) => call<object>("PUT", `${session(id)}/draft`, { text }),
   cancel: (id: string) => call<Summary>("POST", `${session(id)}/cancel`),
   resume: (id: string) => call<object>("POST", `${session(id)}/resume`),
   fork: (id: string, turn?: string) => call<Summary>("POST", `${session(id)}/fork`, turn === undefined ? {} : { turn }),
   truncate: (id: string, turn?: string) => call<Summary>("POST", `${session(id)}/truncate`, turn === undefined ? {} : { turn }),
-  draft: (id: string, text: string) => call<void>("PATCH", `${session(id)}/draft`, { text }),
   close: (id: string) => call<Summary>("POST", `${session(id)}/close`),
   reopen: (id: string) => call<Summary>("POST", `${session(id)}/reopen`),
   editPending: (id: string, message: string, text: string) => call<object>("PATCH", pending(id, message), { text }),

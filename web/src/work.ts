@@ -7,8 +7,8 @@ import { type Tab, Tabs } from "./tabs";
 
 /** How long a stopped session may take to hand over its last words before the story goes on without them. */
 const LAST_WORDS_MS = 3_000;
-/** The one decision that is told before its session says anything. */
-const SESSION_STARTED = "[SESSION STARTED]";
+
+const placeOf = ({ seq }: LiveElement): number | undefined => (typeof seq === "number" ? seq : undefined);
 
 export class WorkView {
   readonly tabs: Tabs;
@@ -59,8 +59,7 @@ export class WorkView {
         if (again || retelling) this.discardKeepingTask();
         retelling = false;
         const telling = this.telling;
-        const stopped = list.filter(({ callback }) => callback === "taskSessionStopped").map(({ sessionId }) => String(sessionId));
-        for (const element of list) this.queue = this.queue.then(() => (telling === this.telling ? this.tell(element, stopped) : undefined));
+        for (const element of list) this.queue = this.queue.then(() => (telling === this.telling ? this.tell(element) : undefined));
       },
     };
     this.task = new Live("task", this.taskId, follower, this.lanes, this.onScreen);
@@ -73,27 +72,26 @@ export class WorkView {
     this.task = task;
   }
 
-  /** `stopped`: sessions that had ended when this was told; what they said comes before what was decided about it. */
-  private async tell(element: LiveElement, stopped: string[]): Promise<void> {
+  /** Decisions stand where they were made (`seq`), whichever of the streams arrives first. */
+  private async tell(element: LiveElement): Promise<void> {
     switch (element.callback) {
       case "taskSessionStarted":
         this.followSession(String(element.sessionId), element.isDriving === true);
         break;
       case "taskSessionStopped":
-        await this.lastWords([String(element.sessionId)]);
+        await this.lastWords(String(element.sessionId));
         break;
       case "taskDecision":
-        if (!String(element.reason).startsWith(SESSION_STARTED)) await this.lastWords(stopped);
-        this.drivingTab().renderer.addUserMessage(String(element.reason), "TaskDecision");
+        this.drivingTab().renderer.addUserMessage(String(element.reason), "TaskDecision", placeOf(element));
         break;
       default:
         if (element.taskError !== undefined) this.drivingTab().renderer.addNotice(explain(element.taskError));
     }
   }
 
-  private async lastWords(sessions: string[]): Promise<void> {
-    const over = sessions.map((id) => this.sessions.get(id)?.over);
-    await Promise.race([Promise.all(over), pause(LAST_WORDS_MS)]);
+  /** The next session of the tab has the same ids: this one has to be done with them. */
+  private async lastWords(session: string): Promise<void> {
+    await Promise.race([this.sessions.get(session)?.over, pause(LAST_WORDS_MS)]);
   }
 
   /** Decisions may come before the first driving session; they get the tab ready for it. */

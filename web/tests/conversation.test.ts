@@ -97,6 +97,7 @@ describe("the conversation", () => {
     const shown = new Conversation(view, document.querySelector("button")!, acts);
     shown.open(now);
     expect([...view.querySelectorAll(".approval button")].map((each) => [each.firstChild?.textContent, each.getAttribute("aria-keyshortcuts"), each.querySelector("kbd")?.ariaHidden ?? each.querySelector("kbd")?.getAttribute("aria-hidden")])).toEqual([["Allow", "Y", "true"], ["Deny", "N", "true"]]);
+    expect(view.querySelector(".approval")!.textContent).not.toContain("nobody answers by");
     Object.assign(approval, { answered: true, allowed: true, by: "token:ann" });
     shown.move(now, [{ type: "approval.answered", turn: "t", approval: "s.a" }]);
     expect(view.querySelector(".approval")).toBeNull();

@@ -54,6 +54,12 @@ describe("while it receives", () => {
 });
 
 describe("when completed", () => {
+  it("takes nothing more in", () => {
+    const block = completed("Message", "whole");
+    block.appendData(" and more");
+    expect([block.data, body(block).textContent]).toEqual(["whole", "whole"]);
+  });
+
   it.each<[BlockType, boolean]>([
     ["User", false],
     ["Message", false],
@@ -113,12 +119,6 @@ describe("when completed", () => {
     const block = completed("Reasoning", MARKDOWN);
     header(block).click();
     expect(body(block).querySelector("h1")).not.toBeNull();
-  });
-
-  it("takes late data too", () => {
-    const block = completed("Message", "early");
-    block.appendData(" and late");
-    expect(body(block).textContent).toBe("early and late");
   });
 });
 

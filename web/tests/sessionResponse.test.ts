@@ -111,3 +111,17 @@ test("cleared, it begins anew", () => {
   expect(bodies()).toEqual(["y"]);
   expect(div.lastElementChild!.className).toBe("session-response-awaiting");
 });
+
+test("what two streams say stands in the order of the log, whichever arrives first", () => {
+  renderer.addUserMessage("started", "TaskDecision", 2);
+  renderer.addUserMessage("failed", "TaskDecision", 9);
+  play(
+    { callback: "onGeneratedUserPrompt", prompt: "go", seq: 4 },
+    { callback: "onStartMessage", messageId: "1", seq: 5 },
+    { callback: "onEndMessage", messageId: "1", completeContent: "done", seq: 6 },
+    { callback: "onGeneratedUserPrompt", prompt: "again", seq: 11 },
+  );
+  renderer.addUserMessage("passed", "TaskDecision", 10);
+  renderer.addUserMessage("a word of a person");
+  expect(bodies()).toEqual(["started", "go", "done", "failed", "passed", "again", "a word of a person"]);
+});

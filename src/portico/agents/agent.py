@@ -9,8 +9,9 @@ from pathlib import Path
 
 from portico.errors import AgentDied, AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import ErrorInfo, Json, Message, Option, ToolSpec
-from portico.host.agent import Agent, AgentInfo, Capabilities, Conversation, Model, Opening, Resource
+from portico.host.agent import Agent, AgentInfo, Capabilities, Check, Checks, Conversation, Model, Opening, Resource
 from portico.host.approval import Decision
+from portico.host.autonomy import Autonomy
 from portico.host.call import Call
 from portico.host.question import Answer
 from portico.host.turn import Turn
@@ -40,8 +41,11 @@ __all__ = [
     "AgentInfo",
     "AgentUnavailable",
     "Answer",
+    "Autonomy",
     "Call",
     "Capabilities",
+    "Check",
+    "Checks",
     "Conversation",
     "Decision",
     "ErrorInfo",

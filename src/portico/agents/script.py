@@ -6,7 +6,7 @@ in the prompt gives the steps of the turn. A prompt with directives such as `[[s
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -197,6 +197,8 @@ class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True):
     steer: bool = False
     sign_in: SignIn | None = None
     customizations: list[Json] = []
+    autonomy: dict[str, dict[str, Literal["asks", "asks-less", "asks-nobody", "unknown"]]] = {}
+    """What values of its options do to approvals; those that are not here ask."""
 
 
 class Rule(Struct, forbid_unknown_fields=True, omit_defaults=True):

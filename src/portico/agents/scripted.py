@@ -23,6 +23,7 @@ from portico.agents.agent import (
     AgentDied,
     AgentError,
     AgentInfo,
+    Autonomy,
     Call,
     Capabilities,
     ErrorInfo,
@@ -107,6 +108,10 @@ class ScriptedAgent:
             label=provider.label,
             customizations=provider.customizations,
         )
+
+    def autonomy(self, option: str, value: object) -> Autonomy:
+        name = self.provider.autonomy.get(option, {}).get(str(value), "asks")
+        return Autonomy[name.upper().replace("-", "_")]
 
     def _missing(self) -> str | None:
         wanted = self.provider.sign_in
@@ -223,7 +228,7 @@ class ScriptedConversation:
     @staticmethod
     async def _call(turn: Turn, name: str, argument: str) -> None:
         call = turn.session_tool(name, msgspec.json.encode({"argument": argument}).decode())
-        if call.owner is not None or name in turn.session.host.tools:
+        if call.owner is not None or turn.session.tools.is_own(name):
             call.output("...")
         await turn.perform(call)
 
@@ -388,7 +393,8 @@ class Player:
 
     async def _write(self, step: s.Write) -> None:
         path = self._below(step.path)
-        before = path.read_text("utf-8", "replace") if path.is_file() else ""
+        existed = path.is_file()
+        before = path.read_text("utf-8", "replace") if existed else ""
         after = before + self._text(step.text) if step.append else self._text(step.text)
         names = f"a/{path.name}", f"b/{path.name}"
         diff = "".join(difflib.unified_diff(before.splitlines(True), after.splitlines(True), *names))
@@ -409,7 +415,8 @@ class Player:
             await call.end(ok=False, error=ErrorInfo("agent_failed", f"{path.name}: {error.strerror}"))
             return
         self._values["written"] = path.name
-        await call.end(output=f"Wrote {path.name} ({len(after)} characters).")
+        edit: Json = {"type": "diff", "path": str(path), "old": before if existed else None, "new": after}
+        await call.end(output=f"Wrote {path.name} ({len(after)} characters).", content=[edit])
 
     async def _ask(self, step: s.Ask) -> None:
         answer = await self._turn.ask(self._text(step.text), step.fields)

@@ -1,5 +1,6 @@
 """MCP servers of the settings, for every agent that takes them: the tables `[agents.mcp.NAME]`."""
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -7,6 +8,13 @@ from msgspec import Struct
 
 from portico.errors import BadRequest
 from portico.events import Json
+
+TABLE = "mcp"
+"""The table below `[agents]` that belongs to no single agent."""
+SESSION_SERVER = "portico"
+"""The name under which agents know our own server, that of the session's tools."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""Agents make tool names of it, and models take only these characters there."""
 
 
 class McpServer(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -26,10 +34,25 @@ def customizations(servers: Iterable[str]) -> list[Json]:
     ]
 
 
+def session_server(taken: Iterable[str]) -> str:
+    """The name of our own server beside the user's: one of theirs may be called like it."""
+    names = set(taken)
+    name, number = SESSION_SERVER, 1
+    while name in names:
+        number += 1
+        name = f"{SESSION_SERVER}-session" if number == 2 else f"{SESSION_SERVER}-session-{number}"
+    return name
+
+
 def mcp_servers(settings: Json) -> dict[str, McpServer]:
     servers: dict[str, McpServer] = {}
-    for name, table in settings.get("mcp", {}).items():
+    tables = settings.get(TABLE, {})
+    if not isinstance(tables, dict):
+        raise BadRequest("[agents.mcp] holds one table per server, such as [agents.mcp.tickets].", field="agents.mcp")
+    for name, table in tables.items():
         where = f"agents.mcp.{name}"
+        if not _NAME.fullmatch(name):
+            raise BadRequest(f"[{where}]: a name has letters, digits, '-' and '_', at most 64.", field=where)
         try:
             server = msgspec.convert(table, McpServer)
         except msgspec.ValidationError as error:

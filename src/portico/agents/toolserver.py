@@ -77,7 +77,7 @@ class ToolServer:
         elif (body := await _body(receive)) is None:
             await _reply(send, 413, {"error": "too large"})
         else:
-            answer = await mcp.answer(body, toolbox)
+            answer = await mcp.answer(body, toolbox, meta=mcp.ALWAYS_LOAD)
             await (_send(send, 202, b"") if answer is None else _send(send, 200, answer))
 
     def _admit(self, headers: dict[str, str]) -> mcp.Toolbox | None:

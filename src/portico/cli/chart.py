@@ -7,8 +7,9 @@ import typer
 
 from portico.cli.output import JsonFlag, print_json
 from portico.errors import NotFound
-from portico.jobs import generate_chart, load_file
+from portico.jobs import generate_chart
 from portico.jobs.draw import draw_svg
+from portico.jobs.legacy import import_file
 from portico.jobs.tree import draw_tree
 
 
@@ -22,7 +23,7 @@ def chart(
 
     Example: portico chart portico.entry.json hello --format svg > hello.svg
     """
-    jobs = load_file(file).jobs
+    jobs = import_file(file).entry.jobs
     if job not in jobs:
         raise NotFound("job", job, f"There are: {', '.join(map(repr, jobs)) or 'none'}.")
     work = jobs[job].work

@@ -7,8 +7,7 @@ import typer
 
 from portico.cli.output import JsonFlag, print_json
 from portico.errors import BadRequest
-from portico.jobs.legacy import import_legacy, looks_legacy
-from portico.jobs.load import load_entry, read_file
+from portico.jobs.legacy import import_file
 from portico.jobs.schema import entry_schema
 from portico.jobs.tree import draw_entry
 
@@ -16,6 +15,9 @@ from portico.jobs.tree import draw_entry
 def check(
     file: Annotated[Path | None, typer.Argument(help="An entry: JSON or YAML.")] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of entries, for editors.")] = False,
+    api_level: Annotated[
+        str, typer.Option(help="000: as `serve --api-level 000` reads it; unknown keys are notes.")
+    ] = "latest",
     as_json: JsonFlag = False,
 ) -> None:
     """Validate an entry and print its jobs as trees. Exit code 64 and the place of the mistake when it is wrong.
@@ -25,14 +27,11 @@ def check(
     if schema:
         print_json(entry_schema())
         return
+    if api_level not in ("000", "latest"):
+        raise BadRequest(f"--api-level is 000 or latest, not {api_level!r}.", field="api-level")
     if file is None:
         raise BadRequest("Name an entry file, or say --schema.", field="file")
-    data = read_file(file)
-    notes: list[str] = []
-    if looks_legacy(data):
-        entry, notes = import_legacy(data)
-    else:
-        entry = load_entry(data)
-    for note in notes:
+    imported = import_file(file, old=api_level == "000")
+    for note in imported.notes:
         typer.echo(f"note: {note}", err=True)
-    print_json(entry) if as_json else print(draw_entry(entry))
+    print_json(imported.entry) if as_json else print(draw_entry(imported.entry))

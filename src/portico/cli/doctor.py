@@ -14,6 +14,7 @@ from portico.agents.agent import Agent, AgentContext, AgentInfo
 from portico.agents.registry import discover
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.client import Client
+from portico.doors.web import NO_PAGES, pages_folder, pages_missing
 from portico.errors import LogUnavailable, PorticoError
 from portico.home import Home
 from portico.log.examination import examine
@@ -50,6 +51,7 @@ async def _look(home: Home) -> list[Finding]:
     findings = [
         Finding("portico", True, __version__),
         Finding("python", sys.version_info >= (3, 11), sys.version.split()[0]),
+        Finding("pages", not pages_missing(), NO_PAGES if pages_missing() else str(pages_folder())),
         Finding("sqlite", sqlite3.sqlite_version_info >= (3, 37), sqlite3.sqlite_version),
         _home(home),
         Finding(

@@ -13,7 +13,7 @@ from msgspec import Struct
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 from portico.agents.agent import AgentContext
-from portico.agents.loop import LoopAgent
+from portico.agents.registry import discover
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
 from portico.errors import Unreachable
 from portico.home import Home
@@ -22,9 +22,14 @@ from portico.models.catalogue import KNOWN, Known, known
 from portico.models.download import Work
 from portico.models.store import Progress as StoreProgress
 from portico.models.store import Store
+from portico.settings import load
 
 app = typer.Typer(help="List, get, remove and choose local models.", no_args_is_help=True)
 
+LOOP = "loop"
+HOW_TO_WORK = (
+    "For real work add an agent (`portico agents add`), start Ollama, or set OPENAI_BASE_URL and OPENAI_API_KEY."
+)
 _ASKED = "offered"
 """The file that remembers a no."""
 _STEP_SECONDS = 2.0
@@ -82,16 +87,16 @@ def offer(
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """Offer the toy model where the built-in agent has no model at all.
+    """Offer the toy model where there is no coding agent and no model at all.
 
     Example: portico model offer
     """
     store, toy = _store(home), next(each for each in KNOWN if each.toy)
     asked = store.folder / _ASKED
-    if not yes and (asked.exists() or not asyncio.run(_lacks_a_model(Home.default(home).path))):
+    if not yes and (asked.exists() or not asyncio.run(_has_nobody(Home.default(home)))):
         return
-    _say("The built-in agent has no model yet. There is a toy that needs no account:")
-    _tell(toy)
+    _say(f"No coding agent and no model was found. {HOW_TO_WORK}")
+    _say(f"To look around there is a toy that only chats: {toy.name}, {_facts(toy)}.")
     if not yes and not sys.stdin.isatty():
         _say("To get it: portico model offer --yes")
         _answer(as_json, offered=toy.name)
@@ -124,12 +129,16 @@ def _install() -> None:
         raise Unreachable(f"pip could not install 'portico[local]': {done.stderr.strip()[-400:]}")
 
 
-async def _lacks_a_model(home: Path) -> bool:
-    agent = LoopAgent(AgentContext(home, {}))
+async def _has_nobody(home: Home) -> bool:
+    """No agent but the demo and a built-in one without a model."""
+    agents = discover(AgentContext(home.path, load(home.settings_path).settings.agents))
     try:
-        return (await agent.describe()).missing is not None
+        if {agent.id for agent in agents} - {LOOP, "demo"}:
+            return False
+        infos = [await agent.describe() for agent in agents if agent.id == LOOP]
+        return all(info.missing is not None for info in infos)
     finally:
-        await agent.close()
+        await asyncio.gather(*(agent.close() for agent in agents))
 
 
 @app.command()
@@ -178,7 +187,11 @@ def _row(store: Store, name: str, model: Known | None) -> Row:
 
 def _tell(model: Known) -> None:
     _say(f"{model.name}: {model.about}")
-    _say(f"Size {_megabytes(model.size)}, memory about {_megabytes(model.memory)}, licence {model.licence}.")
+    _say(f"{_facts(model)[0].upper()}{_facts(model)[1:]}.")
+
+
+def _facts(model: Known) -> str:
+    return f"size {_megabytes(model.size)}, memory about {_megabytes(model.memory)}, licence {model.licence}"
 
 
 def _say(text: str) -> None:

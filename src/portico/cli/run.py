@@ -17,8 +17,9 @@ from portico.cli.output import run as finish
 from portico.client import Client
 from portico.errors import BadRequest, PorticoError
 from portico.home import Home
-from portico.jobs import Entry, find_entry, load_file
+from portico.jobs import Entry, find_entry
 from portico.jobs.jobs import check_job
+from portico.jobs.legacy import import_file
 
 
 def run(
@@ -73,7 +74,7 @@ def _entry(given: Path | None, cwd: Path, job: str) -> Entry | None:
     path = find_entry(given, cwd) or find_entry(None, Path.cwd())
     if path is None:
         return None
-    entry = load_file(path)
+    entry = import_file(path).entry
     check_job(entry, job, str(path))
     return entry
 

@@ -100,15 +100,28 @@ def serve(
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main())
+    print("Stopped.", file=sys.stderr)
 
 
 def say_hello(server: Any, without_token: bool) -> None:
+    from portico.doors.web import NO_PAGES, pages_missing
+
     print(f"Portico is ready: {server.url}", file=sys.stderr)
     print(f"Log in with:      {server.login_url}", file=sys.stderr)
+    print(f"Agents:           {agents_line(list(server.host.agents))}", file=sys.stderr)
     print(f"Stop with Ctrl-C, or: {server.url}/api/stop", file=sys.stderr)
+    if pages_missing():
+        print(f"WARNING: {NO_PAGES}", file=sys.stderr)
     if without_token:
         print("WARNING: no token is needed; every program of this machine can drive your agents.", file=sys.stderr)
     sys.stderr.flush()
+
+
+def agents_line(ids: list[str]) -> str:
+    """Nothing is started for it: `portico doctor` does that."""
+    if not any(each == "copilot" or each.startswith("acp:") for each in ids):
+        return f"{', '.join(ids)}. No coding agent was found on the PATH; add one with: portico agents add"
+    return f"{', '.join(ids)}. See whether they are ready with: portico doctor"
 
 
 def _loop_factory() -> Any:

@@ -37,6 +37,10 @@ class Printer:
                 self._newline()
             case e.PartDelta() as event:
                 self._grow(event.part, event.text)
+            case e.PartEnded() as event if event.replaces:
+                self._line("[taken back]" if not event.text else "[corrected]", _DIM)
+                self._grow(event.part, event.text)
+                self._newline()
             case e.PartEnded() as event:
                 self._grow(event.part, event.text[self._written.get(event.part, 0) :])
                 self._newline()

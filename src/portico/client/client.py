@@ -6,16 +6,17 @@ from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import msgspec
 
-from portico import errors
+from portico import errors, limits
 from portico.client.record import RemoteRecord, decoder
 from portico.errors import KINDS, PorticoError, Unreachable
 from portico.events import Json, TurnEnded, TurnStarted
 from portico.home import Endpoint, Home
-from portico.host.agent import AgentInfo
+from portico.host.agent import AgentInfo, Check
 from portico.host.state import ChangeList, SessionState, Summary
 
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
@@ -97,10 +98,13 @@ class Client:
 
     async def call(self, method: str, path: str, body: Any = None, /, **query: Any) -> bytes:
         """One call of the REST door; the host's errors come back as `RemoteError`."""
+        return await self._call(method, path, body, query, httpx.USE_CLIENT_DEFAULT)
+
+    async def _call(self, method: str, path: str, body: Any, query: Json, timeout: Any) -> bytes:
         content = None if body is None else msgspec.json.encode(body)
         params = {name: _text(value) for name, value in query.items() if value is not None}
         try:
-            answer = await self._http.request(method, path, content=content, params=params)
+            answer = await self._http.request(method, path, content=content, params=params, timeout=timeout)
         except httpx.TransportError as error:
             raise Unreachable(f"The host at {self.url} does not answer: {_words(error)}.") from error
         if answer.status_code >= 400:
@@ -116,6 +120,17 @@ class Client:
             agents: list[AgentInfo]
 
         return msgspec.json.decode(await self.call("GET", "/v1/agents"), type=_Agents).agents
+
+    async def default_agent(self) -> str | None:
+        """The agent of sessions that name none, as far as the host can tell without starting one."""
+        found = msgspec.json.decode(await self.call("GET", "/v1/agents"))["default"]
+        return str(found) if found is not None else None
+
+    async def check_agent(self, ident: str) -> Check:
+        """Starts an agent on the host and speaks its first handshake; takes up to a minute."""
+        path = f"/v1/agents/{quote(ident, safe='')}/check"
+        answer = await self._call("POST", path, None, {}, limits.AGENT_CHECK_SECONDS + 10)
+        return msgspec.json.decode(answer, type=Check)
 
     async def sessions(self, **query: Any) -> list[Summary]:
         class _Sessions(msgspec.Struct):

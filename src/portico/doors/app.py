@@ -1,7 +1,7 @@
 """What a door gets when it is built: the host and what belongs to this process."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,15 @@ class App:
     loaded: Loaded
     stop: Callable[[], None]
     """Asks the process for a graceful stop; returns at once."""
-    workspaces: list[Path] = field(default_factory=list)
     test: bool = False
     """`--test`: shorter countdowns and the test-only routes."""
     gate: "Gate | None" = None
     search: Search | None = None
     """With an index; None: searching reads the log."""
+
+    @property
+    def workspaces(self) -> list[Path]:
+        return self.host.workspaces
 
     @property
     def settings(self) -> Settings:

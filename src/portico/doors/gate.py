@@ -28,10 +28,11 @@ from portico.doors.body import error_response, too_large
 from portico.doors.cors import answer_headers, is_preflight, preflight_headers
 from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
 from portico.doors.identity import Tokens
-from portico.doors.origin import check_host, check_origin
-from portico.doors.rate import Bucket, WrongTokens
+from portico.doors.origin import check_host, check_origin, is_editor_origin
+from portico.doors.rate import WrongTokens
 from portico.doors.route import Caller, Route, Socket, Table
 from portico.errors import Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated, WrongMethod
+from portico.host.rate import Bucket
 
 logger = logging.getLogger("portico.gate")
 
@@ -128,7 +129,7 @@ class Gate:
         caller = await self._identify(scope, headers, route)
         caller.require(route.scope)
         if route.scope != "open" or scope.get("method") not in ("GET", "HEAD"):
-            self._check_origin(scope, headers)
+            self._check_origin(scope, headers, route)
         if isinstance(route, Route) and route.limited:
             self._charge(caller)
         scope["portico.caller"] = caller
@@ -158,7 +159,9 @@ class Gate:
                 raise WrongMethod(scope["method"], sorted(allowed))
         raise NotFound("page", path)
 
-    def _check_origin(self, scope: Scope, headers: Headers) -> None:
+    def _check_origin(self, scope: Scope, headers: Headers, route: Route | Socket) -> None:
+        if _token(scope, headers, route) and isinstance(route, Socket) and is_editor_origin(headers.get("origin")):
+            return
         secure = scope["scheme"] in ("https", "wss")
         check_origin(
             headers.get("host", ""), secure, headers.get("origin"), headers.get("sec-fetch-site"), self.origins
@@ -167,7 +170,7 @@ class Gate:
     # -- who it is ---------------------------------------------------------------------------------------------
 
     async def _identify(self, scope: Scope, headers: Headers, route: Route | Socket) -> Caller:
-        token = _bearer(headers) or (_query_token(scope) if isinstance(route, Socket) else None)
+        token = _token(scope, headers, route)
         if token is not None:
             caller = self.tokens.by_token(token)
             if caller is None:
@@ -379,6 +382,11 @@ def _bounded(headers: Headers, receive: Receive, limit: int) -> Receive:
         return message
 
     return bounded
+
+
+def _token(scope: Scope, headers: Headers, route: Route | Socket) -> str | None:
+    """The token that the caller itself presents; a cookie is another matter."""
+    return _bearer(headers) or (_query_token(scope) if isinstance(route, Socket) else None)
 
 
 def _bearer(headers: Headers) -> str | None:

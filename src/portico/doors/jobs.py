@@ -3,17 +3,18 @@
 The command line uses it. A job's events are those of its channel: `/v1/events?channel=job/ID`.
 """
 
-from typing import Any
+from typing import get_args
 
 import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from portico.commands import JobCommand
 from portico.doors.app import App
-from portico.doors.body import EmptyBody, JsonResponse, read_as
-from portico.doors.route import Doc, Route, Table, caller
-from portico.errors import BadRequest
+from portico.doors.body import JsonResponse, read_as
+from portico.doors.rest.commands import routes
+from portico.doors.route import Route, Table
 from portico.events import Json
 from portico.jobs import Entry, EntryError, Jobs, JobSummary, job_listing, load_entry
 from portico.jobs.chart import ChartGraph, generate_chart
@@ -21,20 +22,8 @@ from portico.jobs.load import Syntax, parse
 from portico.jobs.schema import entry_schema
 
 
-class StartJob(Struct, forbid_unknown_fields=True):
-    job: str
-    cwd: str
-    input: str = ""
-    entry: dict[str, Any] | None = None
-    """An entry for this job alone; absent: the host's own."""
-
-
 class History(Struct):
     jobs: list[JobSummary]
-
-
-class JobNamed(Struct):
-    job: str
 
 
 class JobWithEntry(JobSummary, kw_only=True):
@@ -70,14 +59,6 @@ def job_routes(app: App, jobs: Jobs) -> Table:
     async def listing(request: Request) -> Response:
         return JsonResponse(History(jobs.history()))
 
-    async def start(request: Request) -> Response:
-        body = await read_as(request, StartJob)
-        entry = None if body.entry is None else load_entry(body.entry)
-        by = caller(request).by
-        _check_input(body, entry or jobs.entry)
-        job = await jobs.start_job(body.job, cwd=body.cwd, input=body.input, by=by, entry=entry)
-        return JsonResponse(JobNamed(job), 201)
-
     async def show(request: Request) -> Response:
         job = request.path_params["id"]
         entry = await jobs.entry_of(job)
@@ -98,26 +79,10 @@ def job_routes(app: App, jobs: Jobs) -> Table:
         inputs = [name for name, job in entry.jobs.items() if job.require_user_input]
         return JsonResponse(Checked(job_listing(entry).chart, inputs))
 
-    async def stop(request: Request) -> Response:
-        await read_as(request, EmptyBody)
-        await jobs.stop_job(request.path_params["id"], by=caller(request).by)
-        return JsonResponse(EmptyBody())
-
-    async def resume(request: Request) -> Response:
-        await read_as(request, EmptyBody)
-        return JsonResponse(JobNamed(await jobs.resume(request.path_params["id"], by=caller(request).by)), 202)
-
-    async def retry(request: Request) -> Response:
-        await read_as(request, EmptyBody)
-        return JsonResponse(JobNamed(await jobs.retry(request.path_params["id"], by=caller(request).by)), 202)
-
     async def schema(request: Request) -> Response:
         return JsonResponse(entry_schema())
 
     one = "/v1/jobs/{id}"
-    begun: Doc = {"body": StartJob, "answer": JobNamed, "status": 201, "codes": ["not_found", "conflict"]}
-    again: Doc = {"body": EmptyBody, "answer": JobNamed, "status": 202, "codes": ["conflict"]}
-    stopped: Doc = {"body": EmptyBody, "answer": EmptyBody, "codes": ["conflict"]}
     return [
         Route(
             "/entry.schema.json",
@@ -142,7 +107,6 @@ def job_routes(app: App, jobs: Jobs) -> Table:
             doc={"body": CheckBody, "answer": Checked},
         ),
         Route("/v1/jobs", listing, "read", summary="Every job there ever was.", doc={"answer": History}),
-        Route("/v1/jobs", start, "jobs", ("POST",), "Start a job.", doc=begun),
         Route(
             one,
             show,
@@ -150,14 +114,5 @@ def job_routes(app: App, jobs: Jobs) -> Table:
             summary="A job: what became of its works, and the entry it runs.",
             doc={"answer": JobWithEntry},
         ),
-        Route(f"{one}/stop", stop, "jobs", ("POST",), "Cancel a job.", doc=stopped),
-        Route(f"{one}/resume", resume, "jobs", ("POST",), "Go on with a waiting, failed or canceled job.", doc=again),
-        Route(f"{one}/retry", retry, "jobs", ("POST",), "The same job from the beginning.", doc=again),
+        *routes(app, get_args(JobCommand)),
     ]
-
-
-def _check_input(body: StartJob, entry: Entry) -> None:
-    """Its prompts would say `<MISSING>`. The Portal door has no word for that, and lets it pass."""
-    job = entry.jobs.get(body.job)
-    if job is not None and job.require_user_input and not body.input:
-        raise BadRequest(f"The job {body.job!r} needs input from its user.", field="input")

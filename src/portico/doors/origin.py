@@ -3,6 +3,9 @@
 The attack: a web page on another site, open in the user's own browser, calls us on loopback (by a form, a script, an
 EventSource, a WebSocket) or rebinds its own host name to 127.0.0.1. So the `Host` must be one of ours, and a request
 that a browser made for another site is refused.
+
+Desktop editors are browsers too (Electron), with origins of their own that no web page can have. They pass where they
+prove that the user sent them: with a token at the upgrade of a WebSocket. A cookie is no proof: browsers add it.
 """
 
 import ipaddress
@@ -13,8 +16,12 @@ from portico.errors import Forbidden, Misdirected
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
-
 _HOST = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::\d*)?")
+
+_EDITOR = re.compile(r"vscode-file://vscode-app|vscode-webview://[0-9a-z-]+")
+"""What the windows and the webviews of VS Code, and of everything built from it, send as their origin."""
+
+_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://[^\s/?#@\\,*]+")
 
 
 def host_name(header: str) -> str:
@@ -35,10 +42,20 @@ def check_origin(host: str, secure: bool, origin: str | None, site: str | None, 
     if origin is not None:
         own = f"{'https' if secure else 'http'}://{host}"
         if origin.lower() != own.lower() and origin not in extra:
-            raise Forbidden(f"The origin {origin!r} may not do this. Add it to security.allow_origins if it is yours.")
+            raise Forbidden(_refusal(origin))
         return
     if site not in (None, "same-origin", "none"):
         raise Forbidden("A page of another site may not do this.")
+
+
+def _refusal(origin: str) -> str:
+    if is_editor_origin(origin):
+        return f"The editor {origin!r} may open a WebSocket, with a token: put '?tkn=TOKEN' into its address."
+    return f"The origin {origin!r} may not do this. Add it to security.allow_origins if it is yours."
+
+
+def is_editor_origin(origin: str | None) -> bool:
+    return origin is not None and _EDITOR.fullmatch(origin) is not None
 
 
 def is_loopback(host: str) -> bool:
@@ -51,6 +68,6 @@ def is_loopback(host: str) -> bool:
 
 
 def is_origin(text: str) -> bool:
-    """Just scheme, host and port, as browsers send it."""
-    parts = urlsplit(text)
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and text == f"{parts.scheme}://{parts.netloc}"
+    """Just scheme, host and port, as browsers send it. Any scheme but `file`: all local files would share that one."""
+    found = _ORIGIN.fullmatch(text)
+    return found is not None and found[1] != "file" and bool(urlsplit(text).hostname)

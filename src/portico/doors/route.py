@@ -6,38 +6,16 @@ exist. `open` is for what a stranger may see: the login page, the pages' own fil
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
-from portico.errors import Forbidden
+from portico.commands import SCOPES, Caller, Scope
 
-Scope = Literal["open", "read", "drive", "approve", "files", "terminal", "jobs", "admin"]
-SCOPES: tuple[Scope, ...] = ("read", "drive", "approve", "files", "terminal", "jobs", "admin")
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Who talks to us, as the gate found out; what callers say about themselves is ignored."""
-
-    id: str
-    name: str
-    scopes: frozenset[str]
-
-    @property
-    def by(self) -> str:
-        return f"token:{self.name}"
-
-    def may(self, scope: Scope) -> bool:
-        return scope == "open" or scope in self.scopes
-
-    def require(self, scope: Scope) -> None:
-        if not self.may(scope):
-            raise Forbidden(f"The token {self.name!r} has no scope {scope!r}; make one that has.")
-
+__all__ = ["SCOPES", "Caller", "Doc", "Param", "Route", "Scope", "Socket", "Table", "caller"]
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

@@ -126,8 +126,7 @@ class Server:
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
         await seed(self.host)
-        source = None if options.test else EntrySource(find_entry(options.entry, Path.cwd()))
-        self.jobs = await Jobs.open(self.host, source)
+        self.jobs = await Jobs.open(self.host, entry_source(options))
         stack.push_async_callback(self.jobs.close)
         self.tokens = Tokens(self.home, options.with_token)
         seen = await log.get_kv(HOST, _TOKENS)
@@ -140,9 +139,7 @@ class Server:
             cookie=f"portico-{self.port}",
             audit=self._audit,
         )
-        self.app = App(
-            self.host, self.home, self.loaded, self._stop.set, self._workspaces(), options.test, self.gate, search
-        )
+        self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.gate, search)
         self._apply_settings()
         self._build()
         await restore(self.app)  # before anything runs again that it may concern
@@ -262,6 +259,7 @@ class Server:
     def _apply_settings(self) -> None:
         settings = self.loaded.settings
         logging.getLogger("portico").setLevel(settings.log.level.upper())
+        self.host.default_agent = settings.default_agent
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
         self.host.capture_changes = settings.agent.capture_changes
@@ -269,7 +267,7 @@ class Server:
         self.host.rules.settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
-        self.app.workspaces[:] = self._workspaces()
+        self.host.workspaces[:] = self._workspaces()
 
     def _hosts(self) -> frozenset[str]:
         settings = self.loaded.settings
@@ -293,6 +291,13 @@ class _Uvicorn(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+
+def entry_source(options: Options) -> EntrySource | None:
+    """In test mode only a file that was named: tests install their own."""
+    if options.test and options.entry is None:
+        return None
+    return EntrySource(find_entry(options.entry, Path.cwd()), old=options.api_level == "000")
 
 
 def check_address(host: str, options: Options) -> None:

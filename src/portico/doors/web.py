@@ -38,8 +38,10 @@ _TYPES = {
     ".ico": "image/x-icon",
     ".woff2": "font/woff2",
 }
-_NO_PAGE: dict[int, str | None] = {303: None, 404: "text/plain"}
-"""To the login; or there is nothing of that name."""
+_NO_SITE: dict[int, str | None] = {303: None, 503: "text/plain"}
+"""To the login, or on from there; or this host was installed without pages."""
+_NO_PAGE: dict[int, str | None] = {**_NO_SITE, 404: "text/plain"}
+"""Or there is nothing of that name."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 _WORKBENCH = "/app"
 _OWN_PAGE = re.compile(r"/(?:app(?:/[\w.%/-]*)?|\w+\.html)?(?:\?[\w.%=&+-]*)?", re.ASCII)
@@ -48,13 +50,24 @@ _HASHED = "assets/"
 """Vite puts files whose name holds their hash here: they never change."""
 
 
+NO_PAGES = (
+    "This host was installed without its web pages. Everything else works: the command line, the APIs and editors. "
+    "To get the pages, install a released wheel or sdist of Portico, or in a checkout run `make run` (it needs Node)."
+)
+
+
 def pages_folder() -> Path:
     return Path(str(resources.files("portico.doors"))) / "pages"
+
+
+def pages_missing() -> bool:
+    return not (pages_folder() / "index.html").is_file()
 
 
 class Pages:
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
+        self.empty = not (self._folder / "index.html").is_file()
 
     def find(self, name: str) -> Path:
         """A file below the folder; anything else does not exist."""
@@ -102,15 +115,20 @@ def web(app: App, gate: Gate) -> Table:
             raise NotFound("page", f"/{name}")
         if name.endswith(".html") and name != "login.html" and not caller(request).scopes:
             return RedirectResponse(_login_for(request), 303)
+        if name.endswith(".html") and pages.empty:
+            return no_pages()
         try:
             return send(request, name)
         except NotFound:
             return Response("Not Found", 404, media_type="text/plain")
 
+    def no_pages() -> Response:
+        return Response(NO_PAGES + "\n", 503, media_type="text/plain")
+
     async def login_page(request: Request) -> Response:
         token = request.query_params.get("tkn")
         if token is None:
-            return send(request, "login.html")
+            return no_pages() if pages.empty else send(request, "login.html")
         return await enter(request, token)
 
     async def login(request: Request) -> Response:
@@ -143,13 +161,13 @@ def web(app: App, gate: Gate) -> Table:
         return answer
 
     return [
-        Route("/", page, "open", summary="The website.", doc={"media": "text/html", "others": {303: None}}),
+        Route("/", page, "open", summary="The website.", doc={"media": "text/html", "others": _NO_SITE}),
         Route(
             "/login",
             login_page,
             "open",
             summary="The login page, or the login link printed at start.",
-            doc={"media": "text/html", "others": {303: None}, "query": {"tkn": "a token: log in with it"}},
+            doc={"media": "text/html", "others": _NO_SITE, "query": {"tkn": "a token: log in with it"}},
         ),
         Route("/login", login, "open", ("POST",), "Log in with a token.", doc={"others": {303: None}}),
         Route("/logout", logout, "open", ("POST",), "Forget the login.", doc={"others": {303: None}}),

@@ -44,9 +44,13 @@ class ToolOutput(Delta, frozen=True, tag="tool.output"):
 
 
 class PartEnded(Event, frozen=True, tag="part.ended"):
+    """Comes again for a part whose text turns out to be another: the last one counts."""
+
     turn: str
     part: str
     text: str
+    replaces: int = 0
+    """Characters that readers have seen of it so far, when `text` is something else; 0: it is what they have seen."""
 
 
 class UsageReported(Event, frozen=True, tag="usage"):
@@ -137,6 +141,7 @@ class ApprovalAsked(Event, frozen=True, tag="approval.asked"):
     """read, write, shell or other."""
     input: str
     expires: int
+    """0: it waits as long as its turn lives."""
     options: list[Option]
     path: str | None = None
     command: str | None = None

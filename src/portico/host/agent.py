@@ -137,6 +137,30 @@ class Completes(Protocol):
         """Items with `value`, `label` and perhaps `description`; the caller filters them by `query`."""
 
 
+CheckStatus = Literal["ready", "missing", "not_signed_in", "wrong_version", "wrong_node", "not_acp", "failed"]
+
+
+class Check(Struct, frozen=True):
+    """What was found when an agent was really started."""
+
+    agent: str
+    status: CheckStatus
+    detail: str
+    """In one sentence: what there is, or what to do."""
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ready"
+
+
+@runtime_checkable
+class Checks(Protocol):
+    """An agent that can tell more than `describe` does, by starting its program."""
+
+    async def check(self) -> Check:
+        """Starts it and speaks the first handshake. Never raises for what is wrong with it."""
+
+
 @runtime_checkable
 class Authenticates(Protocol):
     """An agent that takes tokens from clients. It keeps them in memory only, hands them to nobody but its vendor, and

@@ -1,7 +1,8 @@
 """Who may do what: policies and grants decide, or a person is asked. Everything is written down.
 
 The order: a denying grant, then the policies, then an allowing grant (but for edits that always ask), then a person.
-The first valid answer wins; no answer in time is no; a turn that ends takes its open approvals with it.
+The first valid answer wins. It is waited for as long as the turn lives; only where a time is set (by the user or by the
+agent) no answer in time is no. A turn that ends takes its open approvals with it.
 """
 
 import asyncio
@@ -137,7 +138,8 @@ class Approvals:
     async def _ask(self, turn: str, request: Request) -> Decision:
         session = self._session
         clock = session.host.clock
-        deadline = clock.time() + (request.timeout or session.host.approval_timeout)
+        timeout = request.timeout or session.host.approval_timeout
+        deadline = clock.time() + timeout if timeout is not None else None
         ident = f"{session.id}.{session.new_id('a')}"
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting[ident] = future
@@ -152,7 +154,7 @@ class Approvals:
                     title=request.title,
                     kind=request.kind,
                     input=request.input,
-                    expires=int(deadline * 1000),
+                    expires=int(deadline * 1000) if deadline is not None else 0,
                     options=request.options or OPTIONS,
                     path=request.path,
                     command=request.command,
@@ -162,8 +164,9 @@ class Approvals:
                     meta=request.meta or {},
                 ),
             )
-            await clock.wait(future, max(0.0, deadline - clock.time()))
-            if not future.done():
+            if deadline is not None:
+                await clock.wait(future, max(0.0, deadline - clock.time()))
+            if deadline is not None and not future.done():
                 await self._time_out(ident)
             return await future
         finally:

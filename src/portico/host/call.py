@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from portico import events as e
 from portico import faults, limits
@@ -74,7 +75,7 @@ class Call:
         passing: str = "",
         meta: Json | None = None,
     ) -> Decision:
-        """May this exact call run? A policy, a grant or a person decides; no answer in time is no."""
+        """May this exact call run? A policy, a grant or a person decides; no answer in a time that is set is no."""
         if not self._ready:
             self.ready()
         request = Request(
@@ -101,6 +102,11 @@ class Call:
             self._input = [decision.input]
         return decision
 
+    @property
+    def shown(self) -> str:
+        """The live output so far."""
+        return "".join(self._output)
+
     def output(self, delta: str) -> None:
         """A piece of live output."""
         for piece in pieces(delta):
@@ -109,8 +115,20 @@ class Call:
 
     def content(self, content: list[Json], by: str = "") -> None:
         """Structured content so far: diffs, terminals, sub-agents. Replaces what was there."""
-        self._content = content
-        self._post(e.ToolContent(turn=self.turn.id, call=self.id, content=content, by=by))
+        self._content = self._located(content)
+        self._post(e.ToolContent(turn=self.turn.id, call=self.id, content=self._content, by=by))
+
+    def _located(self, content: list[Json]) -> list[Json]:
+        """Diffs say where they stand, so that both sides of one can be read by that name later; sub-agents what clients
+        call them."""
+        return [self._locate(each, index) for index, each in enumerate(content)]
+
+    def _locate(self, item: Json, index: int) -> Json:
+        session = self.turn.session
+        if item.get("type") == "diff":
+            return {**item, "at": f"{session.id}/{quote(self.id, safe='')}/{index}"}
+        child = session.host.find(str(item.get("session"))) if item.get("type") == "subagent" else None
+        return {**item, "uri": child.summary.uri} if child is not None and child.summary.uri else item
 
     async def end(
         self,
@@ -143,7 +161,7 @@ class Call:
                 ok=ok,
                 output=shown,
                 blob=blob,
-                content=self._content if content is None else content,
+                content=self._content if content is None else self._located(content),
                 error=error,
                 title=title,
                 detail=detail,

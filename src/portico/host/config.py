@@ -1,8 +1,6 @@
 """A session's settings (`config`): those that the host itself understands, checked before they are written.
 
-The attack: a token that may drive but not approve starts a session, or changes one, so that nothing asks any more. So
-the settings that decide over calls are named here, and a door takes them only from a caller who may approve. To leave
-them out when all settings are replaced is a change, too.
+Which of them loosen approval, and so need the scope `approve`, is decided in `autonomy`.
 """
 
 from collections.abc import Mapping
@@ -11,18 +9,6 @@ from typing import Any
 from portico.errors import BadRequest
 from portico.host import fallback
 from portico.host.context import CONTEXT
-
-APPROVAL_KEYS = frozenset(
-    {
-        "approvals",
-        "autoApprove",
-        "permissions",
-        "globalAutoApproveEnabled",
-        "editAutoApprovePatterns",
-        "terminalAutoApproveRules",
-    }
-)
-"""What `approval.session_policy` and `policy.session_rules` read: changing one is as good as approving."""
 
 OWN_KEYS = frozenset({CONTEXT, "commands"})
 """What the host and the agents keep among the settings themselves; nobody means these when replacing them all."""
@@ -37,7 +23,3 @@ def check(config: Mapping[str, Any]) -> None:
     if chosen not in _APPROVALS:
         words = ", ".join(map(repr, _APPROVALS))
         raise BadRequest(f"config.approvals: Should be one of {words}, not {chosen!r}.", field="config.approvals")
-
-
-def decides_calls(config: Mapping[str, Any]) -> bool:
-    return not APPROVAL_KEYS.isdisjoint(config)

@@ -1,15 +1,25 @@
-"""What somebody writes to a session and has not sent: shared through the log, so that every device shows it."""
+"""The draft of a conversation: a text that stands in the input of every page and editor until a person sends it.
 
-from portico import limits
-from portico.errors import BadRequest
-from portico.host.session import Session
+It is a fact that clients share (`client.kept`) in the form of AHP's messages: editors change it with every key.
+Programs put one there with the command `draft.set`; such a draft is marked, so that pages fill their input with it
+and not with what somebody is typing in an editor.
+"""
+
+from portico.events import Json
+from portico.host.state import SessionState
 
 DRAFT = "draft"
 """Its key among what clients share."""
+OFFERED = "portico.offered"
+"""What marks a draft that a program put there."""
 
 
-async def keep_draft(session: Session, text: str, *, by: str) -> None:
-    if len(text) > limits.DRAFT_CHARS:
-        raise BadRequest(f"A draft has at most {limits.DRAFT_CHARS} characters.", field="text")
-    if session.state.client_data.get(DRAFT, {}).get("text", "") != text:
-        await session.keep(DRAFT, {"text": text} if text else None, by=by)
+def offered_text(value: Json | None) -> str:
+    """The text of a draft that a program offers; empty without one."""
+    if value is None or not isinstance(value.get("_meta"), dict) or not value["_meta"].get(OFFERED):
+        return ""
+    return str(value.get("text", ""))
+
+
+def offered_draft(state: SessionState) -> str:
+    return offered_text(state.client_data.get(DRAFT))

@@ -40,5 +40,9 @@ def split(choice: str) -> tuple[str, str]:
 
 
 def untouched(turn: TurnState | None) -> bool:
-    """Nothing but notices of ours so far."""
-    return turn is None or all(isinstance(part, TextPart) and part.kind == "notice" for part in turn.parts)
+    """Nothing but notices of ours so far, and what was taken back."""
+    return turn is None or all(isinstance(part, TextPart) and _is_nothing(part) for part in turn.parts)
+
+
+def _is_nothing(part: TextPart) -> bool:
+    return part.kind == "notice" or (part.done and not part.text)

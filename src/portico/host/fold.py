@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from portico import events as e
-from portico.events import ErrorInfo, Outcome, Record
+from portico.events import ErrorInfo, Json, Outcome, Record
 from portico.host.state import (
     Approval,
     CallPart,
@@ -77,8 +77,13 @@ def _model(state: SessionState, event: e.SessionModel, record: Record) -> None:
 
 
 def _configured(state: SessionState, event: e.SessionConfigured, record: Record) -> None:
-    keeps = event.keeps if event.replace else state.config
-    state.config = {**{key: state.config[key] for key in keeps if key in state.config}, **event.values}
+    state.config = configured(state.config, event)
+
+
+def configured(config: Json, event: e.SessionConfigured) -> Json:
+    """The settings as they are after the event."""
+    keeps = event.keeps if event.replace else config
+    return {**{key: config[key] for key in keeps if key in config}, **event.values}
 
 
 def _folder_added(state: SessionState, event: e.FolderAdded, record: Record) -> None:
@@ -206,6 +211,8 @@ def _part_ended(state: SessionState, event: e.PartEnded, record: Record) -> None
     part = _find(state, event.turn, event.part, TextPart)
     if part is not None:
         part.text, part.done = event.text, True
+    if event.replaces and (turn := state.turn(event.turn)) is not None:
+        turn.corrections[record.pos] = len(turn.parts)
 
 
 def _usage(state: SessionState, event: e.UsageReported, record: Record) -> None:

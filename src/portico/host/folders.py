@@ -8,9 +8,9 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from portico import commands as c
 from portico import limits
-from portico.errors import BadRequest, Conflict, RateLimited
-from portico.events import Event, FolderAdded, FolderRemoved
+from portico.errors import BadRequest, Conflict
 from portico.host.state import Summary
 
 if TYPE_CHECKING:
@@ -37,70 +37,27 @@ class Folders:
     def _family(self) -> Summary:
         return self._session.host.catalogue.root(self._session).summary
 
-    # -- the session's -----------------------------------------------------------------------------------------
-
     async def add(self, path: str, *, by: str) -> bool:
         """False: it has the folder already."""
-        await check_agent(self._session.host, self._session.summary.agent)
-        folder = check_folder(path)
-        async with self._session.lock:
-            given = whole(self._session.summary)
-            if folder in given:
-                return False
-            if len(given) > limits.FOLDERS:
-                raise RateLimited(f"A session has at most {limits.FOLDERS} folders beside its own.")
-            await self._append(FolderAdded(folder=folder, by=by))
-        return True
+        return await self._changes(c.AddFolder(session=self._session.id, folder=path), by)
 
     async def remove(self, folder: str, *, by: str, replacement: str | None = None) -> bool:
         """With a `replacement`, that takes its place. False: it has no such folder."""
-        if replacement is not None:
-            await check_agent(self._session.host, self._session.summary.agent)
-            replacement = check_folder(replacement)
-        async with self._session.lock:
-            if folder == self._session.summary.cwd:
-                raise Conflict(f"The session runs in {folder!r}; that folder stays as long as it does.")
-            if folder not in self._session.summary.folders:
-                return False
-            await self._append(FolderRemoved(folder=folder, by=by, replacement=replacement))
-        for chat in [self._session, *self._below()]:
-            if chat.summary.folder_subset is not None and folder in chat.summary.folder_subset:
-                await chat.load()
-                await chat.folders.drop(folder, by="host")
-                if replacement is not None:
-                    await chat.folders.choose(replacement, by="host")
-        return True
-
-    async def _append(self, event: Event) -> None:
-        await self._session.append(event)
-        for chat in [self._session, *self._below()]:
-            chat.runner.refresh()
-
-    def _below(self) -> list["Session"]:
-        catalogue = self._session.host.catalogue
-        found = [catalogue.get(each.id) for each in catalogue.descendants(self._session.id)]
-        return [session for session in found if session is not None]
-
-    # -- the conversation's choice -----------------------------------------------------------------------------
+        command = c.RemoveFolder(session=self._session.id, folder=folder, replacement=replacement)
+        return await self._changes(command, by)
 
     async def choose(self, folder: str, *, by: str) -> bool:
-        """From the first choice on the conversation has only what was chosen. False: it has it already."""
-        await check_agent(self._session.host, self._session.summary.agent)
-        if folder not in whole(self._family()):
-            raise Conflict(f"{folder!r} is none of the session's folders.")
-        if folder in (self._session.summary.folder_subset or []):
-            return False
-        await self._session.append(FolderAdded(folder=folder, by=by, chat=True))
-        self._session.runner.refresh()
-        return True
+        """For this conversation alone. False: it has it already."""
+        return await self._changes(c.ChooseFolder(session=self._session.id, folder=folder), by)
 
     async def drop(self, folder: str, *, by: str) -> bool:
         """False: it was not chosen."""
-        if folder not in (self._session.summary.folder_subset or []):
-            return False
-        await self._session.append(FolderRemoved(folder=folder, by=by, chat=True))
-        self._session.runner.refresh()
-        return True
+        return await self._changes(c.ChooseFolder(session=self._session.id, folder=folder, chosen=False), by)
+
+    async def _changes(self, command: c.Command, by: str) -> bool:
+        before = self._session.host.log.head(self._session.channel)
+        await self._session.do(command, by)
+        return self._session.host.log.head(self._session.channel) > before
 
 
 def check_folder(path: str, field: str = "cwd") -> str:

@@ -5,34 +5,39 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from portico import __version__, limits
+from portico import commands as c
 from portico import events as e
 from portico.errors import (
-    AgentUnavailable,
     BadRequest,
     LogUnavailable,
     NotFound,
     PorticoError,
-    RateLimited,
 )
-from portico.events import HOST, Channel, Json, Message, Origin, Record
+from portico.events import HOST, Channel, Json, Message, Origin, Record, ToolSpec
 from portico.host import fallback
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
+from portico.host.autonomy import Answering, Loosened, audited, loosened
+from portico.host.autonomy import check as check_loosened
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.config import check as check_config
+from portico.host.do import RECEIPTS, Dispatcher, note_started
 from portico.host.folders import check_folder, check_folders
 from portico.host.grants import Grants
-from portico.host.isolation import Isolation, isolate, release
-from portico.host.policy import WorkspacePolicy
+from portico.host.handlers import CLIENT_SETTINGS, install
+from portico.host.isolation import isolate, release
+from portico.host.policy import WorkspacePolicy, rules_of
+from portico.host.readiness import Readiness
 from portico.host.session import Session
-from portico.host.state import Summary, TurnState
+from portico.host.state import SessionState, Summary, TurnState
 from portico.host.terminals import Terminals
 from portico.host.tool import Tool
 from portico.host.turn import Turn
@@ -56,21 +61,34 @@ class Host:
         self.clock = clock
         self.logger = logging.getLogger("portico.host")
         self.agents: dict[str, Agent] = {agent.id: agent for agent in agents}
+        self.default_agent = ""
+        self.readiness = Readiness(self)
         self.tools: dict[str, Tool] = {}
         self.rules = WorkspacePolicy()
         self.policies: list[Policy] = [self.rules.refuse, session_policy, self.rules.allow]
         self.grants = Grants(self)
-        self.approval_timeout = limits.APPROVAL_SECONDS
+        self.approval_timeout: float | None = None
         self.turn_idle_timeout = limits.TURN_IDLE_SECONDS
         self.retention_hours = limits.RETENTION_HOURS
         self.capture_changes = True
         self.capturing = asyncio.Semaphore(limits.CAPTURES)
         self.stopping = False
+        self.workspaces: list[Path] = []
+        """Where sessions and terminals begin that name no folder: in the first of them."""
+        self.client_settings: Json = {}
+        """What editors share through the host; some of it are rules of approval."""
+        self.connected: Container[str] = ()
+        """The clients that are connected, by their own ids."""
+        self.commands = Dispatcher(self)
+        install(self)
+        self.do = self.commands.do
         self.started_at = time.monotonic()
         self.catalogue = Catalogue(self)
         self.turns: dict[str, Turn] = {}
         """The turns that run, by session."""
         self._watchers: list[Watcher] = []
+        self.name_child: Callable[[Summary, str, Origin | None], str] | None = None
+        """What clients call a session below another: the root's summary, the new id and where it comes from."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
         log.on_commit(self._apply)
@@ -84,6 +102,8 @@ class Host:
         host = cls(log, agents, clock or Clock())
         await host.catalogue.read()
         await host.grants.load()
+        data = await log.get_kv(HOST, CLIENT_SETTINGS)
+        host._share(msgspec.json.decode(data) if data else {})
         await host.terminals.recover()
         await host.catalogue.recover()
         await log.append(HOST, e.HostStarted(version=__version__, pid=os.getpid()))
@@ -154,10 +174,16 @@ class Host:
                 self.terminals.apply(record)
             elif record.channel == HOST:
                 self.grants.apply(record.event)
+                if isinstance(record.event, e.ClientKept) and record.event.key == CLIENT_SETTINGS:
+                    self._share(record.event.value or {})
         for channel, part in parts.items():
             session = self.catalogue.get(channel.removeprefix("session/"))
             if session is not None:
                 session.apply(part)
+
+    def _share(self, values: Json) -> None:
+        self.client_settings = values
+        self.rules.clients = rules_of(values)
 
     async def _sweep(self) -> None:
         while True:
@@ -176,6 +202,7 @@ class Host:
         before = self.now() - int(self.retention_hours * 3_600_000)
         keep = await self.terminals.compactable(before)
         keep |= {s.channel: s.state.active.pos for s in self.catalogue if s.loaded and s.state.active}
+        await self.log.drop_kv(HOST, RECEIPTS, self.commands.expired())
         return await self.log.compact(before, keep)
 
     def now(self) -> int:
@@ -190,17 +217,12 @@ class Host:
             raise NotFound("agent", ident, f"There are: {names}.")
         return agent
 
-    async def describe(self) -> list[AgentInfo]:
-        return [await agent.describe() for agent in self.agents.values()]
+    def tools_of(self, state: SessionState) -> list[ToolSpec]:
+        """The host's own tools that this session has."""
+        return [tool.spec for tool in self.tools.values() if tool.offered(state)]
 
-    async def first_ready(self) -> AgentInfo:
-        """The agent of those who name none: the first with nothing missing."""
-        infos = await self.describe()
-        ready = next((info for info in infos if info.missing is None), None)
-        if ready is None:
-            missing = "; ".join(f"{info.id}: {info.missing}" for info in infos) or "there is none"
-            raise AgentUnavailable(f"No agent is ready ({missing}).")
-        return ready
+    async def describe(self) -> list[AgentInfo]:
+        return [self.readiness.show(await agent.describe()) for agent in self.agents.values()]
 
     async def check_model(self, agent: str, model: str) -> None:
         info = await self.agent(agent).describe()
@@ -223,30 +245,38 @@ class Host:
         origin: Origin | None = None,
         config: Json | None = None,
         history: list[TurnState] | None = None,
-        worktree: Isolation | Json | None = None,
+        worktree: c.Isolation | Json | None = None,
         folders: Iterable[str] = (),
         model_config: Json | None = None,
+        may_approve: bool = True,
     ) -> Session:
-        """A new session. Without an agent the first one that is ready; without a model its first; without a folder
-        the current one. With `worktree` it works in one of its own, or shares another session's (as JSON); `folders`
-        are those beside it. An agent that is not there is no mistake where the settings name a fallback for it."""
+        """A new session. Without an agent the default one; without a model its first; without a folder
+        the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
+        `folders` are those beside it. An agent that is not there is no mistake where the settings name a fallback
+        for it. Settings that loosen approval are refused to who may not approve, and audited."""
         check_config(config or {})
         if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
         else:
-            info = await self.agent(agent).describe() if agent else await self.first_ready()
+            info = await self.agent(agent).describe() if agent else await self.readiness.default()
             agent = info.id
             if model is None:
                 model = info.models[0].id if info.models else ""
             else:
                 await self.check_model(agent, model)
-        folder = check_folder(cwd if cwd is not None else os.getcwd())
+        folder = check_folder(cwd if cwd is not None else str(self.default_folder()))
         more = await check_folders(self, agent, folder, folders)
         if parent is not None:
             await self.get(parent)  # it hears of its child
+        source = await self._source(parent, origin)
+        found = loosened(self.agents, source, Answering(agent, config or {}))
+        if not may_approve:
+            check_loosened(found)
         ident = self.catalogue.new_id()
+        if parent is not None and uri is None:
+            uri = self._child_uri(parent, ident, origin)
         tree: Json = {}
-        if isinstance(worktree, Isolation):
+        if isinstance(worktree, c.Isolation):
             made = await isolate(folder, ident, worktree)
             folder, tree = made.folder, msgspec.to_builtins(made)
         elif worktree:
@@ -268,22 +298,45 @@ class Host:
         )
         try:
             session = await self.catalogue.reserve(ident, uri)
-            await asyncio.shield(self.own(self._begin(session, started, *_copied(history or [])), f"start {ident}"))
+            await asyncio.shield(
+                self.own(self._begin(session, started, found, *_copied(history or [])), f"start {ident}")
+            )
         except PorticoError:
-            if isinstance(worktree, Isolation):
+            if isinstance(worktree, c.Isolation):
                 await release(tree)
             raise
         return session
 
-    async def _begin(self, session: Session, started: e.SessionStarted, *copied: e.Event) -> None:
+    def default_folder(self) -> Path:
+        """Where what names no folder works: the first workspace."""
+        return self.workspaces[0] if self.workspaces else Path.cwd()
+
+    def _child_uri(self, parent: str, ident: str, origin: Origin | None) -> str | None:
+        """A name that is taken (an agent may use a call's id twice) is not given again."""
+        above = self.find(parent)
+        if self.name_child is None or above is None:
+            return None
+        uri = self.name_child(self.catalogue.root(above).summary, ident, origin)
+        return None if self.has(uri) else uri
+
+    async def _source(self, parent: str | None, origin: Origin | None) -> Answering | None:
+        """The session whose settings a new one takes over: to have what that one has loosens nothing."""
+        ident = origin.session if origin is not None and origin.kind != "agent" else parent
+        state = (await self.get(ident)).state if ident is not None and self.has(ident) else None
+        return Answering(state.agent, state.config) if state is not None else None
+
+    async def _begin(
+        self, session: Session, started: e.SessionStarted, found: Sequence[Loosened], *copied: e.Event
+    ) -> None:
         listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
         # Together: a session that is there is also listed, and its parent knows of it.
         events: list[tuple[Channel, e.Event]] = [(session.channel, event) for event in (started, *copied)]
-        events.append((HOST, listed))
+        events += [(HOST, event) for event in (listed, *audited(session.id, found, started.by))]
         if started.parent is not None:
             origin = started.origin or Origin("side", started.parent)
             child = e.ChildStarted(session=session.id, kind=origin.kind, turn=origin.turn, call=origin.call)
             events.append((f"session/{started.parent}", child))
+        note_started(session.id)
         try:
             await self.log.append_all(*events)
         except PorticoError:  # the disk says no, or the settings or the history are too large
@@ -312,12 +365,7 @@ class Host:
     async def fork(self, ident: str, *, by: str, turn: str | None = None, uri: str | None = None) -> Session:
         """A new session that begins with the other's turns, through `turn` (all finished ones, when None)."""
         source = await self.get(ident)
-        turns = [each for each in source.state.turns if each.outcome is not None]
-        if turn is not None:
-            index = next((i for i, each in enumerate(turns) if each.id == turn), None)
-            if index is None:
-                raise NotFound("finished turn", turn)
-            turns = turns[: index + 1]
+        turns = source.finished_turns(turn)
         state = source.state
         return await self.start(
             by=by,
@@ -397,12 +445,6 @@ class Host:
         if not rest or self.catalogue.get(session) is None:
             raise NotFound("approval or question", ident)
         return session
-
-    def check_room(self) -> None:
-        if self.stopping:
-            raise LogUnavailable("The host is stopping.")
-        if self.running >= limits.LIVE_TURNS:
-            raise RateLimited(f"{self.running} turns are running; wait for one to end.", retry_after=5)
 
     @property
     def running(self) -> int:

@@ -8,21 +8,12 @@ import secrets
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
+from portico.commands import Isolation
 from portico.errors import AlreadyExists, PorticoError
 from portico.events import Json
 from portico.workspace import worktree
 from portico.workspace.worktree import Worktree
-
-
-class Isolation(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a caller may choose about it."""
-
-    name: str = ""
-    """Of the folder and the branch (`portico/NAME`); the session's id when nothing is said."""
-    base: str = "HEAD"
-    """The branch or commit it starts from."""
 
 
 async def isolate(folder: str, session: str, wanted: Isolation) -> Worktree:

@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from portico import commands as c
 from portico import events as e
-from portico.errors import AlreadyAnswered, BadRequest, NotFound
 from portico.events import Json, QuestionResponse
 from portico.host.state import QuestionPart
 
@@ -48,21 +48,10 @@ class Questions:
             self._waiting.pop(ident, None)
 
     async def draft(self, ident: str, field: str, answer: Json | None, *, by: str) -> None:
-        async with self._session.lock:
-            turn, question = self._open(ident)
-            if question.fields and field not in {each.get("id") for each in question.fields}:
-                raise BadRequest(f"The question has no field {field!r}.", field="field")
-            await self._session.append(e.QuestionDrafted(turn=turn, question=ident, field=field, answer=answer, by=by))
+        await self._session.do(c.DraftAnswer(question=ident, field=field, answer=answer), by)
 
     async def answer(self, ident: str, response: QuestionResponse, answers: Json | None = None, *, by: str) -> None:
-        answers = answers or {}
-        async with self._session.lock:
-            turn, question = self._open(ident)
-            if response == "accept":
-                _check_required(question, {**question.answers, **answers})
-            await self._session.append(
-                e.QuestionAnswered(turn=turn, question=ident, response=response, answers=answers, by=by)
-            )
+        await self._session.do(c.AnswerQuestion(question=ident, response=response, answers=answers or {}), by)
 
     def settle(self, answered: e.QuestionAnswered) -> None:
         """The answer is in the log, whatever became of the caller who gave it: whoever waits goes on."""
@@ -77,20 +66,3 @@ class Questions:
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(Answer("cancel", {}, "turn"))
-
-    def _open(self, ident: str) -> tuple[str, QuestionPart]:
-        for turn in reversed(self._session.state.turns):
-            part = turn.part(ident)
-            if isinstance(part, QuestionPart):
-                if part.done:
-                    raise AlreadyAnswered(f"{ident!r} was answered by {part.by!r} before.")
-                return turn.id, part
-        raise NotFound("question", ident)
-
-
-def _check_required(question: QuestionPart, answers: Json) -> None:
-    for each in question.fields:
-        answer = answers.get(each.get("id", ""))
-        skipped = answer is None or (isinstance(answer, dict) and answer.get("state") == "skipped")
-        if each.get("required") and skipped:
-            raise BadRequest(f"The question {each.get('id')!r} needs an answer.", field=str(each.get("id")))

@@ -1,15 +1,16 @@
 """Messages that wait on the server, visible and editable from every door. Queue and steer are two verbs."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
-from portico import events as e
+from portico import commands as c
 from portico import limits
-from portico.errors import Conflict, NotFound
+from portico.errors import AgentError
 from portico.events import Message, PendingKind
+from portico.host.decide import turn as turns
 
 if TYPE_CHECKING:
     from portico.host.session import Session
-    from portico.host.state import PendingState
 
 
 class Queue:
@@ -18,85 +19,50 @@ class Queue:
 
     async def add(self, message: Message, *, by: str, kind: PendingKind = "queue", id: str | None = None) -> str:
         """Queues (or offers for steering) without starting anything; an idle session starts with `release`."""
-        from portico.host.session import check_message
-
-        check_message(message)
-        async with self._session.lock:
-            return await self.add_locked(message, kind, by, id)
-
-    async def add_locked(self, message: Message, kind: PendingKind, by: str, id: str | None = None) -> str:
-        session = self._session
-        session.check_open()
-        if len(session.state.queue) >= limits.QUEUE_LENGTH:
-            raise Conflict(f"The queue of {session.id!r} is full ({limits.QUEUE_LENGTH} messages).")
-        if id is not None and session.state.pending(id) is not None:
-            raise Conflict(f"There is a queued message {id!r} already.")
-        ident = id or session.new_id("m")
-        await session.append(e.QueueAdded(pending=ident, kind=kind, message=message, by=by))
-        return ident
+        command = c.QueueMessage(session=self._session.id, message=message, kind=kind, pending=id)
+        queued: c.Queued = await self._session.do(command, by)
+        return queued.pending
 
     async def edit(self, ident: str, message: Message, *, by: str) -> None:
-        from portico.host.session import check_message
-
-        check_message(message)
-        async with self._session.lock:
-            kind = self._get(ident).kind
-            await self._session.append(e.QueueEdited(pending=ident, message=message, by=by, kind=kind))
+        said = {field: getattr(message, field) for field in message.__struct_fields__}
+        await self._session.do(c.EditQueued(session=self._session.id, pending=ident, **said), by)
 
     async def reorder(self, order: list[str], *, by: str, strict: bool = False) -> None:
-        """Named messages first, the others keep their order behind. Unknown names are ignored, or refused if `strict`:
-        an editor may name one that has just become a turn."""
-        async with self._session.lock:
-            for ident in order if strict else ():
-                self._get(ident)
-            await self._session.append(e.QueueReordered(order=order, by=by))
+        await self._session.do(c.ReorderQueue(session=self._session.id, order=order, lenient=not strict), by)
 
     async def remove(self, ident: str, *, by: str) -> None:
-        async with self._session.lock:
-            kind = self._get(ident).kind
-            await self._session.append(e.QueueRemoved(pending=ident, by=by, kind=kind))
+        await self._session.do(c.RemoveQueued(session=self._session.id, pending=ident), by)
 
     async def steer(self, message: Message, *, by: str, id: str | None = None) -> bool:
         """Into the running turn if the agent takes it (True), else to the head of the queue (False)."""
-        from portico.host.session import check_message
-
-        check_message(message)
-        async with self._session.lock:
-            taken = await self._offer(await self.add_locked(message, "steer", by, id), by)
-        return await self._steered(taken, by)
+        return await self.steer_now(await self.add(message, by=by, kind="steer", id=id), by=by)
 
     async def steer_now(self, ident: str, *, by: str) -> bool:
         """Offers a waiting message to the running agent. False: it stays queued, as the next one."""
-        async with self._session.lock:
-            self._get(ident)
-            taken = await self._offer(ident, by)
-        return await self._steered(taken, by)
+        offered: c.Offered = await self._session.do(c.SteerQueued(session=self._session.id, pending=ident), by)
+        return offered.steered
 
-    async def _offer(self, ident: str, by: str) -> bool:
+    async def release(self, *, by: str) -> None:
+        """Lets a held queue go on; starts the next message if nothing runs."""
+        await self._session.do(c.ReleaseQueue(session=self._session.id), by)
+
+    async def offer(self, ident: str, by: str) -> bool:
+        """Not under the lock while the agent is asked: one that does not answer must not hold up a cancel."""
         session = self._session
-        pending = self._get(ident)
-        if await session.runner.steer(pending.message):
-            await session.append(e.QueueRemoved(pending=ident, by=by, reason="steered", kind=pending.kind))
-            return True
-        others = [each.id for each in session.state.queue if each.id != ident]
-        await session.append(e.QueueReordered(order=[ident, *others], by=by))
-        return False
-
-    async def _steered(self, taken: bool, by: str) -> bool:
+        pending = turns.waiting_message(session.state, ident)
+        taken = await self._ask_agent(pending.message)
+        async with session.lock:
+            decision = turns.steered(session.state, ident, taken, by)
+            if decision.events:
+                await session.append(*decision.events)
         if not taken:
             await self.release(by=by)
         return taken
 
-    async def release(self, *, by: str) -> None:
-        """Lets a held queue go on; starts the next message if nothing runs."""
-        session = self._session
-        if session.state.queue_held:
-            async with session.lock:
-                await session.append(e.QueueHeld(held=False, by=by))
-        await session.go_on()
-
-    def _get(self, ident: str) -> "PendingState":
-        pending = self._session.state.pending(ident)
-        if pending is None:
-            raise NotFound("queued message", ident)
-        return pending
+    async def _ask_agent(self, message: Message) -> bool:
+        try:
+            async with asyncio.timeout(limits.CANCEL_SECONDS):
+                return await self._session.runner.steer(message)
+        except (TimeoutError, AgentError) as error:
+            self._session.host.logger.warning("steering the agent of %s: %r", self._session.id, error)
+            return False

@@ -1,27 +1,30 @@
-"""One conversation: its commands. Each checks, appends, and only then acts; the state follows from the log.
+"""One conversation: its state, which follows from the log, its running turn and its effects.
 
-Commands on one session take its lock, so what a command has checked still holds when it appends. Reports of a running
-turn need no lock: they only add.
+What is asked of it are commands (`host.do`): they take its lock, so what a decision has seen still holds when it is
+appended. The methods named after commands are these commands in Python, for jobs, agents and tests. Reports of a
+running turn need no lock: they only add.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.errors import BadRequest, Conflict, LogUnavailable, NotFound, SessionClosed, TooLarge, TurnInProgress
+from portico.errors import Conflict, LogUnavailable, NotFound, SessionClosed
 from portico.events import ErrorInfo, Json, Message, Outcome, Record, ToolSpec
 from portico.host.approval import Approvals
 from portico.host.changes import Captures
-from portico.host.config import check as check_config
+from portico.host.decide import turn as turns
 from portico.host.fold import closing, fold
 from portico.host.folders import Folders
 from portico.host.question import Questions
 from portico.host.queue import Queue
+from portico.host.react import react
 from portico.host.runner import Runner
 from portico.host.state import ChangeList, SessionState, Summary, TurnState, summarise
 from portico.host.tools import SessionTools
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
 
 SNAPSHOT = "snapshot"
 SUMMARY = "summary"
-_BEGINNINGS = (e.TurnStarted, e.TurnResumed)
 
 
 class Session:
@@ -55,7 +57,7 @@ class Session:
         self._snapshot_pos = 0
         self._waiters: list[asyncio.Future[None]] = []
         self._resting = 0
-        self._launch: tuple[str, Message, bool] | None = None
+        self._effects: set[asyncio.Task[Any]] = set()
         self.used_at = 0.0
 
     # -- state -------------------------------------------------------------------------------------------------
@@ -114,7 +116,7 @@ class Session:
         changed = False
         for record in records:
             fold(self._state, record)
-            self._settle(record.event)
+            react(self, record.event)
             changed = changed or not isinstance(record.event, e.Delta)
         if changed:
             self._summary = summarise(self._state)
@@ -124,16 +126,6 @@ class Session:
                 if not waiter.done():
                     waiter.set_result(None)
             self.host.changed(self)
-
-    def _settle(self, event: e.Event) -> None:
-        if isinstance(event, e.ApprovalAnswered):
-            self.approvals.settle(event)
-        elif isinstance(event, e.QuestionAnswered):
-            self.questions.settle(event)
-        elif isinstance(event, _BEGINNINGS) and self._launch is not None:
-            self._begin(*self._launch)
-        elif isinstance(event, e.TurnEnded):
-            self._forget(event.turn)
 
     def refresh_summary(self) -> None:
         """After a load at start: the stored summary may be older than the events."""
@@ -155,45 +147,50 @@ class Session:
         except LogUnavailable as error:
             self.runner.fail(error)
 
-    # -- plain facts -------------------------------------------------------------------------------------------
+    # -- effects -----------------------------------------------------------------------------------------------
+
+    def effect(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any]":
+        """Something that a committed event asks for and that takes time; see `react`."""
+        task = self.host.own(work, f"{name} {self.id}")
+        self._effects.add(task)
+        task.add_done_callback(self._effects.discard)
+        return task
+
+    async def settle(self) -> None:
+        """Returns when the effects of what was committed so far are there."""
+        if self._effects:
+            await asyncio.wait(tuple(self._effects))
+
+    # -- commands ----------------------------------------------------------------------------------------------
+
+    async def do(self, command: c.Command, by: str) -> Any:
+        if self.host.catalogue.get(self.id) is not self:
+            raise SessionClosed(f"The session {self.id!r} was deleted.")
+        return await self.host.do(command, c.Caller.inside(by))
 
     async def rename(self, title: str, *, by: str) -> None:
-        await self._record(e.SessionRenamed(title=checked_title(title), by=by))
+        await self.do(c.RenameSession(session=self.id, title=title), by)
 
     async def set_model(self, model: str, *, by: str, config: Json | None = None) -> None:
-        """Takes effect with the next turn."""
-        await self.host.check_model(self.state.agent, model)
-        await self._record(e.SessionModel(model=model, by=by, config=config or {}))
+        await self.do(c.SetModel(session=self.id, model=model, config=config or {}), by)
 
     async def configure(self, values: Json, *, by: str, replace: bool = False) -> None:
-        check_config(values)
-        await self._record(e.SessionConfigured(values=values, by=by, replace=replace))
+        await self.do(c.ConfigureSession(session=self.id, values=values, replace=replace), by)
 
     async def archive(self, archived: bool, *, by: str) -> None:
-        await self._record(e.SessionArchived(archived=archived, by=by))
+        await self.do(c.ArchiveSession(session=self.id, archived=archived), by)
 
     async def mark_read(self, read: bool, *, by: str) -> None:
-        if self.state.read is not read:
-            await self._record(e.SessionRead(read=read, by=by))
+        await self.do(c.MarkRead(session=self.id, read=read), by)
 
     async def join(self, client: str, name: str, tools: list[ToolSpec], meta: Json | None = None) -> None:
-        await self._record(e.ClientJoined(client=client, name=name, tools=tools, meta=meta or {}))
-        self.runner.refresh()
+        await self.do(c.JoinSession(session=self.id, client=client, name=name, tools=tools, meta=meta or {}), client)
 
     async def leave(self, client: str, *, by: str = "") -> None:
-        if any(each.id == client for each in self.state.clients):
-            await self._record(e.ClientLeft(client=client, by=by))
-            self.runner.refresh()
+        await self.do(c.LeaveSession(session=self.id, client=client), by)
 
     async def keep(self, key: str, value: Json | None, *, by: str, action: Json | None = None) -> None:
-        """Something that only clients understand, shared by them through us."""
-        await self._record(e.ClientKept(key=key, value=value, by=by, action=action or {}))
-
-    async def _record(self, event: e.Event) -> None:
-        """Plain facts need no lock: nothing was checked that another command could make untrue."""
-        await self.append(event)
-
-    # -- turns -------------------------------------------------------------------------------------------------
+        await self.do(c.ShareData(session=self.id, key=key, value=value, action=action or {}), by)
 
     async def send(
         self,
@@ -205,39 +202,27 @@ class Session:
         pending: str | None = None,
         blank: bool = False,
     ) -> str:
-        """Starts a turn and returns its id, or queues the message and returns the id of the queued one.
-
-        With `queue=False` a running turn is a refusal (`TurnInProgress`), and a waiting queue waits on; `pending`
-        names the queued message that becomes this turn; with `blank` the agent decides what no text means."""
-        check_message(message, blank=blank)
-        if message.model is not None:
-            await self.host.check_model(self.state.agent, message.model)
-        async with self.lock:
-            self.check_open()
-            if turn is not None and self.state.turn(turn) is not None:
-                raise Conflict(f"There is a turn {turn!r} already.")
-            if pending is not None and self.state.pending(pending) is None:
-                raise NotFound("queued message", pending)
-            if self.state.active is None and (not queue or not self.state.queue):
-                self.host.check_room()
-                return await self._start(message, by, turn, pending)
-            if not queue:
-                raise TurnInProgress(f"A turn is running in {self.id!r}; queue the message or wait.")
-            waiting = await self.queue.add_locked(message, "queue", by)
-            if self.state.active is None:
-                await self._start_next()
-            return waiting
+        """Starts a turn and returns its id, or queues the message and returns the id of the queued one."""
+        said = {field: getattr(message, field) for field in message.__struct_fields__}
+        busy: c.Busy = "queue" if queue else "refuse"
+        command = c.SendMessage(session=self.id, **said, busy=busy, turn=turn, pending=pending, blank=blank)
+        answer = await self.do(command, by)
+        return answer.turn if isinstance(answer, c.TurnBegun) else answer.pending
 
     async def resume(self, *, by: str, turn: str | None = None) -> str:
-        """The last turn failed or was interrupted: it goes on where it stopped, with all it has said."""
-        async with self.lock:
-            self.check_open()
-            last = self.state.turns[-1] if self.state.turns else None
-            if last is None or not last.resumable or (turn is not None and last.id != turn):
-                raise Conflict("Only the last turn can be resumed, and only if it failed or was interrupted.")
-            self.host.check_room()
-            await self._launching(last.id, last.message, e.TurnResumed(turn=last.id, by=by))
-            return last.id
+        begun: c.TurnBegun = await self.do(c.ResumeTurn(session=self.id, turn=turn), by)
+        return begun.turn
+
+    async def truncate(self, turn: str | None, *, by: str) -> None:
+        await self.do(c.TruncateSession(session=self.id, turn=turn), by)
+
+    async def close(self, *, by: str, reason: str = "") -> None:
+        await self.do(c.CloseSession(session=self.id, reason=reason), by)
+
+    async def reopen(self, *, by: str) -> None:
+        await self.do(c.ReopenSession(session=self.id), by)
+
+    # -- turns -------------------------------------------------------------------------------------------------
 
     async def cancel(self, *, by: str, turn: str | None = None) -> None:
         """Stops the running turn; returns when it has ended. What it said so far stays."""
@@ -247,24 +232,8 @@ class Session:
             raise Conflict(f"In {self.id!r} {what}.")
         await self.runner.cancel(by)
 
-    async def truncate(self, turn: str | None, *, by: str) -> None:
-        """Forgets everything after that turn (everything, when None). A running turn is cancelled first."""
-        if turn is not None and self.state.turn(turn) is None:
-            raise NotFound("turn", turn)
-        async with self._at_rest(by):
-            await self.append(e.SessionTruncated(turn=turn, by=by))
-        await self.runner.forget()
-        await self.go_on()
-
-    async def close(self, *, by: str, reason: str = "") -> None:
-        """Cancels what runs and releases the agent. The history and the queue stay; `reopen` takes them up again."""
-        async with self._at_rest(by):
-            if not self.state.closed:
-                await self.append(e.SessionClosed(by=by, reason=reason))
-        await self.runner.release()
-
     @contextlib.asynccontextmanager
-    async def _at_rest(self, by: str) -> AsyncIterator[None]:
+    async def at_rest(self, by: str) -> AsyncIterator[None]:
         """With the lock, when nothing runs any more; the queue starts nothing meanwhile."""
         self._resting += 1
         try:
@@ -278,11 +247,6 @@ class Session:
                 await asyncio.sleep(0)  # somebody started a turn in between
         finally:
             self._resting -= 1
-
-    async def reopen(self, *, by: str) -> None:
-        async with self.lock:
-            if self.state.closed:
-                await self.append(e.SessionReopened(by=by))
 
     async def wait(self, turn: str) -> TurnState:
         """Returns the turn when it has ended."""
@@ -314,32 +278,9 @@ class Session:
         await self.load()
         return await self.captures.diff(path, turn)
 
-    # -- how turns begin and end (the lock is held) ------------------------------------------------------------
+    # -- how turns begin and end -------------------------------------------------------------------------------
 
-    async def _start(self, message: Message, by: str, turn: str | None = None, pending: str | None = None) -> str:
-        ident = turn or self.new_id("t")
-        events: list[e.Event] = [e.TurnStarted(turn=ident, message=message, by=by, pending=pending)]
-        if not self.state.title:
-            events.append(e.SessionRenamed(title=title_of(message.text), by="host"))
-        await self._launching(ident, message, *events)
-        return ident
-
-    async def _launching(self, ident: str, message: Message, *events: e.Event) -> None:
-        """The turn begins with the commit of its first event, whatever becomes of the caller meanwhile."""
-        self._launch = (ident, message, isinstance(events[0], e.TurnResumed))
-        try:
-            await self.append(*events)
-        finally:
-            self._launch = None
-
-    async def _start_next(self) -> None:
-        """The first of the queue becomes a turn; messages meant for steering go first."""
-        queue = self.state.queue
-        following = next((p for p in queue if p.kind == "steer"), queue[0] if queue else None)
-        if following is not None:
-            await self._start(following.message, following.by, pending=following.id)
-
-    def _begin(self, ident: str, message: Message, resumed: bool) -> None:
+    def begin(self, ident: str, message: Message, *, resumed: bool) -> None:
         self.runner.start(self.adopt(ident, message), resumed)
 
     def adopt(self, ident: str, message: Message) -> Turn:
@@ -347,7 +288,7 @@ class Session:
         turn = self.host.turns[self.id] = Turn(self, ident, message)
         return turn
 
-    def _forget(self, turn: str) -> None:
+    def forget(self, turn: str) -> None:
         if self.running is not None and self.running.id == turn:
             del self.host.turns[self.id]
 
@@ -357,13 +298,29 @@ class Session:
             try:
                 await self.load()
                 async with self.lock:
-                    state = self.state
-                    free = state.active is None and not self._resting and not self.host.stopping
-                    if free and state.queue and not state.queue_held and not state.closed:
-                        await self._start_next()
+                    if not self._resting:
+                        decision = turns.go_on(self.state, self.host.commands.context(self, c.Caller.inside("host")))
+                        if decision.events:
+                            await self.append(*decision.events)
                 return
             except LogUnavailable:
                 await self.host.log.available()
+
+    def finished_turns(self, upto: str | None = None) -> list[TurnState]:
+        """Through `upto`; all of them, when None."""
+        turns = [each for each in self.state.turns if each.outcome is not None]
+        if upto is None:
+            return turns
+        index = next((i for i, each in enumerate(turns) if each.id == upto), None)
+        if index is None:
+            raise NotFound("finished turn", upto)
+        return turns[: index + 1]
+
+    def family(self) -> list["Session"]:
+        """Itself and all sessions below."""
+        catalogue = self.host.catalogue
+        below = (catalogue.get(each.id) for each in catalogue.descendants(self.id))
+        return [self, *(session for session in below if session is not None)]
 
     async def end_turn(self, turn: Turn, outcome: Outcome, error: ErrorInfo | None = None, by: str = "agent") -> None:
         """Gives the turn and everything open in it exactly one end, also when the caller is cancelled meanwhile."""
@@ -387,7 +344,7 @@ class Session:
                     if active is not None and active.id == turn.id:
                         end = e.TurnEnded(turn=turn.id, outcome=outcome, error=error, by=by)
                         await self.append(*closing(self.state, outcome, by), end)
-                    self._forget(turn.id)
+                    self.forget(turn.id)
                 break
             except LogUnavailable:
                 await self.host.log.available()
@@ -399,34 +356,6 @@ class Session:
         if pos - self._snapshot_pos >= max(100, self._snapshot_pos // 4):
             self._snapshot_pos = pos
             self.host.log.put_kv(self.channel, SNAPSHOT, msgspec.json.encode(self.state))
-
-    def check_open(self) -> None:
-        if self.state.closed:
-            raise SessionClosed(f"The session {self.id!r} is closed; reopen it first.")
-
-
-def check_message(message: Message, *, blank: bool = False) -> None:
-    if not blank and not message.text.strip() and not message.attachments:
-        raise BadRequest("A message needs some text.", field="text")
-    try:
-        size = len(msgspec.json.encode(message))
-    except (TypeError, ValueError) as error:
-        raise BadRequest(f"The message is not valid: {error}.", field="text") from error
-    if size > limits.MESSAGE_BYTES:
-        raise TooLarge(f"The message has {size} bytes; the limit is {limits.MESSAGE_BYTES}.", field="text")
-
-
-def checked_title(title: str) -> str:
-    title = title.strip()
-    if not title or len(title) > limits.TITLE_CHARS:
-        raise BadRequest(f"A title has 1 to {limits.TITLE_CHARS} characters.", field="title")
-    return title
-
-
-def title_of(text: str) -> str:
-    """The first line that says something, cut to what a list shows."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "Untitled")
-    return line if len(line) <= 80 else line[:79].rstrip() + "…"
 
 
 def _ended(turn: TurnState | None) -> bool:

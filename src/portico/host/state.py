@@ -124,6 +124,8 @@ class TurnState(Struct, omit_defaults=True):
     error: ErrorInfo | None = None
     resumes: int = 0
     stops: list[Stop] = []
+    corrections: dict[int, int] = {}
+    """How many parts there were when one of them was corrected, by the position of that event in the channel."""
 
     def part(self, ident: str) -> Part | None:
         """Newest first: what changes is nearly always the last one."""

@@ -11,6 +11,7 @@ from portico.events import ErrorInfo, Json, ToolSpec
 
 if TYPE_CHECKING:
     from portico.host.call import Call
+    from portico.host.state import SessionState
 
 
 class ToolResult(Struct, frozen=True, omit_defaults=True):
@@ -26,6 +27,8 @@ class Tool:
     run: Callable[[Json, "Call"], Awaitable[ToolResult]]
     """Gets the arguments and the call, through which it may report partial output or ask for approval. Before an
     effect that nobody was asked about it awaits `call.turn.settled()`: a crash must find the intent in the log."""
+    offered: Callable[["SessionState"], bool] = lambda state: True
+    """Which sessions have it."""
 
 
 def grow(output: str, left_out: int, more: str) -> tuple[str, int]:

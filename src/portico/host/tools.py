@@ -20,14 +20,14 @@ class SessionTools:
 
     def specs(self) -> list[ToolSpec]:
         """The host's tools first: a client cannot take their names."""
-        specs = {tool.spec.name: tool.spec for tool in self._session.host.tools.values()}
+        specs = {spec.name: spec for spec in self._session.host.tools_of(self._session.state)}
         for client in self._session.state.clients:
             for spec in client.tools:
                 specs.setdefault(spec.name, spec)
         return list(specs.values())
 
     async def perform(self, call: Call) -> ToolResult:
-        if call.tool in self._session.host.tools:
+        if self.is_own(call.tool):
             return await self._run_own(call)
         if call.owner is not None:
             return await call.result
@@ -46,8 +46,13 @@ class SessionTools:
         await call.end(ok=result.ok, output=result.output, error=result.error, content=result.content)
         return result
 
+    def is_own(self, name: str) -> bool:
+        """Whether it is one of the host's, and this session has it."""
+        tool = self._session.host.tools.get(name)
+        return tool is not None and tool.offered(self._session.state)
+
     def owner(self, name: str) -> str | None:
-        if name in self._session.host.tools:
+        if self.is_own(name):
             return None
         return next(
             (client.id for client in self._session.state.clients if any(spec.name == name for spec in client.tools)),

@@ -4,6 +4,7 @@ Text and reasoning grow in parts: a part is opened by its first delta and closed
 turn's end every report is ignored, so an agent that was left behind cannot write into somebody else's turn.
 """
 
+from collections import deque
 from typing import TYPE_CHECKING, Literal
 
 from portico import events as e
@@ -24,6 +25,9 @@ _PART_CHARS = limits.EVENT_BYTES // 8
 """A longer text goes on in another part: the event that ends a part carries it whole, and JSON escapes take up to
 six bytes for a character."""
 
+_RECENT = 16
+"""Parts that can still be corrected: one message with its thoughts, also where it is very long."""
+
 
 class _Part:
     __slots__ = ("id", "key", "kind", "size", "texts")
@@ -34,6 +38,10 @@ class _Part:
         self.key = key
         self.texts: list[str] = []
         self.size = 0
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
 
 
 class Turn:
@@ -51,6 +59,8 @@ class Turn:
         """How many approvals and questions wait for a person: the idle watch stands still meanwhile."""
         self.active_at = session.host.clock.awake()
         self._part: _Part | None = None
+        self._recent: deque[_Part] = deque(maxlen=_RECENT)
+        """Those whose agent named them: they may still be corrected."""
         resumed = session.state.turn(ident)
         self._used = {part.id for part in resumed.parts} if resumed is not None else set()
 
@@ -73,6 +83,10 @@ class Turn:
     def reasoning(self, delta: str, key: str | None = None) -> None:
         self._grow("reasoning", delta, key)
 
+    def say(self, kind: PartKind, delta: str, key: str | None = None) -> None:
+        """Text or reasoning, for agents that have both in one form."""
+        self._grow(kind, delta, key)
+
     def notice(self, text: str) -> None:
         """A remark of the system (a retry, a fallback), not of the agent."""
         self._grow("notice", text, None)
@@ -80,11 +94,39 @@ class Turn:
 
     def close_part(self, whole: str | None = None) -> None:
         """Ends the open part; `whole` replaces what the deltas said."""
-        part = self._part
-        if part is not None:
+        if self._part is not None:
+            self._replace(self._part, self._part.text if whole is None else whole)
+
+    def correct(self, key: str, whole: str, kind: PartKind = "text") -> None:
+        """The whole of what was said under `key`, from whoever knows: where the deltas said something else, it takes
+        their place, for every reader. The part is complete then."""
+        said = [part for part in self._recent if part.key == key and part.kind == kind]
+        if not said:
+            if whole:
+                self._grow(kind, whole, key)
+                self.close_part()
+            return
+        if self._part is not said[-1]:
+            self.close_part()  # what is open would be told twice to those who are told the turn anew
+        before = "".join(part.text for part in said[:-1])  # a very long text is several parts
+        if whole.startswith(before):
+            self._replace(said[-1], whole[len(before) :])
+
+    def retract(self, key: str) -> None:
+        """What was said under `key` counts for nothing: the attempt broke off, and another follows."""
+        for part in [part for part in reversed(self._recent) if part.key == key]:  # the open one first
+            self._replace(part, "")
+            self._recent.remove(part)
+
+    def _replace(self, part: _Part, text: str) -> None:
+        if self._part is part:
             self._part = None
-            text = "".join(part.texts) if whole is None else whole
-            self.report(e.PartEnded(turn=self.id, part=part.id, text=text))
+        elif text == part.text:
+            return  # it has ended, and so
+        streamed, part.texts = part.text, [text]
+        part.size = len(text)
+        replaces = len(streamed) if text != streamed else 0
+        self.report(e.PartEnded(turn=self.id, part=part.id, text=text, replaces=replaces))
 
     def _grow(self, kind: PartKind, delta: str, key: str | None) -> None:
         part = self._open(kind, key)
@@ -101,6 +143,8 @@ class Turn:
         if part is None or part.kind != kind or part.key != key:
             self.close_part()
             part = self._part = _Part(self.session.new_id("p"), kind, key)
+            if key is not None:
+                self._recent.append(part)
             self.report(e.PartStarted(turn=self.id, part=part.id, kind=kind))
         return part
 

@@ -14,9 +14,11 @@ from portico import events as e
 from portico import faults, limits
 from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import Event, number_of
+from portico.host.decide.decision import check_open
 from portico.host.folders import check_folder
 from portico.host.host import Host
 from portico.jobs.choice import choose, offered
+from portico.jobs.commands import install
 from portico.jobs.engine import Engine, LocalEngine
 from portico.jobs.entry import Entry
 from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
@@ -24,7 +26,8 @@ from portico.jobs.run import JobRun
 from portico.jobs.source import EntrySource
 from portico.jobs.state import JobState, JobSummary, Run, plan_of
 from portico.jobs.task import OPEN, TaskPlan, TaskRun
-from portico.jobs.tools import job_tools
+from portico.jobs.task_sessions import withdraw
+from portico.jobs.tools import job_tools, lend_tools
 from portico.jobs.work import in_condition
 
 LISTED_SECONDS = 3600.0
@@ -61,6 +64,7 @@ class Jobs:
         self._engine = engine
         self._source = source
         self._installed: Entry | None = None
+        self._printed_names: dict[str, str] = {}
         self._opened_at = host.now()
         self._runs: dict[str, JobRun] = {}
         self._mains: dict[str, asyncio.Task[None]] = {}
@@ -69,6 +73,7 @@ class Jobs:
         self._next_job = 1 + max(map(number_of, host.log.channels("job/")), default=0)
         self._next_task = 1 + max(map(number_of, host.log.channels("task/")), default=0)
         host.tools.update(job_tools())
+        install(self)
 
     @classmethod
     async def open(cls, host: Host, source: EntrySource | None = None, engine: Engine | None = None) -> "Jobs":
@@ -106,17 +111,24 @@ class Jobs:
         return "the installed entry" if self._installed is not None or self._source is None else self._source.name
 
     @property
+    def printed_names(self) -> dict[str, str]:
+        """What an entry of the 000 format calls its jobs in lists, by their names."""
+        if self._installed is not None or self._source is None:
+            return self._printed_names
+        return self._source.printed_names
+
+    @property
     def _busy(self) -> bool:
         """By the log: a job whose end clients can see does not count, whatever its run still tidies up."""
         return any(not self.job(job).done for job in self._runs)
 
-    async def install(self, entry: Entry) -> None:
+    async def install(self, entry: Entry, printed_names: dict[str, str] | None = None) -> None:
         """Puts another validated entry in its place, if nobody works and every model it names is there."""
         open_ones = (each for each in self.host.list() if not each.closed and each.created >= self._opened_at)
         if self._busy or any(open_ones):
             raise Conflict("Cannot call installJobsEntry while sessions are running.")
         await self._check_models(models_used(entry))
-        self._installed = entry
+        self._installed, self._printed_names = entry, printed_names or {}
 
     async def _check_models(self, uses: list[ModelUse]) -> None:
         for use in uses:
@@ -269,10 +281,11 @@ class Jobs:
         return f"task-{self._next_task - 1}"
 
     async def start_task(self, name: str, *, session: str, input: str = "", by: str) -> str:
-        """Runs a task inside that session and returns its id. The session stays when the task is over."""
+        """Runs a task inside that session and returns its id when its first prompt was sent or queued there. The
+        session stays when the task is over."""
         entry = self.entry
         borrowed = await self.host.get(session)
-        borrowed.check_open()
+        check_open(borrowed.state)
         task = entry.tasks.get(name)
         if task is None:
             raise NotFound("task", name, f"There are: {', '.join(map(repr, entry.tasks)) or 'none'}.")
@@ -288,15 +301,18 @@ class Jobs:
             by=by,
         )
         run = TaskRun(self.host, plan, borrowed)
+        await lend_tools(borrowed, by)
         await run.begin()
         self._lent[plan.id] = run
         self._mains[plan.id] = self.host.own(self._borrow(run), f"task {plan.id}")
+        await run.placed()  # what is sent to the session from now on comes after it
         return plan.id
 
     async def _borrow(self, run: TaskRun) -> None:
         try:
             await run.run()
         finally:
+            run.ended.set()
             self._lent.pop(run.plan.id, None)
             self._mains.pop(run.plan.id, None)
 
@@ -336,9 +352,12 @@ class Jobs:
 
     async def _close_task(self, task: str) -> None:
         opened: dict[str, None] = {}
+        borrowed: str | None = None
         records = await self._story(task)
         for event in (record.event for record in records):
-            if isinstance(event, e.TaskSessionStarted):
+            if isinstance(event, e.TaskStarted):
+                borrowed = event.session
+            elif isinstance(event, e.TaskSessionStarted):
                 opened[event.session] = None
             elif isinstance(event, e.TaskSessionEnded):
                 opened.pop(event.session, None)
@@ -349,6 +368,8 @@ class Jobs:
             if self.host.has(ident):
                 await (await self.host.get(ident)).close(by=f"task:{task}", reason="interrupted")
             ends.append(e.TaskSessionEnded(session=ident, succeeded=False))
+        if borrowed is not None and self.host.has(borrowed):
+            await withdraw(await self.host.get(borrowed), task)
         channel = f"task/{task}"
         self.host.log.put_kv(channel, OPEN, None)
         await self.host.log.append(channel, *ends, e.TaskEnded(task=task, outcome="interrupted"))

@@ -2,13 +2,16 @@
 
 That format had no driving retries, tuples as failure actions, grid columns that named their job by `id`, and keys that
 were checked but never evaluated. What has no meaning any more is dropped and said so in `notes`.
+`import_entry` reads both formats; every place that takes an entry from a user goes through it.
 """
 
+import copy
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from portico.jobs.entry import DEFAULT_CRITERIA_RETRIES, Entry, EntryError
-from portico.jobs.load import MAX_VALUES, load_entry
+from portico.jobs.load import MAX_VALUES, drop_unknown_keys, load_entry, read_file
 
 Data = dict[object, object]
 
@@ -21,11 +24,30 @@ OLD_PLACES = {
 class Imported(NamedTuple):
     entry: Entry
     notes: list[str]
+    printed_names: dict[str, str] = {}
+    """What the old format calls its jobs in lists, by their names."""
+
+
+def import_file(path: Path, code_path: str = "", *, old: bool = False) -> Imported:
+    """The validated entry of a `.json`, `.yaml` or `.yml` file in either format."""
+    return import_entry(read_file(path), code_path, old=old)
+
+
+def import_entry(data: object, code_path: str = "", *, old: bool = False) -> Imported:
+    """The validated entry of plain data in either format. `old`: its reader speaks the API of that time, and what the
+    current format refuses as unknown is dropped with a note."""
+    if old or looks_legacy(data):
+        return import_legacy(data, code_path)
+    return Imported(load_entry(data, code_path), [])
 
 
 def looks_legacy(data: object) -> bool:
     """Whether plain data is an entry of the old format and not a wrong one of the current format."""
-    if not isinstance(data, Mapping) or "drivingSessionRetries" in data:
+    if not isinstance(data, Mapping):
+        return False
+    if isinstance(_get(data.get("models"), "reviewers"), list):
+        return True
+    if "drivingSessionRetries" in data:
         return False
     rows = _items(data.get("grid"))
     columns = [column for row in rows for column in _items(_get(row, "jobs"))]
@@ -43,9 +65,12 @@ def import_legacy(data: object, code_path: str = "") -> Imported:
     if not isinstance(data, Mapping):
         # The reader knows the words for anything that is not an object.
         return Imported(load_entry(data, code_path), [])
-    importer = _Importer(data, f"{code_path}entry")
     try:
-        return Imported(load_entry(importer.entry(), code_path), importer.notes)
+        importer = _Importer(copy.deepcopy(data), f"{code_path}entry")
+        translated = importer.entry()
+        unknown = drop_unknown_keys(translated, code_path)
+        notes = importer.notes + [f"{path}: Dropped: it is not a key of an entry." for path in unknown]
+        return Imported(load_entry(translated, code_path), notes, importer.printed_names)
     except RecursionError:
         raise EntryError(f"{code_path}entry", "Contains itself.") from None
     except EntryError as error:
@@ -83,6 +108,7 @@ class _Importer:
         self.data = data
         self.root = root
         self.notes: list[str] = []
+        self.printed_names: dict[str, str] = {}
         self.works = 0
         self.keywords = [_get(row, "keyword") for row in _items(data.get("grid"))]
 
@@ -100,7 +126,7 @@ class _Importer:
         translated: Data = {
             **self.data,
             "models": models,
-            "drivingSessionRetries": retries,
+            "drivingSessionRetries": self.data.get("drivingSessionRetries", retries),
             "tasks": _mapped(self.data.get("tasks", {}), self.task),
             "jobs": _mapped(self.data.get("jobs", {}), self.job),
         }
@@ -112,7 +138,9 @@ class _Importer:
         """`reviewers` was a list; it becomes reviewers1, reviewers2 and so on."""
         if not isinstance(models, Mapping) or not isinstance(models.get("reviewers"), list):
             return models
-        self.note(".models.reviewers", "A list of models became one category for each.")
+        empty = not models["reviewers"]
+        text = "Dropped: the list is empty." if empty else "A list of models became one category for each."
+        self.note(".models.reviewers", text)
         numbered = {f"reviewers{n}": each for n, each in enumerate(_items(models["reviewers"]), 1)}
         return {key: each for key, each in models.items() if key != "reviewers"} | numbered
 
@@ -159,8 +187,8 @@ class _Importer:
         if not isinstance(job, Mapping):
             return job
         translated = {key: each for key, each in job.items() if key != "printedName"}
-        if "printedName" in job:
-            self.note(f'.jobs["{name}"].printedName', "Dropped: the grid names the button.")
+        if isinstance(job.get("printedName"), str):
+            self.printed_names[name] = job["printedName"]
         if "work" in job:
             translated["work"] = self.work(job["work"])
         return translated
@@ -170,8 +198,6 @@ class _Importer:
         if self.works > MAX_VALUES:
             raise EntryError(self.root, f"The entry has more than {MAX_VALUES} values.")
         match work:
-            case {"kind": "Ref", **rest}:
-                return {"kind": "Ref", **self.ref(rest)}
             case {"kind": "Seq" | "Par" as kind, "works": [*works], **rest}:
                 translated = [self.work(child) for child in works]
                 return {"kind": kind, "works": [child for child in translated if not _is_empty(child)], **rest}
@@ -197,13 +223,6 @@ class _Importer:
                 case [expected, condition]:
                     parts[key] = [expected, self.work(condition)]
         return parts
-
-    def ref(self, ref: Data) -> Data:
-        """A task without a model ran on the driving model; now the work has to say so."""
-        task = _get(self.data.get("tasks"), str(ref.get("taskId")))
-        if task is not None and _get(task, "model") is None and "modelOverride" not in ref:
-            ref["modelOverride"] = {"category": "driving"}
-        return ref
 
     def row(self, r: int, row: object) -> object:
         if not isinstance(row, Mapping):

@@ -80,6 +80,15 @@ def read_entry(data: object, code_path: str = "") -> Entry:
     return _converted(data, Entry, root)
 
 
+def drop_unknown_keys(data: object, code_path: str = "") -> list[str]:
+    """Removes from plain data every key that no entry has, and returns where they were. Other mistakes are raised."""
+    check = _Collect()
+    check.value(data, _ENTRY, f"{code_path}entry")
+    for owner, key, _ in check.unknown:
+        owner.pop(key, None)
+    return [path for _, _, path in check.unknown]
+
+
 def _check_driving_first(data: object, root: str) -> None:
     """The first rules of an entry are about its models, also when other keys are missing or wrong."""
     if not isinstance(data, Mapping):
@@ -151,14 +160,29 @@ class _Check:
         known = [struct.tag_field, *fields] if struct.tag_field else list(fields)
         for key, _ in _string_keys(value, path):
             if key not in known:
-                raise EntryError(f"{path}.{key}", f"Unknown key. Known keys: {', '.join(known)}.")
+                self.unknown_key(value, key, path, known)
         for key, each in fields.items():
             if key in value:
                 self.value(value[key], _without_none(each), f"{path}.{key}")
             elif each.required:
                 raise EntryError(f"{path}.{key}", "Should exist.")
-        if struct.cls is Model and len(value) != 1:
+        if struct.cls is Model and sum(key in value for key in fields) != 1:
             raise EntryError(path, "Should have either category or id.")
+
+    def unknown_key(self, owner: Mapping[object, object], key: str, path: str, known: list[str]) -> None:
+        raise EntryError(f"{path}.{key}", f"Unknown key. Known keys: {', '.join(known)}.")
+
+
+class _Collect(_Check):
+    """Collects unknown keys instead of refusing them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unknown: list[tuple[dict[object, object], str, str]] = []
+
+    def unknown_key(self, owner: Mapping[object, object], key: str, path: str, known: list[str]) -> None:
+        assert isinstance(owner, dict)
+        self.unknown.append((owner, key, f"{path}.{key}"))
 
 
 def _string_keys(value: Mapping[object, object], path: str) -> list[tuple[str, object]]:

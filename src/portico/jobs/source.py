@@ -6,7 +6,9 @@ from pathlib import Path
 from portico.errors import BadRequest
 from portico.jobs.demo import demo_entry
 from portico.jobs.entry import Entry
-from portico.jobs.load import load_file
+from portico.jobs.legacy import Imported, import_file
+
+logger = logging.getLogger("portico.jobs")
 
 NAMES = ("portico.entry.json", ".portico/entry.json")
 _Stamp = tuple[int, int]
@@ -20,16 +22,23 @@ def find_entry(given: Path | None, cwd: Path) -> Path | None:
 
 
 class EntrySource:
-    """The current entry of one file. A broken edit keeps the last good one and says so."""
+    """The current entry of one file. A broken edit keeps the last good one and says so.
 
-    def __init__(self, path: Path | None) -> None:
+    `old`: the clients speak the API of 000, so the file is read as one of that time."""
+
+    def __init__(self, path: Path | None, *, old: bool = False) -> None:
         self.path = path
+        self._old = old
         self._stamp = self._look()
-        self._entry = demo_entry() if path is None else load_file(path, f"{path.name}:")
+        self._imported = Imported(demo_entry(), []) if path is None else self._read(path)
 
     @property
     def name(self) -> str:
         return "the packaged demo entry" if self.path is None else str(self.path)
+
+    @property
+    def printed_names(self) -> dict[str, str]:
+        return self._imported.printed_names
 
     def current(self, *, reload: bool) -> Entry:
         """With `reload` the file is read again if it changed; without, jobs are running on what was read last."""
@@ -37,10 +46,16 @@ class EntrySource:
         if reload and self.path is not None and stamp is not None and stamp != self._stamp:
             self._stamp = stamp
             try:
-                self._entry = load_file(self.path, f"{self.path.name}:")
+                self._imported = self._read(self.path)
             except BadRequest as error:
-                logging.getLogger("portico.jobs").warning("the entry stays as it was: %s", error.message)
-        return self._entry
+                logger.warning("the entry stays as it was: %s", error.message)
+        return self._imported.entry
+
+    def _read(self, path: Path) -> Imported:
+        imported = import_file(path, f"{path.name}:", old=self._old)
+        for note in imported.notes:
+            logger.warning("%s", note)
+        return imported
 
     def _look(self) -> _Stamp | None:
         try:

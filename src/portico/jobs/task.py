@@ -85,6 +85,15 @@ class TaskRun:
         """The host stops: no end is written, the next start goes on from the journal."""
         return self.suspended or self._host.stopping
 
+    async def placed(self) -> None:
+        """Returns when the first prompt has its place in the session, or can have none any more."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._sessions_of_task.placed, self.ended)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+
     def announce(self) -> None:
         """Writes the beginning. Not awaited: whatever is appended next by the caller is durable only after it."""
         self._host.log.put_kv(self._channel, OPEN, b"1")
@@ -191,13 +200,12 @@ class TaskRun:
             return True
         report = await self._drive(availability.condition, availability=True)
         passed = report.verdict is True and not report.prerequisite_failed
+        await self._sessions_of_task.judged(passed)
         if passed:
             self._decide("[AVAILABILITY] Availability check passed")
         else:
             condition = _json(availability.condition)
             self._decide(f"[AVAILABILITY] Availability check failed: condition not satisfied. Condition: {condition}")
-        if self._sessions_of_task.mode == "multi":
-            await self._sessions_of_task.end(passed)
         return passed
 
     async def _check(self, criteria: Criteria, report: Report) -> bool:
@@ -217,12 +225,11 @@ class TaskRun:
 
     async def _condition(self, condition: Prompt) -> bool:
         held = (await self._drive(condition)).verdict is True
+        await self._sessions_of_task.judged(held)
         if held:
             self._decide("[CRITERIA] Criteria condition passed")
         else:
             self._decide(f"[CRITERIA] Criteria condition failed. Condition: {_json(condition)}")
-        if self._sessions_of_task.mode == "multi":
-            await self._sessions_of_task.end(held)
         return held
 
     async def _retries(self, criteria: Criteria) -> bool:
@@ -244,6 +251,7 @@ class TaskRun:
             if self.borrowing:
                 raise
             # However often the agent crashed in it, a retry costs one of the budget and never more.
+            await self._sessions_of_task.end(False)
             self._decide(f"[SESSION CRASHED] Session crash during retry #{number}: {crash.detail}")
             return False
 

@@ -6,6 +6,7 @@ of its `fallback`, where it has one; driving work (conditions) follows the entry
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from itertools import cycle, islice
 from typing import Literal
@@ -14,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
-from portico.errors import LogUnavailable, PorticoError, TurnInProgress
+from portico.errors import LogUnavailable, NotFound, PorticoError
 from portico.events import Message
 from portico.host.host import Host
 from portico.host.session import Session
@@ -89,6 +90,8 @@ class TaskSessions:
         self._cwd = cwd
         self._borrowed = borrowed
         self._current: _Open | None = None
+        self.placed = asyncio.Event()
+        """The first prompt has been sent or queued."""
 
     # -- prompts -----------------------------------------------------------------------------------------------
 
@@ -107,7 +110,7 @@ class TaskSessions:
         return report
 
     async def drive(self, prompt: str, *, availability: bool = False) -> Report:
-        """Driving work. In multi mode the caller ends its session, when the decision is made."""
+        """Driving work. In multi mode the caller ends its session with `judged`, before it records the decision."""
         if self._borrowed is not None:
             return await self._send(await self._lent(self._borrowed), prompt, availability)
         first = self._driving_model
@@ -125,7 +128,8 @@ class TaskSessions:
         availability: bool = False,
         falling: bool = False,
     ) -> Report:
-        """`falling`: the models stand in for each other, also where one cannot be had at all."""
+        """`falling`: the models stand in for each other, also where one cannot be had at all. The session in which the
+        last attempt crashed stays current: the caller records why the task fails, then ends it."""
         crash: TaskCrash | None = None
         text = prompt
         for number, model in enumerate(models):
@@ -138,7 +142,8 @@ class TaskSessions:
                 crash = error
                 text = prompt if prompt.startswith(CRASH_PREFIX) else CRASH_PREFIX + prompt
                 self.decide(f"[SESSION CRASHED] {error.detail}")
-                await self.end(False)
+                if number < len(models) - 1:
+                    await self.end(False)
             except NotOpened as error:
                 if not falling:
                     raise
@@ -174,20 +179,27 @@ class TaskSessions:
         return report
 
     async def _start(self, session: Session, prompt: str) -> str:
-        message = Message(prompt, origin="system")
+        """The turn of this prompt. A borrowed session may be busy: the prompt waits in its queue, before whatever is
+        sent later."""
+        await session.load()
+        earlier = {turn.id for turn in session.state.turns}
+        try:
+            sent = await session.send(Message(prompt, origin="system"), by=self._by)
+        except LogUnavailable:
+            raise
+        except PorticoError as error:
+            raise TaskCrash(detailed(type(error).__name__, error.message)) from error
+        self.placed.set()
         while True:
-            await session.load()
-            try:
-                return await session.send(message, by=self._by, queue=False)
-            except LogUnavailable:
-                raise
-            except TurnInProgress:
-                # A borrowed session may be busy with its owner's questions; they go first.
-                await session.wait_until(lambda state: state.active is None and (state.queue_held or not state.queue))
-                if session.state.queue_held:
-                    await session.queue.release(by=self._by)
-            except PorticoError as error:
-                raise TaskCrash(detailed(type(error).__name__, error.message)) from error
+            state = await session.wait_until(lambda state: state.pending(sent) is None or state.queue_held)
+            if state.pending(sent) is None:
+                break
+            await session.queue.release(by=self._by)
+        turns = (turn.id for turn in session.state.turns if turn.by == self._by and turn.id not in earlier)
+        turn = next(turns, None)
+        if turn is None:
+            raise TurnCancelled(detailed("TaskStopped", f"The prompt in the queue of {session.id} was removed."))
+        return turn
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -238,11 +250,17 @@ class TaskSessions:
             await task_sessions.session.close(by=self._by)
             self.record(e.TaskSessionEnded(session=task_sessions.session.id, succeeded=succeeded))
 
+    async def judged(self, held: bool) -> None:
+        """In multi mode the session that judged is closed before its decision is recorded."""
+        if self.mode == "multi":
+            await self.end(held)
+
     async def leave(self) -> None:
         """Stops without a result: also the turn in a borrowed session, which itself stays open."""
         await self.end(False)
         session = self._borrowed
         if session is not None and session.loaded:
+            await withdraw(session, self._task)
             active = session.state.active
             if active is not None and active.by == self._by and session.running is not None:
                 await session.cancel(by=self._by, turn=active.id)
@@ -254,6 +272,15 @@ class TaskSessions:
 
     def decide(self, reason: str) -> None:
         self.record(e.TaskDecided(reason=reason))
+
+
+async def withdraw(session: Session, task: str) -> None:
+    """Takes the prompts of a task that is over out of the queue of the session it had borrowed."""
+    by = f"task:{task}"
+    await session.load()
+    for pending in [each for each in session.state.queue if each.by == by]:
+        with contextlib.suppress(NotFound):  # it has just become a turn
+            await session.queue.remove(pending.id, by=by)
 
 
 def rounds(retries: list[DrivingRetry]) -> Iterator[str]:

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from portico.events import Json, ToolSpec
 from portico.host.call import Call
-from portico.host.state import CallPart, TextPart, TurnState
+from portico.host.session import Session
+from portico.host.state import CallPart, SessionState, TextPart, TurnState
 from portico.host.tool import Tool, ToolResult
 from portico.jobs.entry import JOB_TOOLS, TOOL_FALSE, TOOL_PREPARE_DOCUMENT, TOOL_PREREQUISITE_FAILED, TOOL_TRUE
 
@@ -30,8 +31,24 @@ _ARGUMENT: Json = {
 _LINE = re.compile(rf"^[ \t]*@({'|'.join(JOB_TOOLS)})\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 
 
+LENT = "jobs/tools"
+"""Kept with a session that is not a task's own, and has the tools all the same."""
+
+
 def job_tools() -> dict[str, Tool]:
-    return {name: Tool(ToolSpec(name, text, _ARGUMENT), _report) for name, text in DESCRIPTIONS.items()}
+    return {name: Tool(ToolSpec(name, text, _ARGUMENT), _report, _offered) for name, text in DESCRIPTIONS.items()}
+
+
+def _offered(state: SessionState) -> bool:
+    """Only in sessions of tasks: anywhere else they cost tokens and confuse the model."""
+    return state.by.startswith("task:") or LENT in state.client_data
+
+
+async def lend_tools(session: Session, by: str) -> None:
+    """For a session that somebody else began and a task borrows, now or later."""
+    if not _offered(session.state):
+        await session.keep(LENT, {}, by=by)
+        session.runner.refresh()
 
 
 async def _report(arguments: Json, call: Call) -> ToolResult:

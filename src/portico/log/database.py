@@ -131,6 +131,17 @@ class Database:
                 (self._id(put_kv.channel), put_kv.key, put_kv.data),
             )
 
+    def drop_kv(self, channel: Channel, first: str, below: str) -> int:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            sql = "DELETE FROM notes WHERE channel = ? AND key >= ? AND key < ?"
+            dropped = self._db.execute(sql, (self._id(channel), first, below)).rowcount
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._rollback()
+            raise translate(error, self.path) from error
+        return dropped
+
     def probe(self) -> None:
         """Can we write again? Fails the way a commit would."""
         known = dict(self._ids)

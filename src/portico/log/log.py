@@ -73,6 +73,9 @@ class Log(Protocol):
 
     async def get_kv(self, channel: Channel, key: str) -> bytes | None: ...
 
+    async def drop_kv(self, channel: Channel, first: str, below: str) -> int:
+        """Removes the values beside a channel whose keys sort from `first` to before `below`; returns how many."""
+
     async def put_blob(self, data: bytes) -> str:
         """Stores the bytes durably under their SHA-256, which it returns."""
 

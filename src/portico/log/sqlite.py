@@ -363,6 +363,9 @@ class SqliteLog:
     async def get_kv(self, channel: Channel, key: str) -> bytes | None:
         return await self._read(self._database.get_kv, channel, key)
 
+    async def drop_kv(self, channel: Channel, first: str, below: str) -> int:
+        return await self._write(self._database.drop_kv, channel, first, below)
+
     async def put_blob(self, data: bytes) -> str:
         if len(data) > limits.BLOB_BYTES:
             raise TooLarge(f"A blob of {len(data)} bytes is over the limit of {limits.BLOB_BYTES}.")

@@ -29,7 +29,7 @@ class Known(Struct, frozen=True):
 KNOWN: tuple[Known, ...] = (
     Known(
         "smollm2-135m",
-        "A toy to try the house with: it talks and its actions are always valid, but it finishes no real task.",
+        "A toy to try Portico with: it only chats, gets no tools and does no work.",
         "Apache-2.0",
         98_362_432,
         350 * MB,

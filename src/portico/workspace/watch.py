@@ -112,7 +112,7 @@ class _Watcher:
                     if isinstance(heard, set):
                         self._tell(self._add, [Change(path, _KINDS[kind]) for kind, path in heard])
         except ImportError:
-            self._tell(self._ready, Conflict("Watching files needs the extra 'portico[watch]'."))
+            self._tell(self._ready, Conflict("Watching files needs the package 'watchfiles': pip install watchfiles"))
         except (OSError, RuntimeError) as error:
             self._tell(self._ready, Conflict(f"The system cannot watch this folder: {error}."))
 

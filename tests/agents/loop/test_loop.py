@@ -73,6 +73,24 @@ async def test_native_tool_calls(desk: Desk) -> None:
     assert [message["role"] for message in second[-3:]] == ["assistant", "tool", "tool"]
 
 
+@pytest.mark.parametrize("position", [0, 1, 2])
+async def test_parallel_calls_all_run_and_a_finish_among_them_is_not_final(desk: Desk, position: int) -> None:
+    """Reported: `finish` in the same reply dropped the actions beside it, and the turn was reported as completed."""
+    desk.settings('[agents.loop]\nprotocol = "tools"\n')
+    both = [Call(name="createFile", args={"path": name, "content": name}) for name in ("a", "b")]
+    both.insert(position, Call(name="finish", args={"finalSummary": "Too early."}))
+    desk.says(Step(calls=both), Step(calls=[Call(name="finish", args={"finalSummary": "Now it is."})]))
+    turn = await desk.run()
+    assert turn.outcome == "completed", turn.error
+    assert [(call.tool, call.ok) for call in calls(turn)] == [("createFile", True), ("createFile", True)]
+    assert [(desk.project / name).read_text() for name in ("a", "b")] == ["a", "b"]
+    assert texts(turn) == "Now it is.\n"
+    *_, asked = [each for each in desk.server.requests[1].body["messages"] if each["role"] == "assistant"]
+    results = [each for each in desk.server.requests[1].body["messages"] if each["role"] == "tool"]
+    assert [each["tool_call_id"] for each in results] == [each["id"] for each in asked["tool_calls"]]
+    assert results[position]["content"].startswith("Not finished")
+
+
 async def test_two_invalid_answers_in_a_row_fail_with_a_diagnosis(desk: Desk) -> None:
     desk.says(Step(say=["I refuse to write JSON. " + "x" * 1000]))
     desk.server.script = Script(default=[Step(say=["prose " + "x" * 1000])] * 5, models=["alpha"])

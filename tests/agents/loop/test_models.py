@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
 from portico.agents.loop.model_call import WAITS
+from portico.events import Json
 from portico.testing.model import Error, First, ModelServer, Rule, Script, Step, Usage
 from tests.agents.loop.conftest import Desk, acts, ends, texts
 
@@ -291,3 +292,37 @@ async def test_a_key_goes_only_to_the_endpoint_it_is_for(desk: Desk, way: str) -
     turn = await desk.run()
     assert turn.outcome == "completed", turn.error
     assert "canary" not in str(desk.server.requests[-1].headers)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "meta"),
+    [
+        ("agent: list the files", {}, {}),
+        ("/agent list the files", {}, {}),
+        ("list the files", {"config": {"mode": "agent"}}, {}),
+        ("list the files", {}, {"mode": "agent"}),
+        ("list the files", {}, {}),
+    ],
+)
+async def test_a_toy_never_gets_tools(desk: Desk, text: str, start: Json, meta: Json) -> None:
+    """It called tools at random wherever somebody asked for an agent run, or a session had tools of its own."""
+    desk.server.script = Script(rules=[Rule(steps=[Step(say="Hello.")])], models=["smollm2-135m"])
+    await desk.open()
+    desk.session = await desk.host.start(by="test", agent="loop", cwd=str(desk.project), **start)
+    turn = await desk.run(text, meta=meta)
+    assert (turn.outcome, texts(turn)) == ("completed", "Hello.")
+    (request,) = desk.server.requests
+    assert not {"tools", "response_format"} & request.body.keys()
+    asked = text != "list the files" or bool(start or meta)
+    assert ("smollm2-135m is a toy" in texts(turn, "notice")) is asked
+
+
+async def test_a_toy_is_no_fallback_for_a_run_with_tools(desk: Desk) -> None:
+    desk.settings('models = ["smollm2-135m", "alpha"]\n[agents.loop]\nretries = 0\nprotocol = "text"\n')
+    rule = Rule(steps=[acts({"tool": "listFiles"}), ends()])
+    desk.server.script = Script(rules=[rule], models=["smollm2-135m", "alpha"])
+    await desk.open()
+    desk.session = await desk.host.start(by="test", agent="loop", cwd=str(desk.project))
+    assert desk.session.state.model == "smollm2-135m"
+    assert (await desk.run()).outcome == "completed"
+    assert {each.body["model"] for each in desk.server.requests} == {"alpha"}

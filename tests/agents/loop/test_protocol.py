@@ -71,6 +71,35 @@ def test_native_calls_are_a_step() -> None:
         read_calls([NativeCall("1", "readFiles", "[1]")], "")
 
 
+def finish(ident: str) -> NativeCall:
+    return NativeCall(ident, "finish", '{"finalSummary":"done"}')
+
+
+@pytest.mark.parametrize(
+    ("calls", "actions"),
+    [
+        ([finish("1"), NativeCall("2", "listFiles", "{}")], ["finish", "listFiles"]),
+        ([NativeCall("1", "listFiles", "{}"), finish("2")], ["listFiles", "finish"]),
+        ([NativeCall(str(n), "listFiles", "{}") for n in range(50)], ["listFiles"] * 50),
+        ([finish("1"), finish("2")], []),
+    ],
+)
+def test_a_finish_beside_actions_drops_none_of_them(calls: list[NativeCall], actions: list[str]) -> None:
+    """Reported: what came in one reply with `finish` was not done, and the run counted as a success."""
+    step = read_calls(calls, "")
+    assert [action.tool for action in step.actions] == actions
+    assert step.done is not bool(actions)
+
+
+def test_more_calls_than_a_step_may_have_are_told_and_not_cut() -> None:
+    with pytest.raises(Invalid, match="at most 50"):
+        read_calls([NativeCall(str(n), "listFiles", "{}") for n in range(51)], "")
+
+
+def test_a_text_step_whose_only_action_is_finish_is_final() -> None:
+    assert read_text('{"actions": [{"tool": "finish", "finalSummary": "Yes."}]}') == Step(summary="Yes.", done=True)
+
+
 @pytest.mark.parametrize("bound", [None, 50])
 def test_the_schema_takes_steps_and_nothing_else(bound: int | None) -> None:
     schema = step_schema(TOOLS, bound)

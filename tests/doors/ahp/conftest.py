@@ -68,6 +68,15 @@ rules:
         output: written
         permission: {kind: write, path: "{cwd}/.env", editable: true}
       - {do: say, text: done}
+  - match: ^run (?P<line>.*)
+    steps:
+      - do: tool
+        name: bash
+        kind: execute
+        input: {command: "{line}", description: List things}
+        output: "made\\n"
+        permission: {kind: shell, command: "{line}", title: List things, editable: true}
+      - {do: say, text: done}
   - match: ^result
     steps:
       - {do: tool, name: fetch, partial: [half], output: page, structured: {n: 1}, confirm_result: true}
@@ -130,7 +139,8 @@ class Served:
         self.tokens = Tokens(self.home)
         self.gate = Gate(self.tokens, hosts=frozenset({"127.0.0.1", "localhost"}))
         loaded = load(self.home.settings_path, environ={})
-        self.app = App(self.host, self.home, loaded, lambda: None, [self.work], False, self.gate)
+        self.host.workspaces = [self.work]
+        self.app = App(self.host, self.home, loaded, lambda: None, False, self.gate)
         self.broker = Broker(self.app)
         self.gate.add(build(self.broker))
         config = uvicorn.Config(

@@ -3,6 +3,7 @@
 import pytest
 
 from portico.doors.ahp import uri
+from portico.events import Message
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient
 
@@ -58,7 +59,13 @@ async def test_flags_of_a_chat(connect: Connect) -> None:
         assert each.states[SESSION]["status"] == 33
     assert line(old, SECOND)["status"] == 1
     chats = {each["resource"]: each for each in (await listed(client))["chats"]}
-    assert chats[SECOND] == {"resource": SECOND, "status": 65, "interactivity": "full"}
+    assert chats[SECOND] == {
+        "resource": SECOND,
+        "title": "New chat",
+        "status": 65,
+        "interactivity": "full",
+        "origin": {"kind": "user"},
+    }
 
 
 async def test_a_fork_outlives_what_it_was_made_from(connect: Connect) -> None:
@@ -113,3 +120,85 @@ async def test_a_tool_that_a_client_runs(connect: Connect, version: str, status:
     await client.wait(lambda: client.states[SESSION].get("inputNeeded"))
     late: WireClient = await connect(version, "late", SESSION)
     assert late.states[SESSION]["status"] == status
+
+
+async def test_a_rename_on_a_chats_channel(connect: Connect) -> None:
+    """VS Code renames a session on the channel of its default chat; that was refused."""
+    client: WireClient = await connect("0.9.0")
+    other: WireClient = await connect("0.9.0", "other")
+    chat = await client.create_session(SESSION)
+    await other.subscribe(SESSION)
+    echo = await client.act(chat, "session/titleChanged", title="Named")
+    assert (echo["channel"], echo["action"]["title"]) == (chat, "Named")
+    assert "rejectionReason" not in echo
+    for each in (client, other):
+        assert await each.wait(lambda each=each: each.states[SESSION]["title"] == "Named")  # type: ignore[misc]
+    assert len([each for each in client.envelopes if each.get("origin")]) == 1
+    await client.request("createChat", channel=SESSION, chat="ahp-chat://two/x")
+    echo = await client.act("ahp-chat://two/x", "session/titleChanged", title="Second")
+    assert echo["channel"] == "ahp-chat://two/x"
+    await other.wait(lambda: [each["title"] for each in other.states[SESSION]["chats"]] == ["Named", "Second"])
+    assert other.states[SESSION]["title"] == "Named"
+    echo = await client.act(chat, "session/isArchivedChanged", isArchived=True)
+    assert "does not belong" in echo["rejectionReason"]
+
+
+async def test_a_sub_agent_is_found_by_the_name_that_clients_derive(served: Served, connect: Connect) -> None:
+    """Editors compute a sub-agent's name from the session and the call; ours had no authority and was not opened."""
+    client: WireClient = await connect("1.0.0")
+    await client.create_session(SESSION)
+    await client.say(CHAT, "t1", "child please")
+    done = await client.idle(CHAT)
+    call = done["turns"][0]["responseParts"][0]["toolCall"]
+    derived = uri.subagent(SESSION, call["toolCallId"])
+    assert derived == f"ahp-chat://subagent/{CHAT.rpartition('/')[2]}/{call['toolCallId']}"
+    [content] = [each for each in call["content"] if each["type"] == "subagent"]
+    assert content["resource"] == derived
+    await client.wait(lambda: len(client.states[SESSION]["chats"]) == 2)
+    shown = line(client, derived)
+    origin = {"kind": "tool", "chat": CHAT, "toolCallId": call["toolCallId"]}
+    assert (shown["origin"], shown["interactivity"]) == (origin, "read-only")
+    [worker] = [each for each in (await listed(client))["chats"] if each["resource"] == derived]
+    assert worker == {
+        "resource": derived,
+        "title": "Looker",
+        "status": worker["status"],
+        "interactivity": "read-only",
+        "origin": origin,
+    }
+    child = next(each for each in served.host.list() if each.parent is not None)
+    for name in (derived, f"ahp-chat:/{child.id}"):  # the second is what an older Portico called it
+        await client.subscribe(name)
+        assert client.states[name]["turns"][0]["message"]["text"] == "look"
+        assert client.states[name]["interactivity"] == "read-only"
+    old: WireClient = await connect("1", "old")
+    await old.subscribe(SESSION)
+    [content] = [
+        each
+        for each in old.states[SESSION]["turns"][0]["responseParts"][0]["toolCall"]["content"]
+        if each["type"] == "subagent"
+    ]
+    assert content["resource"] == f"{SESSION}/subagent/{call['toolCallId']}"
+    for name in (content["resource"], f"ahp-chat:/{child.id}"):
+        await old.subscribe(name)
+        assert old.states[name]["turns"][0]["userMessage"]["text"] == "look"
+    assert old.states[content["resource"]]["summary"]["resource"] == content["resource"]
+
+
+@pytest.mark.parametrize("version", ["1", "0.9.0"])
+async def test_actions_carry_the_name_that_was_subscribed(served: Served, connect: Connect, version: str) -> None:
+    client: WireClient = await connect(version)
+    chat = await client.create_session(SESSION)
+    await client.say(chat, "t1", "child please")
+    await client.idle(chat)
+    child = await served.host.get(next(each.id for each in served.host.list() if each.parent is not None))
+    name = f"ahp-chat:/{child.id}"
+    await client.subscribe(name)
+    turn = await child.send(Message("[[say:more]]"), by="test")
+    await client.wait(lambda: len(client.states[name]["turns"]) == 2)
+    assert client.states[name]["turns"][1]["id"] == turn
+    await client.drop()
+    await child.send(Message("[[say:again]]"), by="test")
+    await child.wait_until(lambda state: state.active is None)
+    await client.reconnect()
+    await client.wait(lambda: len(client.states[name]["turns"]) == 3)

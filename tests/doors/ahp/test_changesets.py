@@ -71,6 +71,7 @@ async def test_every_point_of_view(served: Served, folder: Path, connect: Connec
     [shown] = client.states[between]["files"]
     read = await client.request("resourceRead", channel=client.root, uri=shown["edit"]["after"]["content"]["uri"])
     assert read["data"] == "three\n"
+    assert shown["edit"]["after"]["content"]["uri"].endswith("/b.txt")  # editors show the name and language of it
     git(folder, "checkout", "-b", "work")
     git(folder, "add", ".")
     git(folder, "commit", "-m", "second")
@@ -267,3 +268,56 @@ async def test_a_folder_that_becomes_a_repository(served: Served, connect: Conne
     late: WireClient = await connect("1.0.0", "late", SESSION, chat)
     for name in (SESSION, chat):
         assert late.states[name]["changesets"] == client.states[name]["changesets"]
+
+
+async def test_the_names_that_editors_build_by_themselves(served: Served, folder: Path, connect: Connect) -> None:
+    """VS Code and the Copilot CLI subscribe `<session>/changeset/...`, whatever is advertised; it was not found."""
+    client: WireClient = await connect()
+    chat = await client.create_session(SESSION)
+    await edit(client, chat, "one", "a.txt")
+    line = {"a.txt": {"added": 1, "removed": 0}}
+    for view in ("turn/one", "uncommitted", "session"):
+        await client.subscribe(f"{SESSION}/changeset/{view}")
+        assert files(client, f"{SESSION}/changeset/{view}") == line
+    assert {each["uriTemplate"] for each in client.states[SESSION]["changesets"]} == {
+        f"{SESSION}/changeset/{view}"
+        for view in (
+            *("uncommitted", "session", "branch", "turn/{turnId}"),
+            "compare/{originalTurnId}/{modifiedTurnId}",
+        )
+    }
+    old = f"ahp-changeset:/{served.host.list()[0].id}/uncommitted"  # as an older Portico called it
+    other: WireClient = await connect("0.9.0", "other")
+    await other.subscribe(old)
+    await edit(client, chat, "two", "b.txt")
+    await other.wait(lambda: len(files(other, old)) == 2)
+    await client.wait(lambda: len(files(client, f"{SESSION}/changeset/uncommitted")) == 2)
+    for wrong in (f"{SESSION}/changeset/", f"{SESSION}/changeset/turn/none", "scripted:/nosuch/changeset/session"):
+        with pytest.raises(Refused) as refused:
+            await client.subscribe(wrong)
+        assert refused.value.code in (-32001, -32008)
+
+
+async def test_a_turn_that_changed_nothing_has_an_empty_changeset(folder: Path, connect: Connect) -> None:
+    client: WireClient = await connect()
+    chat = await client.create_session(SESSION)
+    await client.say(chat, "talk", "[[say:hello]]")
+    await client.idle(chat)
+    await client.subscribe(f"{SESSION}/changeset/turn/talk")
+    assert client.states[f"{SESSION}/changeset/turn/talk"] == {"status": "ready", "files": []}
+
+
+async def test_a_chats_own_changes_are_named_after_it(folder: Path, connect: Connect) -> None:
+    client: WireClient = await connect("1.0.0")
+    chat = await client.create_session(SESSION)
+    await edit(client, chat, "one", "a.txt")
+    fork = "ahp-chat://fork/x"
+    await client.request(
+        "createChat", channel=SESSION, chat=fork, source={"kind": "fork", "chat": chat, "turnId": "one"}
+    )
+    await client.subscribe(fork)
+    names = {each["changeKind"]: each["uriTemplate"] for each in client.states[fork]["changesets"]}
+    assert names["session"] == f"{fork}/changeset/session"
+    await client.subscribe(names["session"])
+    await edit(client, fork, "two", "b.txt")
+    await client.wait(lambda: "b.txt" in files(client, names["session"]))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from portico import events as e
 from portico.doors.ahp import uri
 from portico.doors.ahp.names import file_uri
 from tests.doors.ahp.conftest import Connect, Served
@@ -119,16 +120,57 @@ async def test_a_worktree(connect: Connect, served: Served) -> None:
     assert not (served.folder / "work.worktrees" / "tree").exists()
 
 
-async def test_completions(connect: Connect, served: Served) -> None:
+@pytest.mark.parametrize("on", ["session", "chat"])
+async def test_completions(connect: Connect, served: Served, on: str) -> None:
+    """VS Code asks on the session's channel, the Copilot CLI on the chat's."""
     (served.work / "readme.md").write_text("x")
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1", workingDirectories=[file_uri(str(served.work))])
-    found = await client.request("completions", channel=chat, kind="userMessage", text="see @read", offset=9)
+
+    async def complete(text: str) -> list[Any]:
+        channel = chat if on == "chat" else "scripted:/s1"
+        found = await client.request("completions", channel=channel, kind="userMessage", text=text, offset=len(text))
+        return list(found["items"])
+
+    for sign in "@#":
+        [item] = await complete(f"see {sign}read")
+        assert (item["insertText"], item["rangeStart"], item["rangeEnd"]) == (f"{sign}readme.md", 4, 9)
+        assert item["attachment"] == {
+            "type": "resource",
+            "uri": file_uri(str(served.work / "readme.md")),
+            "label": "readme.md",
+            "displayKind": "document",
+        }
+    [verb] = await complete("/re")
+    assert verb["insertText"] == "/review "
+    assert verb["attachment"]["_meta"] == {"command": "review", "description": "Review"}
+    assert await complete("no /re") == []
+    await client.act("scripted:/s1", "session/configChanged", config={"flavour": "sweet"})
+    assert [each["insertText"] for each in await complete("#chat:")] == []
+
+
+async def test_commands_that_an_agent_told_are_completed(connect: Connect, served: Served) -> None:
+    client = await connect("0.9.0")
+    await client.create_session("scripted:/s1")
+    session = served.host.list()[0].id
+    told = e.SessionConfigured(values={"commands": [{"name": "compact", "description": "Make it short"}]}, by="agent")
+    await served.host.log.append(f"session/{session}", told)
+    found = await client.request("completions", channel="scripted:/s1", kind="userMessage", text="/com", offset=4)
     [item] = found["items"]
-    assert (item["insertText"], item["rangeStart"], item["rangeEnd"]) == ("@readme.md", 4, 9)
-    assert item["attachment"]["uri"] == file_uri(str(served.work / "readme.md"))
-    verbs = await client.request("completions", channel=chat, kind="userMessage", text="/re", offset=3)
-    assert verbs["items"][0]["insertText"] == "/review "
+    assert item["attachment"]["_meta"] == {"command": "compact", "description": "Make it short"}
+
+
+async def test_other_chats_are_completed(connect: Connect) -> None:
+    client = await connect("0.9.0")
+    chat = await client.create_session("scripted:/s1")
+    await client.say(chat, "one", "[[say:hello]]")
+    await client.idle(chat)
+    fork = {"kind": "fork", "chat": chat, "turnId": "one"}
+    await client.request("createChat", channel="scripted:/s1", chat="ahp-chat:/fork", source=fork)
+    found = await client.request("completions", channel="ahp-chat:/fork", kind="userMessage", text="#chat:", offset=6)
+    [item] = found["items"]
+    assert item["attachment"]["type"] == "chat"
+    assert (item["attachment"]["resource"], item["attachment"]["endTurn"]) == (chat, "one")
 
 
 async def test_chats(connect: Connect) -> None:

@@ -377,7 +377,7 @@ async def test_usage_title_and_notices(connect: Connect, version: str) -> None:
     fresh = await connect(version, "fresh", chat)
     assert without_times(fresh.states[chat]) == without_times(client.states[chat])
     if not client.seed:
-        assert {"kind": "systemNotification", "content": "Careful"} in turn["responseParts"]
+        assert {"kind": "systemNotification", "content": {"markdown": "Careful"}} in turn["responseParts"]
         assert client.states["scripted:/s1"]["title"] == "A title"
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from portico.doors.ahp import parts
+from portico.doors.ahp import content, parts
 from portico.doors.ahp.versions import Dialect
 from portico.host.state import CallPart
 from tests.doors.ahp.conftest import Connect, Served
@@ -38,12 +38,44 @@ async def test_an_edit_is_previewed_before_it_is_confirmed(served: Served, conne
         await client.request("resourceRead", **root, uri=edit[side]["content"]["uri"]) for side in ("before", "after")
     ]
     assert [each["data"] for each in read] == ["one\ntwo\n", "one\ntwo\nthree\n"]
+    assert all(edit[side]["content"]["uri"].endswith("/work/notes.txt") for side in ("before", "after"))
     which = {"turnId": "t-1", "toolCallId": ready["toolCallId"]}
     await client.dispatch(chat, f"{prefix}/toolCallConfirmed", **which, approved=True, confirmed="user-action")
     await client.action(f"{prefix}/turnComplete")
     with pytest.raises(Refused) as refused:
         await client.request("resourceRead", **root, uri=edit["after"]["content"]["uri"])
     assert refused.value.code == -32008
+
+
+@pytest.mark.parametrize("existed", [True, False])
+async def test_both_sides_of_an_edit_can_be_read_afterwards(
+    served: Served, connect: Connect, version: str, existed: bool
+) -> None:
+    client: WireClient = await connect(version)
+    if existed:
+        (served.work / "notes.txt").write_text("one\n")
+    chat = await begin(client, "edit notes.txt", config={"approvals": "allow"})
+    prefix = "session" if client.seed else "chat"
+    await client.action(f"{prefix}/turnComplete")
+    [turn] = client.states[chat]["turns"]
+    content = turn["responseParts"][0]["toolCall"]["content"]
+    [edit] = [each for each in content if each["type"] == "fileEdit"]
+    assert edit["diff"] == {"added": 1, "removed": 0}
+    (served.work / "notes.txt").write_text("meanwhile\n")
+    root = {} if client.seed else {"channel": client.root}
+    sides = {"before": "one\n", "after": "one\nthree\n"} if existed else {"after": "three\n"}
+    assert {*edit} - {"type", "diff"} == {*sides}
+    for side, text in sides.items():
+        name = edit[side]["content"]["uri"]
+        assert name.endswith("/work/notes.txt")
+        assert (await client.request("resourceRead", **root, uri=name))["data"] == text
+    for wrong in (
+        f"portico-diff:/nosuch/c/0/after{served.work}",
+        edit["after"]["content"]["uri"].replace("after", "x"),
+    ):
+        with pytest.raises(Refused) as refused:
+            await client.request("resourceRead", **root, uri=wrong)
+        assert refused.value.code in (-32001, -32008)
 
 
 async def test_structured_results_of_agents_and_clients(connect: Connect, version: str) -> None:
@@ -80,9 +112,10 @@ def test_what_a_terminal_showed_stays_with_its_call(long: bool) -> None:
     ran: list[Any] = [{"type": "terminal", "terminal": "t-1", "title": "make", "code": 2}]
     blob = "b1" if long else None
     call = CallPart("c1", "terminal", ready=True, done=True, ok=True, content=ran, output=output, blob=blob)
-    [terminal] = [each for each in parts.content_of(call) if each["type"] == "terminal"]
-    whole = {"fullOutput": {"uri": "portico-blob:/b1", "contentType": "text/plain"}} if long else {}
-    assert terminal["result"] == {"exitCode": 2, "preview": output[:1_000], "truncated": long, **whole}
+    [terminal] = [each for each in content.content_of(call) if each["type"] == "terminal"]
+    assert terminal["result"] == {"exitCode": 2, "preview": output[:1_000], "truncated": long}
+    whole = {"type": "resource", "uri": "portico-blob:/b1", "contentType": "text/plain"}
+    assert (whole in content.content_of(call)) is long
     assert "result" not in ran[0]
 
 

@@ -23,5 +23,5 @@ async def test_the_script(served: Served, version: str, capsys: pytest.CaptureFi
     await served.restart()
     result = await talk.come_back(served.url)
     assert result["type"] == "replay"
-    assert "approving write" in capsys.readouterr().out
+    assert "approving Write file?" in capsys.readouterr().out
     await talk.socket.close()

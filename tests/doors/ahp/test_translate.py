@@ -14,7 +14,7 @@ from portico.doors.ahp.versions import Dialect
 from portico.events import ErrorInfo, Event, Message, Record
 from portico.host.approval import OPTIONS
 from portico.host.fold import closing, fold
-from portico.host.state import CallPart, QuestionPart, SessionState, TextPart
+from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
 
 Json = dict[str, Any]
 VERSIONS = ["1", "0.5.1", "0.7.0", "0.9.0", "1.0.0"]
@@ -97,6 +97,9 @@ class Story:
         turn = self.state.active
         assert turn is not None
         parts = [part for part in turn.parts if not part.done]
+        if not any(isinstance(part, TextPart | QuestionPart) for part in parts) and not self.draw(st.integers(0, 4)):
+            self.correct(turn)
+            return
         if parts and self.draw(st.integers(0, 3)):
             part = self.pick(parts)
             if isinstance(part, TextPart):
@@ -116,14 +119,28 @@ class Story:
             self.add(e.PartEnded(turn=turn, part=part, text="x"))
 
     def text_move(self, turn: str, part: TextPart) -> None:
+        others = [each for each in self.state.turns[-1].parts if not each.done and isinstance(each, TextPart)]
         if self.draw(st.booleans()):
             self.add(e.PartDelta(turn=turn, part=part.id, text="more"))
+        elif len(others) == 1 and self.draw(st.booleans()) and not self._asks():
+            self.add(e.PartEnded(turn=turn, part=part.id, text="truth", replaces=len(part.text)))
         else:
             self.add(e.PartEnded(turn=turn, part=part.id, text=part.text))
 
+    def _asks(self) -> bool:
+        return any(isinstance(part, QuestionPart) and not part.done for part in self.state.turns[-1].parts)
+
+    def correct(self, turn: TurnState) -> None:
+        """A part that has ended said something else, or nothing: not while another one grows."""
+        texts = [part for part in turn.parts if isinstance(part, TextPart) and part.kind != "notice" and part.text]
+        if texts:
+            part = self.pick(texts[-2:])
+            text = self.pick(["", "truth"])
+            self.add(e.PartEnded(turn=turn.id, part=part.id, text=text, replaces=len(part.text)))
+
     def open_call(self, turn: str) -> None:
-        owner = self.pick([None, "c1"])
-        self.add(e.ToolStarted(turn=turn, call=self.new("c"), tool="tool", owner=owner))
+        owner, kind = self.pick([None, "c1"]), self.pick(["other", "execute", "read"])
+        self.add(e.ToolStarted(turn=turn, call=self.new("c"), tool="tool", owner=owner, kind=kind))
 
     def call_move(self, turn: str, call: CallPart) -> None:
         if call.approval is not None:
@@ -134,7 +151,8 @@ class Story:
             case "input":
                 self.add(e.ToolInput(turn=turn, part=call.id, text="{}"))
             case "ready":
-                ready = e.ToolReady(turn=turn, call=call.id, input='{"a":1}', title=self.pick(["", "Title"]))
+                given = self.pick(['{"a":1}', '{"command":"ls"}', '{"cmd":["rm","\u200b*"]}', ""])
+                ready = e.ToolReady(turn=turn, call=call.id, input=given, title=self.pick(["", "Title"]))
                 self.pick([lambda: self.add(ready), lambda: self.ask(turn, call, ready)])()
             case "output":
                 text = self.pick(["out", "long" * 1500])
@@ -164,13 +182,16 @@ class Story:
 
     def ask(self, turn: str, call: CallPart, *before: Event, result: bool = False) -> None:
         ready = [event.input for event in before if isinstance(event, e.ToolReady)]
+        kind = self.pick(["write", "shell", "other"])
         asked = e.ApprovalAsked(
             turn=turn,
             approval=self.new("a"),
             call=call.id,
             tool="tool",
             title="May I?",
-            kind="write",
+            kind=kind,
+            command=self.pick([None, "ls", "l\u200bs"]) if kind == "shell" else None,
+            path=self.pick([None, "/w/a*b"]),
             input=ready[0] if ready else call.input,
             expires=0,
             options=OPTIONS,
@@ -184,7 +205,7 @@ class Story:
         assert approval is not None
         allowed = self.draw(st.booleans())
         option = "allow-once" if allowed else "deny"
-        edited = self.pick([None, '{"b":2}']) if allowed and not approval.result else None
+        edited = self.pick([None, '{"b":2}', '{"command":"pwd"}']) if allowed and not approval.result else None
         answered = e.ApprovalAnswered(
             turn=turn, approval=approval.id, allowed=allowed, by="x", option=option, input=edited
         )

@@ -43,3 +43,18 @@ def test_annotations_belong_to_a_session() -> None:
     assert uri.annotations("ahp-session:/1") == "ahp-session:/1/annotations"
     assert uri.annotations_session("ahp-session:/1/annotations") == "ahp-session:/1"
     assert uri.annotations_session("ahp-session:/1") is None
+
+
+@pytest.mark.parametrize("session", ["a:/1", "copilot:/abc/def", "ahp-session:/x/subagent/y"])
+@pytest.mark.parametrize("call", ["c1", "toolu_01", "a/b", "ä b"])
+def test_sub_agents_have_one_name_in_each_dialect(session: str, call: str) -> None:
+    chat = uri.subagent(session, call)
+    old = uri.seed_subagent(chat)
+    assert old is not None
+    assert old.startswith(f"{session}/subagent/")
+    assert uri.subagent_of_seed(old) == chat
+
+
+@pytest.mark.parametrize("name", ["ahp-chat://subagent/!/c", "ahp-chat://subagent/YQ", "ahp-chat://x/YQ/c", "a:/1", ""])
+def test_nothing_else_is_a_sub_agent(name: str) -> None:
+    assert uri.seed_subagent(name) is None

@@ -65,7 +65,8 @@ class Opener:
         home = Home(self.folder / "home")
         home.make()
         stopped = asyncio.Event()
-        app = App(host, home, load(home.settings_path), stopped.set, [self.folder], test)
+        host.workspaces = [self.folder]
+        app = App(host, home, load(home.settings_path), stopped.set, test)
         gate = Gate(Tokens(home, required=False), hosts=frozenset({"127.0.0.1"}))
         gate.add(portal(app, jobs, test_folder=self.folder / "test", **options))
         gate.add(job_routes(app, jobs))

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from portico.jobs import to_json
 from tests.jobs.playing import make, ok
+from tests.jobs.test_legacy import old_entry
 from tests.process import HostProcess
 
 
@@ -36,6 +38,15 @@ def test_from_nothing_to_a_green_job_and_a_stop(api: httpx.Client, tmp_path: Pat
         elements += api.get(f"copilot/job/{job}/live/me").json()["responses"]
     assert [element["callback"] for element in elements] == ["workStarted", "workStopped", "jobSucceeded"]
     assert api.get("stop").json() == {}
+
+
+def test_an_old_entry_named_in_test_mode_is_there_from_the_start(tmp_path: Path) -> None:
+    """`--test` ignored `--entry` without a word, and `serve` refused the 000 format that `check` reads."""
+    entry = tmp_path / "old.json"
+    entry.write_bytes(msgspec.json.encode(old_entry(colour="red")))
+    with HostProcess(tmp_path / "home", "--test", "--without-token", "--entry", str(entry)) as host:
+        jobs = httpx.get(f"{host.url}/api/copilot/job?level=000", timeout=30).json()["jobs"]
+    assert [job["printedName"] for job in jobs] == ["Main"]
 
 
 @pytest.mark.parametrize(

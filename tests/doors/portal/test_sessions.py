@@ -70,6 +70,39 @@ async def test_a_windows_path_is_absolute_only_in_tests(open_portal: Opener) -> 
     assert await door("copilot/session/start/gpt-5.2", "C:\\Code") == {"error": "WorkingDirectoryNotAbsolutePath"}
 
 
+async def test_a_windows_path_names_a_folder_of_the_current_one_in_tests(
+    door: Portal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The door let it pass, and the host refused it: a 400 instead of a session."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "C:\\Code\\x").mkdir()
+    assert "sessionId" in await door("copilot/session/start/gpt-5.2", "C:\\Code\\x")
+    assert door.host.list()[0].cwd == str(tmp_path / "C:\\Code\\x")
+    assert await door("copilot/session/start/gpt-5.2", "C:\\Code\\y") == {"error": "WorkingDirectoryNotExists"}
+
+
+async def test_a_tool_that_is_not_there_is_a_failure(door: Portal, tmp_path: Path) -> None:
+    session = await door.session(tmp_path)
+    await door(f"copilot/session/{session}/query", "[[tool:ls|/]]")
+    ends = [each for each in await door.until("session", session, "onIdle") if "EndTool" in each["callback"]]
+    assert [each["error"] for each in ends] == [{"message": "no such tool", "code": "failure"}]
+
+
+async def test_elements_with_their_place_in_the_log(door: Portal, tmp_path: Path) -> None:
+    """So that a page can put what two streams say into one order."""
+    session = await door.session(tmp_path)
+    await door(f"copilot/session/{session}/query", "[[say:hi]]")
+    await door.until("session", session, "onIdle", "first")
+    live = (await door(f"copilot/session/{session}/live/second?seq=1"))["responses"]
+    stored = (await door(f"copilot/session/{session}/history?seq=1"))["responses"]
+    assert live == stored
+    places = [element["seq"] for element in live]
+    assert places == sorted(places)
+    assert places[0] > 0
+    plain = (await door(f"copilot/session/{session}/history"))["responses"]
+    assert [{**element, "seq": 0} for element in plain] == [{**element, "seq": 0} for element in stored]
+
+
 async def test_a_model_by_its_agent(door: Portal, tmp_path: Path) -> None:
     await door("copilot/session/start/demo%2Fdemo", f"  {tmp_path}\r\n")
     assert door.host.list()[0].agent == "demo"

@@ -2,6 +2,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from portico.jobs import to_json
@@ -10,6 +11,7 @@ from portico.testing.clock import FakeClock
 from tests.doors.portal.conftest import Opener, Portal
 from tests.jobs.playing import Data, crashing, make, ok, task
 from tests.jobs.samples import par, ref, seq
+from tests.jobs.test_legacy import old_entry
 
 TASKS: dict[str, Data] = {
     "ok": ok(),
@@ -61,7 +63,9 @@ async def test_where_an_entry_may_lie(door: Portal, tmp_path: Path) -> None:
         f"{tmp_path}/test/link.json",
         "/x\0",
     ):
-        assert (await door("copilot/test/installJobsEntry", body))["result"] == "InvalidatePath"
+        answer = await door("copilot/test/installJobsEntry", body)
+        assert answer["result"] == "InvalidatePath"
+        assert answer["error"].startswith(repr(body)), "the answer says why"
     assert (await install(door, tmp_path, b"{ not json"))["result"] == "InvalidatePath"
 
 
@@ -110,6 +114,83 @@ async def test_the_level_is_an_option(open_portal: Opener, tmp_path: Path) -> No
     assert isinstance((await door("copilot/job?level=latest"))["jobs"], dict)
     wrong = await door.client.get("/api/copilot/job?level=002")
     assert (wrong.status_code, wrong.json()["error"]) == (400, "'level' is '000' or 'latest', not '002'.")
+
+
+# -- entries and calls of stage 000 ----------------------------------------------------------------------------
+
+
+async def test_the_printed_names_of_an_old_entry_are_there_at_level_000(open_portal: Opener, tmp_path: Path) -> None:
+    door = await open_portal(level="000")
+    old = old_entry(models={"driving": "gpt-5-mini", "coding": "gpt-5.2", "reviewers": []}, colour="red")
+    assert await install(door, tmp_path, msgspec.json.encode(old)) == {"result": "OK"}
+    (job,) = (await door("copilot/job"))["jobs"]
+    assert (job["name"], job["printedName"]) == ("main", "Main")
+    assert await install(door, tmp_path, make(TASKS)) == {"result": "OK"}
+    (job,) = (await door("copilot/job"))["jobs"]
+    assert (job["name"], job["printedName"]) == ("main", "main"), "an entry of today names its jobs once"
+
+
+async def test_unknown_keys_are_refused_at_the_latest_level_only(open_portal: Opener, tmp_path: Path) -> None:
+    entry = {**msgspec.json.decode(to_json(make(TASKS))), "colour": "red"}
+    for level, result in (("latest", "InvalidateEntry"), ("000", "OK")):
+        door = await open_portal(level=level)
+        assert (await install(door, tmp_path, msgspec.json.encode(entry)))["result"] == result
+
+
+async def test_a_finished_borrowed_task_is_gone_at_level_000(open_portal: Opener, tmp_path: Path) -> None:
+    for level, error in (("latest", "TaskCannotClose"), ("000", "TaskNotFound")):
+        door = await open_portal(level=level)
+        assert (await install(door, tmp_path, make(TASKS)))["result"] == "OK"
+        session = await door.session(tmp_path)
+        task = (await door(f"copilot/task/start/ok/session/{session}"))["taskId"]
+        await door.until("task", task, "taskSucceeded")
+        assert await door(f"copilot/task/{task}/stop") == {"error": error}
+        hanging = (await door(f"copilot/task/start/hang/session/{session}"))["taskId"]
+        assert await door(f"copilot/task/{hanging}/stop") == {"error": "TaskCannotClose"}
+        await door(f"copilot/session/{session}/stop")
+
+
+# -- tasks in a busy session -----------------------------------------------------------------------------------
+
+
+async def test_a_task_keeps_its_place_before_a_later_query(busy: Portal, tmp_path: Path) -> None:
+    """It waited for an idle session, so everything that was sent after it went first."""
+    session = await busy.session(tmp_path)
+    await busy(f"copilot/session/{session}/query", "[[hang]]")
+    task = (await busy(f"copilot/task/start/ok/session/{session}"))["taskId"]
+    await busy(f"copilot/session/{session}/query", "[[say:late]]")
+    found = await busy.host.get(session)
+    assert [each.by for each in found.state.queue] == [f"task:{task}", "token:owner"]
+    await found.cancel(by="test")
+    await found.queue.release(by="test")
+    await busy.until("task", task, "taskSucceeded")
+    await found.wait_until(lambda state: len(state.turns) == 3 and state.active is None)
+    assert [turn.by for turn in found.state.turns] == ["token:owner", f"task:{task}", "token:owner"]
+
+
+async def test_a_task_that_waits_ends_with_its_session_or_its_prompt(busy: Portal, tmp_path: Path) -> None:
+    session = await busy.session(tmp_path)
+    await busy(f"copilot/session/{session}/query", "[[hang]]")
+    task = (await busy(f"copilot/task/start/ok/session/{session}"))["taskId"]
+    found = await busy.host.get(session)
+    await found.queue.remove(found.state.queue[0].id, by="a person")
+    elements = await busy.until("task", task, "taskFailed")
+    assert "was removed" in str(elements)
+    waiting = (await busy(f"copilot/task/start/ok/session/{session}"))["taskId"]
+    await busy.jobs.stop_task(waiting)
+    assert found.state.queue == []
+
+
+async def test_a_restart_withdraws_the_prompt_of_a_task_that_waited(open_portal: Opener, tmp_path: Path) -> None:
+    door = await open_portal()
+    assert (await install(door, tmp_path, make(TASKS)))["result"] == "OK"
+    session = await door.session(tmp_path)
+    await door(f"copilot/session/{session}/query", "[[hang]]")
+    task = (await door(f"copilot/task/start/ok/session/{session}"))["taskId"]
+    door = await open_portal()
+    await door.jobs.recover()
+    assert (await door.host.get(session)).state.queue == []
+    assert (await door.jobs.task(task)).ended is not None
 
 
 # -- jobs ------------------------------------------------------------------------------------------------------

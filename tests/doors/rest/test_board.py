@@ -86,20 +86,6 @@ async def test_older_rows_come_page_by_page(shared: Standing) -> None:
     )
 
 
-async def test_a_draft_is_kept_until_it_is_sent_or_taken_back(shared: Standing) -> None:
-    session = await shared.start()
-    address = f"/v1/sessions/{session}/draft"
-
-    async def draft() -> Any:
-        return (await shared.http.get(f"/v1/sessions/{session}")).json().get("kept", {}).get("draft")
-
-    assert (await shared.http.patch(address, json={"text": "Half a"})).status_code == 204
-    assert await draft() == {"text": "Half a"}
-    await shared.http.patch(address, json={"text": ""})
-    assert await draft() is None
-    problem(await shared.http.patch(address, json={"text": "x" * (limits.DRAFT_CHARS + 1)}), 400, "bad_request", "text")
-
-
 @pytest.mark.parametrize("path", ["/v1/board", "/v1/inbox"])
 async def test_strangers_see_nothing(shared: Standing, path: str) -> None:
     assert (await shared.stranger.get(path)).status_code == 401

@@ -74,9 +74,10 @@ async def test_settings_that_answer_in_advance_need_the_approve_scope(shared: St
             {"terminalAutoApproveRules": {"rm": True}},
         ):
             body = {"agent": "demo", "cwd": str(tmp_path), "config": config}
-            problem(await driver.post("/v1/sessions", json=body), 403, "forbidden")
+            field = f"config.{next(iter(config))}"
+            problem(await driver.post("/v1/sessions", json=body), 403, "forbidden", field)
             change = {"title": "mine", "config": config}
-            problem(await driver.patch(f"/v1/sessions/{session}", json=change), 403, "forbidden")
+            problem(await driver.patch(f"/v1/sessions/{session}", json=change), 403, "forbidden", field)
         assert (await driver.patch(f"/v1/sessions/{session}", json={"config": {"own": 1}})).status_code == 200
     state = (await shared.http.get(f"/v1/sessions/{session}")).json()
     assert (state.get("title", ""), state["config"]) == ("", {"own": 1})

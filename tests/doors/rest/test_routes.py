@@ -80,7 +80,7 @@ async def test_an_oversized_body_is_refused_on_every_route_that_reads_one(
 
 async def test_a_wrong_method_is_refused_on_every_route(shared: Standing) -> None:
     for route in {route.path for _, route in _routes(shared)}:
-        answer = await shared.http.put(route.replace("{", "").replace("}", ""))
+        answer = await shared.http.request("PROPFIND", route.replace("{", "").replace("}", ""))
         problem(answer, 405, "wrong_method", "method")
 
 

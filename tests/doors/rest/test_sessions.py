@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from portico import __version__, limits
+from portico.doors.rest.export import markdown
+from portico.events import Message
+from portico.host.state import CallPart, QuestionPart, SessionState, TurnState
 from tests.doors.standing import Standing, problem, standing
 
 
@@ -209,6 +212,15 @@ async def test_a_session_is_exported_as_a_download(shared: Standing, form: str, 
         assert "<b>" not in answer.text
     if form == "jsonl":
         assert len(answer.text.splitlines()) == (await shared.http.get(f"/v1/sessions/{ident}")).json()["pos"]
+
+
+def test_what_agents_made_up_is_no_markup_in_an_export() -> None:
+    call = CallPart("c", "bash", "**x**\n# y", input="`", output="<b>")
+    turn = TurnState("t", Message("hi"), "x", 0, 0, parts=[call, QuestionPart("q", "[a](b)")])
+    text = markdown(SessionState("s", title="a\n# b", agent="<i>", turns=[turn]))
+    assert text.startswith("# a \\# b\n")
+    for shown in ("\\<i\\>", "**\\*\\*x\\*\\* \\# y**", "> \\[a\\]\\(b\\)"):
+        assert shown in text
 
 
 async def test_an_unknown_form_of_export_is_refused(shared: Standing) -> None:

@@ -236,7 +236,7 @@ export class Composer {
     if (text === this.saved || this.state?.closed) return;
     this.saved = text;
     // Who may only read keeps no draft, and need not hear of it.
-    await call("PATCH", `/sessions/${encodeURIComponent(this.id)}/draft`, { text }).catch(() => undefined);
+    await v1.draft(this.id, text).catch(() => undefined);
   }
 
   private grow(): void {

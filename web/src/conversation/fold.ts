@@ -130,10 +130,6 @@ const FOLDS: Record<string, Fold> = {
     const keeps = event["replace"] ? ((event["keeps"] as string[] | undefined) ?? []) : Object.keys(before);
     state.config = { ...Object.fromEntries(keeps.flatMap((key) => (key in before ? [[key, before[key]]] : []))), ...(event["values"] as object) };
   },
-  "client.kept": (state, event) => {
-    const { [event["key"] as string]: _gone, ...others } = state.kept ?? {};
-    state.kept = event["value"] == null ? others : { ...others, [event["key"] as string]: event["value"] as Record<string, unknown> };
-  },
   "session.archived": (state, event) => void (state.archived = event["archived"] === true),
   "session.read": (state, event) => void (state.read = event["read"] === true),
   "session.closed": (state) => void (state.closed = true),
@@ -184,6 +180,10 @@ const FOLDS: Record<string, Fold> = {
       question.by = event.by;
       question.answers = { ...question.answers, ...(event["answers"] as object) };
     }),
+  "client.kept": (state, event) => {
+    const { [event["key"] as string]: _before, ...others } = state.kept ?? {};
+    state.kept = event["value"] == null ? others : { ...others, [event["key"] as string]: event["value"] as Record<string, unknown> };
+  },
   "queue.added": (state, event) => {
     const queue = (state.queue ??= []);
     if (!queue.some(({ id }) => id === event["pending"]))

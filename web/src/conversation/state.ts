@@ -142,6 +142,12 @@ export interface SessionState {
   pos: number;
 }
 
+/** The draft that a program offers; what somebody types in an editor is none. */
+export function offeredDraft(state: SessionState): string {
+  const draft = state.kept?.["draft"] as { text?: string; _meta?: Record<string, unknown> } | undefined;
+  return draft?._meta?.["portico.offered"] === true ? (draft.text ?? "") : "";
+}
+
 export interface Summary {
   id: string;
   agent: string;

@@ -1,6 +1,6 @@
 """Agents that speak the Agent Client Protocol, each a child process: `acp:NAME`.
 
-Needs the extra `portico[acp]`. Imports the agents' interface, the supervisor and the workspace; never a door.
+Imports the agents' interface, the supervisor and the workspace; never a door.
 """
 
 from collections.abc import Iterable
@@ -15,9 +15,7 @@ def acp(context: AgentContext) -> Iterable[Agent]:
     """The agents of `[agents.acp]` and the well-known ones that are installed."""
     ProcessRegistry(context.home).sweep()
     if find_spec("acp") is None:
-        if "acp" in context.settings:
-            raise AgentUnavailable("[agents.acp] needs more packages: pip install 'portico[acp]'.")
-        return []
+        raise AgentUnavailable("The package of the protocol is missing: pip install agent-client-protocol")
     from portico.agents.acp.program import programs
 
     found = programs(context.settings)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from portico.agents.acp.autonomy import classify
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.program import Program, folder
-from portico.agents.agent import AgentInfo, Capabilities, Model, Opening
+from portico.agents.agent import AgentInfo, Autonomy, Capabilities, Check, Model, Opening
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
 from portico.agents.supervisor import Process, Supervisor, agent_environment
@@ -23,6 +24,7 @@ from portico.home import write_private
 if TYPE_CHECKING:
     from portico.agents.acp.conversation import AcpConversation
     from portico.agents.acp.link import Link
+    from portico.agents.acp.servers import Servers
 
 logger = logging.getLogger("portico.agents.acp")
 
@@ -49,15 +51,19 @@ class AcpAgent:
         self.program = program
         self.tools = tools
         self._servers = servers
+        self._home = home
         self._folder = folder(home, name)
         self._facts = self._read_facts()
         self._registry = ProcessRegistry(home)
-        self._shared = self._supervise()
+        self._shared = self.supervise()
         self._separate: set[Supervisor[Link]] = set()
 
     @property
     def id(self) -> str:
         return f"acp:{self.name}"
+
+    def autonomy(self, option: str, value: object) -> Autonomy:
+        return classify(self.program, option, value)
 
     async def describe(self) -> AgentInfo:
         facts = self._facts
@@ -96,7 +102,7 @@ class AcpAgent:
 
         supervisor = self._shared
         if self.program.separate:
-            supervisor = self._supervise()
+            supervisor = self.supervise()
             self._separate.add(supervisor)
         conversation = AcpConversation(self, opening, supervisor)
         try:
@@ -112,7 +118,7 @@ class AcpAgent:
 
     # -- the process -------------------------------------------------------------------------------------------
 
-    def _supervise(self) -> "Supervisor[Link]":
+    def supervise(self, start_seconds: float | None = None) -> "Supervisor[Link]":
         program = self.program
         return Supervisor(
             program.name or self.name,
@@ -121,7 +127,7 @@ class AcpAgent:
             self._folder,
             self._registry,
             self._connect,
-            start_seconds=program.start_timeout,
+            start_seconds=start_seconds or program.start_timeout,
             idle_seconds=program.idle_timeout,
         )
 
@@ -140,30 +146,32 @@ class AcpAgent:
 
     async def authenticate(self, link: "Link") -> None:
         """With the method that the settings name. Nobody's login is read or passed on: the agent has its own."""
+        if self.program.auth is None:
+            raise AgentUnavailable(self.sign_in_words(link))
+        await link.request("authenticate", {"methodId": self.program.auth})
+
+    def sign_in_words(self, link: "Link") -> str:
         methods = link.about.get("authMethods")
         known = [str(each.get("id")) for each in methods if isinstance(each, dict)] if isinstance(methods, list) else []
-        if self.program.auth is None:
-            hint = f" or name a method in the settings: auth = one of {known}" if known else ""
-            raise AgentUnavailable(
-                f"{self.program.name or self.name} is not signed in. Sign in with its own command line{hint}."
-            )
-        await link.request("authenticate", {"methodId": self.program.auth})
+        hint = f" or name a method in the settings: auth = one of {known}" if known else ""
+        return f"{self.program.name or self.name} is not signed in. Sign in with its own command line{hint}."
+
+    async def check(self) -> Check:
+        """Starts a process of its own for it, which is ended again."""
+        if missing := self._missing():
+            return Check(self.id, "missing", missing)
+        await asyncio.to_thread(import_module, "portico.agents.acp.check")
+        from portico.agents.acp.check import check
+
+        return await check(self)
 
     # -- what it has -------------------------------------------------------------------------------------------
 
-    def mcp_servers(self, *, http: bool, off: frozenset[str] = frozenset()) -> list[Json]:
-        """The servers of the settings, in ACP's words. One over HTTP goes only to agents that take it."""
-        found: list[Json] = []
-        for name, server in self._servers.items():
-            if f"mcp:{name}" in off:
-                continue
-            if server.command:
-                env = [{"name": key, "value": value} for key, value in server.env.items()]
-                found.append({"name": name, "command": server.command[0], "args": server.command[1:], "env": env})
-            elif http:
-                headers = [{"name": key, "value": value} for key, value in server.headers.items()]
-                found.append({"type": "http", "name": name, "url": server.url, "headers": headers})
-        return found
+    def servers(self, opening: Opening) -> "Servers":
+        """The MCP servers of one conversation."""
+        from portico.agents.acp.servers import Servers
+
+        return Servers(self._servers if self.program.mcp else {}, self._home, self.tools, opening)
 
     def learn(self, link: "Link", answer: Json) -> None:
         """Keeps what describes the agent for the next time."""

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from portico.events import Json
-from portico.host.config import APPROVAL_KEYS
-from portico.host.context import CONTEXT
-from portico.host.fallback import SETTING as FALLBACK
+from portico.host.autonomy import APPROVAL_KEYS, HOST_KEYS
 
-RESERVED = APPROVAL_KEYS | {FALLBACK, CONTEXT, "commands", "isolation", "branch"}
+RESERVED = APPROVAL_KEYS | HOST_KEYS
 
 
 @dataclass(frozen=True)

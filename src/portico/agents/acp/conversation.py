@@ -12,12 +12,13 @@ import msgspec
 
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.link import Link
-from portico.agents.acp.owntool import SERVER, OwnTools
+from portico.agents.acp.owntool import OwnTools
 from portico.agents.acp.prompt import blocks
 from portico.agents.acp.replay import Replay, ping
 from portico.agents.acp.service import Cancelled, Service
 from portico.agents.acp.update import Updates
-from portico.agents.agent import Json, Message, Opening, Turn
+from portico.agents.agent import Autonomy, Json, Message, Opening, Turn
+from portico.agents.elicitation import elicit
 from portico.agents.supervisor import Supervisor
 from portico.agents.transcript import NOTE, retold
 from portico.errors import AgentDied, AgentError, AgentUnavailable, Conflict
@@ -43,7 +44,7 @@ class AcpConversation:
         self._vendor = opening.vendor
         self._service = Service(opening.cwd, opening.folders or ())
         self._link: Link | None = None
-        self._key: str | None = None
+        self._servers = agent.servers(opening)
         self._turn: Turn | None = None
         self._updates: Updates | None = None
         self._own_tools = OwnTools(())
@@ -135,15 +136,19 @@ class AcpConversation:
         return answer
 
     async def _mcp_servers(self, link: Link) -> list[Json]:
-        agent, http = self._agent, link.capability("mcpCapabilities", "http")
-        if not agent.program.mcp:
+        program = self._agent.program
+        if not program.mcp:
             return []
-        servers = agent.mcp_servers(http=http, off=self._opening.off)
-        if self._opening.tools and http:
-            url, self._key = await agent.tools.offer(self)
-            headers = [{"name": "Authorization", "value": f"Bearer {self._key}"}]
-            servers.append({"type": "http", "name": SERVER, "url": url, "headers": headers})
-        return servers
+        return await self._servers.offer(
+            self if self._opening.tools else None,
+            http=link.capability("mcpCapabilities", "http"),
+            stdio=program.mcp_stdio,
+            serving=self._answer_server,
+            note=self._note,
+        )
+
+    async def _answer_server(self, method: str, params: Json) -> Json:
+        return {"action": "cancel"} if self._turn is None else await elicit(params, self._turn)
 
     async def _configure(self, link: Link, config: Json) -> None:
         """The model, the mode and whatever else the session wants, where the agent has it."""
@@ -183,7 +188,7 @@ class AcpConversation:
             self._turn = self._updates = self._ended = None
 
     def _start(self, turn: Turn) -> None:
-        self._own_tools = OwnTools(spec.name for spec in self._opening.tools)
+        self._own_tools = OwnTools((spec.name for spec in self._opening.tools), self._servers.own_name)
         self._turn, self._updates = turn, Updates(turn, self._own_tools, self._service.commands)
         self._ended = asyncio.get_running_loop().create_future()
         self._service.begin()
@@ -241,9 +246,7 @@ class AcpConversation:
         if self._link is not None and self._vendor is not None:
             self._link.part(self._vendor, self)
         self._link = None
-        if self._key is not None:
-            self._agent.tools.withdraw(self._key)
-            self._key = None
+        await self._servers.close()
 
     # -- what the agent says and asks --------------------------------------------------------------------------
 
@@ -269,10 +272,32 @@ class AcpConversation:
         if isinstance(mode := update.get("currentModeId"), str):
             now["mode"] = mode
         news = {name: value for name, value in now.items() if value != self._chosen.get(name)}
+        for name in [name for name, value in news.items() if self._loosens(name, value)]:
+            self._restore(name, news.pop(name))
         self._chosen.update(news)
         if news and self._turn is not None:
             self._turn.report(SessionConfigured(values=news, by="agent"))
             self._turn.notice("".join(f"The agent is now in {name} {value!r}." for name, value in news.items()))
+
+    def _loosens(self, name: str, value: str) -> bool:
+        """Known to ask less than what it has now: nobody has approved that."""
+        now, then = (self._agent.autonomy(name, each) for each in (value, self._chosen.get(name)))
+        return then < now < Autonomy.UNKNOWN
+
+    def _restore(self, name: str, value: str) -> None:
+        """The agent has switched itself to a mode in which it asks less: it is switched back."""
+        choice = next((each for each in self._choices if each.category == name), None)
+        before, link, turn = self._chosen.get(name), self._link, self._turn
+        words = f"The agent switched itself to {name} {value!r}, which asks less"
+        if choice is None or before is None or link is None:
+            self._note(f"{words}.")
+            return
+        self._note(f"{words}; it was switched back to {before!r}.")
+        if turn is not None:
+            host, session = turn.session.host, turn.session.id
+            back = link.request(choice.method, choice.params(str(self._vendor), before))
+            host.own(back, f"agent {session} {name}")
+            host.own(host.audit("approval.restored", "agent", session=session, setting=name, value=value), "audit")
 
     def _tell_commands(self) -> None:
         turn, commands = self._turn, self._commands

@@ -14,14 +14,13 @@ import msgspec
 
 from portico.agents.acp.prompt import text_of
 from portico.agents.agent import Call, Json
-
-SERVER = "portico"
-"""The name under which agents know our server of tools."""
+from portico.agents.servers import SESSION_SERVER
 
 
 class OwnTools:
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names = {name: re.compile(_FORM.format(re.escape(name))) for name in names}
+    def __init__(self, names: Iterable[str], server: str = SESSION_SERVER) -> None:
+        """`server`: the name under which the agent knows our server of tools."""
+        self._names = {name: re.compile(_form(re.escape(server), re.escape(name))) for name in names}
         self._known: dict[str, str] = {}
         self._shown: list[tuple[Call, Any]] = []
         self._performed: Counter[str] = Counter()
@@ -75,8 +74,9 @@ class OwnTools:
         return None
 
 
-_FORM = rf"(?:mcp[_-]+)?(?:{SERVER}[_\-:/.]+)?{{}}(?: \({SERVER} MCP Server\))?"
-"""How agents write the name of a tool of ours."""
+def _form(server: str, name: str) -> str:
+    """How agents write the name of a tool of ours."""
+    return rf"(?:mcp[_-]+)?(?:{server}[_\-:/.]+)?{name}(?: \({server} MCP Server\))?"
 
 
 def _words(update: Json) -> Iterator[str]:

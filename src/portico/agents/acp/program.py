@@ -33,10 +33,14 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     """Offered before the agent itself was asked."""
     mode: str = ""
     """The agent's mode for sessions that name none."""
+    asks: dict[str, list[str]] = {}
+    """Values of its options, by the option's name, that ask as much as its default does; `"*"`: all of them."""
     auth: str | None = None
     """The id of the authentication method to use when it demands one."""
     mcp: bool = True
     """Gives it the MCP servers of the settings and the session's tools."""
+    mcp_stdio: bool = True
+    """Whether it starts MCP servers itself; where it cannot, Portico does and passes them on over HTTP."""
     files: bool = True
     terminals: bool = True
     """Whether it may read and write files and run commands through Portico, where they are asked for and recorded."""
@@ -80,6 +84,7 @@ PRESETS: dict[str, Program] = {
     "copilot": Program(
         name="Copilot (ACP)",
         command=["copilot", "--acp", "--no-auto-update"],
+        mcp_stdio=False,  # it leaves them out without a word
         pass_env=["COPILOT_HOME", "COPILOT_MODEL"],
         install="npm install -g @github/copilot",
     ),

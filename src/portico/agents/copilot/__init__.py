@@ -1,6 +1,6 @@
 """GitHub Copilot through its official SDK: `copilot`. One runtime process, shared by all sessions.
 
-Needs the extra `portico[copilot]` and the Copilot CLI. Imports the agents' interface and the supervisor; never a door.
+Needs the Copilot CLI. Imports the agents' interface and the supervisor; never a door.
 """
 
 from collections.abc import Iterable
@@ -16,9 +16,7 @@ def copilot(context: AgentContext) -> Iterable[Agent]:
     ProcessRegistry(context.home).sweep()
     wanted = "copilot" in context.settings
     if find_spec("copilot") is None:
-        if wanted:
-            raise AgentUnavailable("[agents.copilot] needs more packages: pip install 'portico[copilot]'.")
-        return []
+        raise AgentUnavailable("The package of its SDK is missing: pip install github-copilot-sdk")
     from portico.agents.copilot.option import read
 
     options = read(context.settings)

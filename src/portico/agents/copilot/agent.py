@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from portico.agents.agent import AgentContext, AgentInfo, Capabilities, Model, Opening, Resource
+from portico.agents.agent import AgentContext, AgentInfo, Autonomy, Capabilities, Model, Opening, Resource
 from portico.agents.copilot.option import EFFORT, EFFORTS, Options
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import customizations, mcp_servers
@@ -118,6 +118,10 @@ class CopilotAgent:
             resources=resources,
             customizations=customizations(mcp_servers(self._settings)),
         )
+
+    def autonomy(self, option: str, value: object) -> Autonomy:
+        """It reads one setting of a session, and that one is about thinking."""
+        return Autonomy.ASKS if option == EFFORT or value is None else Autonomy.UNKNOWN
 
     async def authenticate(self, resource: str, token: str, seconds: float | None, client: str) -> None:
         """A client's token, for the environment of a runtime that works for this client alone. It is written down

@@ -4,6 +4,8 @@ import msgspec
 from copilot import session_events as s
 
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
+from portico.agents.copilot.message import Messages
+from portico.agents.copilot.notice import notice_of
 
 KINDS = {
     **dict.fromkeys(("bash", "read_bash", "write_bash", "stop_bash", "shell"), "execute"),
@@ -25,7 +27,9 @@ class Events:
         self._refused: set[str] = set()
         self._children: dict[str, Turn] = {}
         """By the id of the tool call that started the sub-agent, and by the sub-agent's own id."""
-        self._streamed: set[str] = set()
+        self._messages = Messages()
+        self._shells: set[str] = set()
+        """Calls whose output is told piece by piece."""
         self.error: s.SessionErrorData | None = None
         self.aborted = False
 
@@ -34,24 +38,21 @@ class Events:
         turn = self._whose(event)
         match data:
             case s.AssistantMessageDeltaData():
-                self._streamed.add(data.message_id)
-                if data.delta_content:
-                    turn.text(data.delta_content, data.message_id)
+                self._messages.grow(turn, "text", data.message_id, data.delta_content, str(event.id))
             case s.AssistantMessageData():
-                if data.content and data.message_id not in self._streamed:
-                    turn.text(data.content, data.message_id)
+                self._messages.complete(turn, data)
             case s.AssistantReasoningDeltaData():
-                self._streamed.add(data.reasoning_id)
-                if data.delta_content:
-                    turn.reasoning(data.delta_content, data.reasoning_id)
+                self._messages.grow(turn, "reasoning", data.reasoning_id, data.delta_content, str(event.id))
             case s.AssistantReasoningData():
-                if data.content and data.reasoning_id not in self._streamed:
-                    turn.reasoning(data.content, data.reasoning_id)
+                self._messages.settle(turn, "reasoning", data.reasoning_id, data.content)
             case s.ToolExecutionStartData():
                 self._start(data, turn)
-            case s.ToolExecutionPartialResultData():
+            case s.ToolShellOutputData():
+                self._shells.add(data.tool_call_id)
                 if call := self._calls.get(data.tool_call_id):
-                    call.output(data.partial_output)
+                    call.output(data.text)
+            case s.ToolExecutionPartialResultData():
+                self._snapshot(data)
             case s.ToolExecutionCompleteData():
                 await self._complete(data)
             case s.SubagentStartedData():
@@ -70,12 +71,27 @@ class Events:
                 )
             case s.SessionTitleChangedData():
                 turn.title(data.title)
+            case s.AssistantTurnRetryData() | s.ModelCallFailureData():
+                self._messages.fail(turn, data)
             case s.SessionErrorData():
                 self.error = data
             case s.SessionIdleData():
                 self.aborted = bool(data.aborted)
                 return True
+            case _:
+                if words := notice_of(data):
+                    turn.notice(words)
         return False
+
+    def _snapshot(self, data: s.ToolExecutionPartialResultData) -> None:
+        """All that a call has shown so far, from tools that tell no pieces. What a stream cannot take back waits for
+        the call's end."""
+        call = self._calls.get(data.tool_call_id)
+        if call is None or data.tool_call_id in self._shells:
+            return
+        shown = call.shown
+        if data.partial_output.startswith(shown):
+            call.output(data.partial_output[len(shown) :])
 
     def _whose(self, event: s.SessionEvent) -> Turn:
         """The turn of the sub-agent that speaks, or ours."""

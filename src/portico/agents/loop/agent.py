@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from portico.agents.agent import Agent, AgentContext, AgentInfo, Capabilities, Model, Opening
+from portico.agents.agent import Agent, AgentContext, AgentInfo, Autonomy, Capabilities, Model, Opening
 from portico.agents.loop.settings import SettingsFile
+from portico.agents.servers import customizations, mcp_servers
 from portico.errors import BadRequest
 from portico.events import Json
 from portico.models.catalogue import is_toy
@@ -29,7 +30,7 @@ CONFIG: Json = {
             "enum": ["auto", "agent", "chat"],
             "default": "auto",
             "title": "Mode",
-            "description": "agent: works with tools until it is done. chat: one answer. auto: chat for toy models.",
+            "description": "agent: works with tools until it is done. chat: one answer. auto: agent. Toys chat.",
         }
     },
 }
@@ -43,18 +44,23 @@ class LoopAgent:
     def __init__(self, context: AgentContext, environ: Mapping[str, str] | None = None) -> None:
         self.settings = SettingsFile(context.home, context.settings.get("loop"))
         self.lacking: Lacking = {}
-        self._home = context.home
+        self.servers = mcp_servers(context.settings)
+        self.home = context.home
         self._environ = environ
 
     @cached_property
     def directory(self) -> "Directory":
         from portico.agents.loop.discovery import Directory
 
-        return Directory(self._home, self._environ)
+        return Directory(self.home, self._environ)
 
     @property
     def id(self) -> str:
         return "loop"
+
+    def autonomy(self, option: str, value: object) -> Autonomy:
+        """None of its modes changes what it asks for. Whatever else a session sets, it does not read."""
+        return Autonomy.ASKS
 
     async def describe(self) -> AgentInfo:
         try:
@@ -72,6 +78,7 @@ class LoopAgent:
             missing,
             CONFIG,
             "toy" if names and is_toy(names[0]) else "",
+            customizations=customizations(self.servers),
         )
 
     async def open(self, opening: Opening) -> "LoopConversation":

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from portico.agents.loop.protocol import Action
-from portico.agents.loop.run import perform
+from portico.agents.loop.run import perform_own
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
 from portico.errors import NotFound
@@ -24,7 +24,7 @@ async def execute(name: str, argument: str, turn: Turn, toolbox: Toolbox, curren
         case "files":
             turn.text(await _files(turn))
         case "run":
-            answer = await perform(turn, Action("runCommand", {"command": argument}), toolbox, current)
+            answer = await perform_own(turn, Action("runCommand", {"command": argument}), toolbox, current)
             turn.text(answer)
         case "diag":
             turn.text(await _diagnosis(toolbox, current, about))

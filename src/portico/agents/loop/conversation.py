@@ -6,6 +6,7 @@ from portico.agents.loop.command import execute
 from portico.agents.loop.model_call import ModelCaller
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import Run
+from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
 from portico.agents.loop.transcript import Entry, UserText, of_parts, of_turns
@@ -14,6 +15,7 @@ from portico.models.catalogue import is_toy
 
 STEPS_MAX = 1000
 """As the setting's own ceiling."""
+TOY_CHATS = "is a toy: it chats and gets no tools. `portico agents list` shows who can do this."
 
 
 class LoopConversation:
@@ -23,6 +25,7 @@ class LoopConversation:
         self._agent = agent
         self._opening = opening
         self._run: Run | None = None
+        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off)
 
     async def send(self, message: Message, turn: Turn) -> None:
         current = self._agent.settings.current()
@@ -33,9 +36,13 @@ class LoopConversation:
         if not current.agent.enabled:
             raise AgentUnavailable("The built-in agent is off. Set enabled = true in [agent] of the settings.")
         goal, wants_agent = self._goal(message.text, turn, current)
-        asker = ModelCaller(
-            self._agent.directory, current, await self._models(turn, current), self._agent.lacking, turn.notice
-        )
+        models = await self._models(turn, current)
+        if wants_agent:
+            able = [model for model in models if not is_toy(model)]
+            if not able:
+                turn.notice(f"{models[0]} {TOY_CHATS}")
+            models, wants_agent = able or models, bool(able)
+        asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice)
         run = Run(turn, asker, current, [*self._before(turn), UserText("user", goal)])
         if not wants_agent:
             await run.chat()
@@ -43,9 +50,10 @@ class LoopConversation:
         self._run = run
         try:
             toolbox = self._toolbox(turn, current)
-            await run.pursue(toolbox, _steps(meta, current), self._opening.tools)
+            await run.pursue(toolbox, _steps(meta, current), self._opening.tools, self._servers)
         finally:
             self._run = None
+            self._servers.rest()
 
     async def _execute(self, name: str, argument: str, turn: Turn, current: Current) -> None:
         directory, meta = self._agent.directory, turn.message.meta
@@ -66,7 +74,7 @@ class LoopConversation:
             return text.replace(said, goal, 1), True
         mode = turn.message.meta.get("mode") or turn.session.state.config.get("mode", "auto")
         if mode not in ("agent", "chat"):
-            mode = "chat" if is_toy(turn.model) and not self._opening.tools else "agent"
+            mode = "chat" if is_toy(turn.model) else "agent"
         return text, mode == "agent"
 
     async def _models(self, turn: Turn, current: Current) -> list[str]:
@@ -97,7 +105,7 @@ class LoopConversation:
         return False  # everything here can be cancelled where it waits
 
     async def close(self) -> None:
-        pass
+        await self._servers.close()
 
 
 def goal_of(said: str, prefix: str) -> str | None:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from portico.agents.certificates import certificates
 from portico.agents.loop.answer import ModelError, NoList
-from portico.agents.loop.endpoint import Endpoint, certificates
+from portico.agents.loop.endpoint import Endpoint
 from portico.agents.loop.settings import Current, LoopSettings
 from portico.errors import AgentUnavailable
 from portico.models.catalogue import is_toy

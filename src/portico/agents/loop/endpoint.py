@@ -5,8 +5,6 @@ from costing more than a slow one. The key is in no message and no log line.
 """
 
 import asyncio
-import functools
-import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from urllib.parse import urlsplit
@@ -15,6 +13,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
+from portico.agents.certificates import certificates
 from portico.agents.loop.answer import (
     ANSWER_MAX,
     ERROR_CHARS,
@@ -74,12 +73,6 @@ class _Listed(Struct):
 
 class _List(Struct):
     data: list[_Listed] = []
-
-
-@functools.cache
-def certificates() -> ssl.SSLContext:
-    """Reading the system's certificates takes 20 ms: once for all endpoints, and not in the event loop."""
-    return httpx.create_ssl_context()
 
 
 class Endpoint:

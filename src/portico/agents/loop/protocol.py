@@ -19,6 +19,7 @@ ACTIONS_MAX = 50
 """Actions in one step: more is a model that repeats itself."""
 FINISH = "finish"
 """The native tool that ends a run; in the text protocol that is `done`."""
+NOT_FINAL = f"Not finished: other calls came with it. Read their results, then call {FINISH!r} alone."
 
 
 class Invalid(Exception):
@@ -63,14 +64,17 @@ def read_text(text: str) -> Step:
 
 
 def read_calls(calls: Sequence[NativeCall], text: str) -> Step:
-    """The step that native tool calls mean; what was said beside them is the commentary."""
-    actions = []
-    for call in calls[:ACTIONS_MAX]:
-        arguments = _arguments(call)
-        if call.name == FINISH:
-            return Step(summary=_text(arguments.get("finalSummary")) or text, done=True)
-        actions.append(Action(call.name, arguments, call.id))
-    return Step(actions, commentary=text)
+    """The step that native tool calls mean; what was said beside them is the commentary. A `finish` beside other calls
+    is not final: the model has not seen their results yet."""
+    if len(calls) > ACTIONS_MAX:
+        raise Invalid(f"A step has at most {ACTIONS_MAX} actions.")
+    return _of_actions([Action(call.name, _arguments(call), call.id) for call in calls], text)
+
+
+def _of_actions(actions: list[Action], said: str) -> Step:
+    if all(action.tool == FINISH for action in actions):
+        return Step(summary=_text(actions[0].arguments.get("finalSummary")) or said, done=True)
+    return Step(actions, commentary=said)
 
 
 def _arguments(call: NativeCall) -> Json:
@@ -111,7 +115,7 @@ def _acting(value: Mapping[str, Any]) -> Step:
         raise Invalid("A step that is not final needs at least one action in 'actions'.")
     if len(actions) > ACTIONS_MAX:
         raise Invalid(f"A step has at most {ACTIONS_MAX} actions.")
-    return Step([_action(each) for each in actions], commentary=_text(value.get("commentary")))
+    return _of_actions([_action(each) for each in actions], _text(value.get("commentary")))
 
 
 def _action(value: Any) -> Action:

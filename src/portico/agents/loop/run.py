@@ -4,7 +4,7 @@ Append, then act, then record: every call is in the log before it runs and ends 
 ask; what is allowed is decided by the settings, the grants and people.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -13,6 +13,8 @@ from portico.agents.loop.endpoint import Ask
 from portico.agents.loop.model_call import ModelCaller, Way
 from portico.agents.loop.partial_json import PartialJson
 from portico.agents.loop.protocol import (
+    FINISH,
+    NOT_FINAL,
     QUOTE,
     Action,
     Invalid,
@@ -25,11 +27,12 @@ from portico.agents.loop.protocol import (
     read_text,
     step_schema,
 )
+from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import TOOLS, Plan, Toolbox, plain
 from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, render
 from portico.errors import AgentError, Forbidden, PorticoError
-from portico.events import ErrorInfo, ToolSpec
+from portico.events import ErrorInfo, Json, ToolSpec
 from portico.host.approval import Decision
 from portico.host.call import Call
 from portico.host.turn import Turn
@@ -118,10 +121,14 @@ class Run:
 
     # -- an agent run ------------------------------------------------------------------------------------------
 
-    async def pursue(self, toolbox: Toolbox, max_steps: int, more_tools: Sequence[ToolSpec]) -> None:
+    async def pursue(
+        self, toolbox: Toolbox, max_steps: int, more_tools: Sequence[ToolSpec], servers: ServerTools
+    ) -> None:
         """Steps until the model is done, the budget is spent or it talks nonsense twice in a row."""
-        own = {tool.name for tool in TOOLS}
+        own = {tool.name for tool in TOOLS} | {FINISH}
         tools = [*TOOLS, *(tool for tool in more_tools if tool.name not in own)]
+        tools += await servers.offer(self._turn, [tool.name for tool in tools])
+        self._servers = servers
         wrong = 0
         for number in range(1, max_steps + 1):
             self._take_steering()
@@ -212,9 +219,18 @@ class Run:
     async def _act(self, step: Step, toolbox: Toolbox, own: set[str]) -> None:
         results: list[tuple[str, str]] = []
         for action in step.actions:
-            perform = self._perform(action, toolbox) if self._is_own(action, own) else self._delegate(action)
-            results.append((action.tool, await perform))
+            results.append((action.tool, await self._do(action, toolbox, own)))
         self._entries.append(Exchange(step, results))
+
+    async def _do(self, action: Action, toolbox: Toolbox, own: set[str]) -> str:
+        if action.tool == FINISH:
+            return NOT_FINAL
+        if action.tool in self._servers:
+            plan = self._servers.plan(action.tool, action.arguments)
+            return await perform(self._turn, action, action.arguments, plan, self._current)
+        if self._is_own(action, own):
+            return await perform_own(self._turn, action, toolbox, self._current)
+        return await self._delegate(action)
 
     def _is_own(self, action: Action, own: set[str]) -> bool:
         return action.tool in own or all(spec.name != action.tool for spec in self._turn.session.tools.specs())
@@ -225,17 +241,19 @@ class Run:
         result = await self._turn.perform(call)
         return result.output if result.ok else f"error: {result.error.message if result.error else 'it failed'}"
 
-    async def _perform(self, action: Action, toolbox: Toolbox) -> str:
-        return await perform(self._turn, action, toolbox, self._current)
 
-
-async def perform(turn: Turn, action: Action, toolbox: Toolbox, current: Current) -> str:
-    """One call of our own tools, from its start to its recorded end; returns what the model reads."""
+async def perform_own(turn: Turn, action: Action, toolbox: Toolbox, current: Current) -> str:
+    """One call of our own tools."""
     wanted = plain(action.arguments)
+    return await perform(turn, action, wanted, toolbox.plan(action.tool, wanted), current)
+
+
+async def perform(turn: Turn, action: Action, wanted: Json, planned: Awaitable[Plan], current: Current) -> str:
+    """A call from its start to its recorded end; returns what the model reads."""
     arguments = msgspec.json.encode(wanted).decode()
     call = turn.tool(action.tool, id=action.id, kind=_KINDS.get(action.tool, "other"), title=action.tool)
     try:
-        plan = await toolbox.plan(action.tool, wanted)
+        plan = await planned
     except PorticoError as error:
         call.ready(arguments, action.tool)
         return await _fail(turn, call, error)
@@ -254,7 +272,7 @@ async def perform(turn: Turn, action: Action, toolbox: Toolbox, current: Current
     except OSError as error:  # a full disk, an unreadable folder: the model may find another way
         await call.end(ok=False, error=ErrorInfo("agent_failed", f"{error.strerror or error}"))
         return f"error: {error.strerror or error}"
-    await call.end(output=text, title=plan.title)
+    await call.end(output=text, title=plan.title, content=[plan.edit] if plan.edit is not None else None)
     return text
 
 

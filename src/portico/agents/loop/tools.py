@@ -32,6 +32,8 @@ HUGE_BYTES = 1024 * 1024
 COMMAND_SECONDS_MAX = 3600.0
 PREVIEW_LINES = 2000
 """Lines of a diff that a person gets to see."""
+EDIT_CHARS = 64 * 1024
+"""Of either side of an edit that is kept with its call: what a model reads of one file at once."""
 WRAPPERS = ("args", "arguments", "parameters", "input")
 """Names under which weak models wrap the arguments once more, as other protocols do."""
 
@@ -85,6 +87,8 @@ class Plan:
     path: str | None = None
     command: str | None = None
     diff: str | None = None
+    edit: Json | None = None
+    """Both sides of a file that it changes, for those who look at it afterwards."""
 
     @property
     def changes(self) -> bool:
@@ -198,7 +202,12 @@ class Toolbox:
             raise AlreadyExists(f"{name!r} exists already; read it and use editFile.")
         diff = await asyncio.to_thread(patch.diff, "", wanted.content, name, old_exists=False)
         return Plan(
-            "write", f"Create {name}", lambda _: self._create(name, wanted.content), path=name, diff=_shown(diff)
+            "write",
+            f"Create {name}",
+            lambda _: self._create(name, wanted.content),
+            path=name,
+            diff=_shown(diff),
+            edit=_edit(self.roots.at(name), None, wanted.content),
         )
 
     async def _create(self, name: str, content: str) -> str:
@@ -226,7 +235,14 @@ class Toolbox:
         if after == before:
             raise BadRequest(f"This would change nothing in {name!r}.", field="content")
         diff = _shown(await asyncio.to_thread(patch.diff, before, after, name))
-        return Plan("write", f"Edit {name}", lambda _: self._edit(name, after, found.etag), path=name, diff=diff)
+        return Plan(
+            "write",
+            f"Edit {name}",
+            lambda _: self._edit(name, after, found.etag),
+            path=name,
+            diff=diff,
+            edit=_edit(self.roots.at(name), before, after),
+        )
 
     async def _edit(self, name: str, content: str, etag: str) -> str:
         """With the state that was shown: what changed while a person thought is not overwritten."""
@@ -293,6 +309,12 @@ def _shown(diff: str) -> str:
     if len(lines) <= PREVIEW_LINES:
         return diff
     return "".join(lines[:PREVIEW_LINES]) + f"[... {len(lines) - PREVIEW_LINES} more lines ...]\n"
+
+
+def _edit(path: str, old: str | None, new: str) -> Json | None:
+    if max(len(old or ""), len(new)) > EDIT_CHARS:
+        return None
+    return {"type": "diff", "path": path, "old": old, "new": new}
 
 
 def _encoded(content: str) -> bytes:

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from portico import events as e
-from portico.doors.ahp import session_commands, snapshots
 from portico.doors.ahp.client_action import ClientAction
-from portico.errors import Conflict, LogUnavailable, PorticoError
+from portico.errors import LogUnavailable, PorticoError
 from portico.events import Channel
-from portico.host.config import APPROVAL_KEYS, OWN_KEYS
-from portico.host.config import check as check_values
-from portico.host.session import Session, checked_title
+from portico.host.decide.session import checked_title
+from portico.host.draft import DRAFT
+from portico.host.session import Session
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -89,34 +88,16 @@ def _rename(client_action: ClientAction, session: Session) -> e.Event:
     return e.SessionRenamed(title=checked_title(client_action.action["title"]), by=client_action.by)
 
 
-def _configure(client_action: ClientAction, session: Session) -> e.Event:
-    values, replace = client_action.action["config"], bool(client_action.action.get("replace"))
-    session_commands.check_config(client_action.connection, values)
-    check_values(values)
-    schema = client_action.connection.broker.config_of(session.state)["schema"]["properties"]
-    settled = {key for key, each in schema.items() if each.get("sessionMutable") is False}
-    for key in settled & values.keys():
-        if session.state.config.get(key) != values[key]:
-            raise Conflict(f"{key!r} is settled when a session starts.")
-    if not replace:
-        return e.SessionConfigured(values=values, by=client_action.by)
-    decisive = frozenset() if client_action.connection.caller.may("approve") else APPROVAL_KEYS
-    return e.SessionConfigured(
-        values=values, by=client_action.by, replace=True, keeps=sorted(settled | decisive | OWN_KEYS)
-    )
-
-
 def _archive(client_action: ClientAction, session: Session) -> e.Event:
     return e.SessionArchived(archived=client_action.action["isArchived"], by=client_action.by)
 
 
 def _keep_draft(client_action: ClientAction, session: Session) -> e.Event:
-    return e.ClientKept(key=snapshots.DRAFT, value=client_action.action.get("draft"), by=client_action.by)
+    return e.ClientKept(key=DRAFT, value=client_action.action.get("draft"), by=client_action.by)
 
 
 BATCHED: dict[str, Callable[[ClientAction, Session], e.Event]] = {
     "session/titleChanged": _rename,
-    "session/configChanged": _configure,
     "session/isArchivedChanged": _archive,
     "chat/isArchivedChanged": _archive,
     "chat/draftChanged": _keep_draft,

@@ -19,7 +19,6 @@ from portico.doors.ahp import (
     changes,
     config,
     customization_actions,
-    names,
     origin,
     sign_in,
     snapshots,
@@ -83,6 +82,8 @@ class Broker:
         self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
         self.replay = ReplayBuffers()
+        self.configuring = asyncio.Lock()
+        """Held while clients' settings change: two of them must not overwrite each other's."""
         self.passed = 0
         """The last record that everybody who hears it has been told."""
         self._active: set[str] = set()
@@ -180,6 +181,8 @@ class Broker:
         event = record.event
         if isinstance(event, _TURNS):
             self._count(record, event)
+        elif isinstance(event, e.ClientKept) and event.key == config.ROOT_KEY:
+            self.configure(event.value or {})  # now that it is written down, and in one breath with those who hear it
         elif isinstance(event, e.ToolEnded):
             terminal_commands.narrow(self.host, record.channel.removeprefix("session/"), event)
         if not self.connections and not self.replay:
@@ -301,7 +304,7 @@ class Broker:
         match target.kind:
             case "seed":
                 extra = customization_actions.of_session(self.agents.get(state.agent), state, as_seed=True)
-                return snapshots.seed_session(state, self._tools(), self.config_of(state), dialect) | extra
+                return snapshots.seed_session(state, self.host.tools_of(state), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
             case "annotations":
@@ -316,7 +319,7 @@ class Broker:
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
-            self._tools(),
+            self.host.tools_of(state),
             self.config_of(state),
             self.changesets(state),
             dialect,
@@ -332,11 +335,9 @@ class Broker:
         return snapshots.chat_line(session.summary, self.source(session.summary), dialect)
 
     def source(self, of: Summary | SessionState) -> str:
-        """The chat that this one was made from, under the name it had when it is gone."""
-        if of.origin is None:
-            return ""
-        above = self.host.find(of.origin.session)
-        return names.chat_uri(above.summary) if above is not None else of.origin.uri or names.CHAT + of.origin.session
+        """The chat that this one was made from."""
+        above = self.host.find(of.origin.session) if of.origin is not None else None
+        return snapshots.source(of, above.summary if above is not None else None)
 
     def config_of(self, state: SessionState) -> Json:
         schema = config.session_schema(self.agents.get(state.agent), is_git=self.git_folders.get(state.cwd, False))
@@ -345,10 +346,7 @@ class Broker:
     def changesets(self, state: SessionState, *, of_chat: bool = False) -> list[Json]:
         if not self.git_folders.get(state.cwd, False):
             return []
-        return changes.of_chat(state) if of_chat else changes.catalogue(state.id)
-
-    def _tools(self) -> list[e.ToolSpec]:
-        return [tool.spec for tool in self.host.tools.values()]
+        return changes.of_chat(state) if of_chat else changes.catalogue(state)
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""

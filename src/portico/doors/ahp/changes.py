@@ -1,10 +1,10 @@
 """Changesets: what differs in a session's folder, from one of five points of view. Needs git.
 
-    SESSION/uncommitted              from the last commit, with the operations commit and discard
-    SESSION/session                  from the session's first turn to its last
-    SESSION/branch                   from where its branch began
-    SESSION/turn/TURN                what one turn changed
-    SESSION/compare/TURN/TURN        from the end of one turn to the end of another
+    SESSION/changeset/uncommitted              from the last commit, with the operations commit and discard
+    SESSION/changeset/session                  from the session's first turn to its last
+    SESSION/changeset/branch                   from where its branch began
+    SESSION/changeset/turn/TURN                what one turn changed
+    SESSION/changeset/compare/TURN/TURN        from the end of one turn to the end of another
 
 They are computed when somebody subscribes, and again for those who look when a turn ends or an operation was done.
 """
@@ -40,11 +40,11 @@ OPERATIONS: list[Json] = [
     },
 ]
 _KINDS = {
-    "uncommitted": ("Uncommitted changes", "uncommitted"),
-    "session": ("Changes of this session", "session"),
-    "branch": ("Changes of this branch", "branch"),
-    "turn": ("Changes of a turn", "turn/{turnId}"),
-    "compare-turns": ("Changes between two turns", "compare/{originalTurnId}/{modifiedTurnId}"),
+    "uncommitted": ("Uncommitted Changes", "uncommitted"),
+    "session": ("Session Changes", "session"),
+    "branch": ("Branch Changes", "branch"),
+    "turn": ("This Turn", "turn/{turnId}"),
+    "compare-turns": ("Compare Turns", "compare/{originalTurnId}/{modifiedTurnId}"),
 }
 _OF_CHAT = ("session", "turn", "compare-turns")
 _TRUNKS = ("main", "master", "trunk")
@@ -65,15 +65,15 @@ def of_chat(state: SessionState) -> list[Json]:
     """What can be told of one chat by itself; a sub-agent works within a turn of another."""
     if state.origin is not None and state.origin.kind == "agent":
         return []
-    kinds = [each for each in catalogue(state.id) if each["changeKind"] in _OF_CHAT]
-    return [each | ({"label": "Changes of this chat"} if each["changeKind"] == "session" else {}) for each in kinds]
+    kinds = [each for each in catalogue(state) if each["changeKind"] in _OF_CHAT]
+    return [each | ({"label": "Chat Changes"} if each["changeKind"] == "session" else {}) for each in kinds]
 
 
-def catalogue(ident: str) -> list[Json]:
+def catalogue(of: SessionState) -> list[Json]:
     return [
         {
             "label": label,
-            "uriTemplate": f"{names.CHANGESET}{ident}/{path}",
+            "uriTemplate": names.changeset_uri(of, path),
             "changeKind": kind,
             "capabilities": {"review": {}},
         }
@@ -205,7 +205,8 @@ def announce(broker: "Broker", session: Session) -> None:
 
 async def invoke(connection: "Connection", params: Json) -> Json:
     broker = connection.broker
-    target = Target("changeset", text(params, "channel").removeprefix(names.CHANGESET))
+    name = text(params, "channel")
+    target = Target("changeset", names.find_changeset(broker.host, name) or name)
     view = await _view(broker, target)
     name, path = text(params, "operationId"), _path(view, params)
     offered = _operations(view).get("operations", [])

@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from portico.commands import Caller
 from portico.doors.ahp import origin
 from portico.doors.ahp.record import Json
 
@@ -27,6 +29,12 @@ class ClientAction(Struct, eq=False, gc=False):
     def prefix(self) -> str:
         """The kind of channel that its type belongs to."""
         return self.type.partition("/")[0]
+
+    @property
+    def caller(self) -> Caller:
+        """Who says it, named in events so that the echo is known again."""
+        connection = self.connection
+        return replace(connection.caller, door="ahp", client=connection.client_id, label=self.by)
 
     def refuse(self, reason: str) -> None:
         self.connection.echo(self.name, self.action, self.client_seq, reason)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico.doors.ahp import (
     changes,
+    completions,
     lifecycle,
     logs,
     resources,
@@ -25,6 +26,7 @@ COMMANDS: dict[str, Command] = {
     **lifecycle.COMMANDS,
     **session_commands.COMMANDS,
     **session_config.COMMANDS,
+    **completions.COMMANDS,
     **sign_in.COMMANDS,
     **resources.COMMANDS,
     **watches.COMMANDS,

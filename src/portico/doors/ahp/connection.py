@@ -46,6 +46,7 @@ _REPLY_SECONDS = 30.0
 
 class Connection:
     __slots__ = (
+        "_aliases",
         "_asked",
         "_asks",
         "_beside",
@@ -87,6 +88,8 @@ class Connection:
         self.behind = False
         """Coming back: what happens now is part of the replay that is being put together."""
         self.targets: dict[Target, str] = {}
+        self._aliases: dict[Target, str] | None = None
+        """Subscriptions by another name than ours: most clients have none."""
         self.joined: set[str] = set()
         self.handlers: dict[Target, logging.Handler] = {}
         self._socket = socket
@@ -287,11 +290,15 @@ class Connection:
 
     def subscribe(self, target: Target, name: str) -> None:
         self.targets[target] = name
+        if name != targets.uri_of(self.host, target, self.dialect.seed):
+            self._aliases = {**(self._aliases or {}), target: name}
         self.broker.add(target, self)
         self.catch_up()
 
     def unsubscribe(self, target: Target) -> None:
         self.targets.pop(target, None)
+        if self._aliases:
+            self._aliases.pop(target, None)
         self.broker.remove(target, self)
         commands.forget(self, target)
 
@@ -305,9 +312,9 @@ class Connection:
 
     # -- what goes out -----------------------------------------------------------------------------------------
 
-    def hear(self, seq: int, heard: list[Act]) -> None:
+    def hear(self, seq: int, target: Target, heard: list[Act]) -> None:
         """Actions of a record, in order; what the client's version does not know is left out."""
-        for act in self.wanted(heard):
+        for act in self.named(target, self.wanted(heard)):
             self._seq, self._own = max(self._seq, seq), 0
             self.push(act.frame)
 
@@ -319,6 +326,13 @@ class Connection:
             for act in acts
             if act.number > behind and act.type in knows and (act.before is None or not dialect.since(act.before))
         ]
+
+    def named(self, target: Target, acts: list[Act]) -> list[Act]:
+        """Under the name that this client has subscribed with."""
+        name = self._aliases.get(target) if self._aliases else None
+        if name is None:
+            return acts
+        return [envelope.renamed(act, target.kind, name, self.dialect.seed) for act in acts]
 
     def catch_up(self, mark: numbers.Mark | None = None) -> None:
         """The client has everything up to now: from a snapshot, or from a replay after its `mark`."""
@@ -338,7 +352,7 @@ class Connection:
 
     def say(self, target: Target, said: Outgoing) -> None:
         """Tells this client alone; nothing of it is in the log."""
-        name = targets.uri_of(self.host, target, self.dialect.seed)
+        name = self.targets.get(target) or targets.uri_of(self.host, target, self.dialect.seed)
         action = envelope.Address(target.kind, name, self.dialect.seed).action(said)
         if action["type"] in self._knows:
             made = envelope.enveloped(name, action, self.own_number(), self.dialect.seed, None)

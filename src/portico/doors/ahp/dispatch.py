@@ -19,13 +19,15 @@ from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.events import HOST
-from portico.host.config import APPROVAL_KEYS
+from portico.host.autonomy import APPROVAL_KEYS
 from portico.host.session import Session
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
 
 logger = logging.getLogger("portico.ahp")
+
+_RENAME = "session/titleChanged"
 
 
 def note(connection: "Connection", params: Json) -> bool:
@@ -53,7 +55,10 @@ def _subject(client_action: ClientAction) -> Session | None:
     action_batch, name = client_action.connection.action_batch, f"{client_action.prefix} {client_action.name}"
     session = action_batch.subject(name)
     if session is None:
-        session = client_action.connection.host.find(_target(client_action).ident)
+        target = _target(client_action)
+        if _is_rename(client_action, target):
+            return None  # its echo does not come from the log
+        session = client_action.connection.host.find(target.ident)
         if session is not None:
             action_batch.remember(name, session)
     return session
@@ -108,9 +113,14 @@ def _target(client_action: ClientAction) -> Target:
         raise NotFound("channel", "")
     target = targets.resolve(connection.host, client_action.name, connection.dialect.seed)
     kinds = {"seed": "session", "watch": "resourceWatch"}
-    if kinds.get(target.kind, target.kind) != prefix:
+    if kinds.get(target.kind, target.kind) != prefix and not _is_rename(client_action, target):
         raise BadRequest(f"{client_action.type!r} does not belong on this channel.", field="channel")
     return target
+
+
+def _is_rename(client_action: ClientAction, target: Target) -> bool:
+    """Editors rename on the channel of a chat: the default chat's title is the session's."""
+    return client_action.type == _RENAME and target.kind == "chat"
 
 
 async def _do(client_action: ClientAction, target: Target) -> None:
@@ -140,6 +150,9 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
     session = await connection.host.get(target.ident)
     if target.kind == "annotations":
         return await annotate(client_action, session)
+    if _is_rename(client_action, target):
+        await session.rename(client_action.action["title"], by=connection.by)
+        return False  # the session's channel tells it to all; the echo belongs where it was said
     say = BATCHED.get(client_action.type)
     if say is not None:
         await session.append(say(client_action, session))
@@ -155,17 +168,17 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
 
 async def _configure_root(client_action: ClientAction) -> bool:
     connection, broker = client_action.connection, client_action.connection.broker
-    given, replace = client_action.action["config"], bool(client_action.action.get("replace"))
-    values = given if replace else {**broker.root_values, **given}
-    if values == broker.root_values:
-        return False  # editors push the same settings ten times per connection
-    changed = {key for key in {*values, *broker.root_values} if values.get(key) != broker.root_values.get(key)}
-    if changed & APPROVAL_KEYS:
-        connection.require("approve")
-    broker.configure(values)
-    log = connection.host.log
-    log.put_kv(HOST, config.ROOT_KEY, msgspec.json.encode(values))
-    await log.append(
-        HOST, e.ClientKept(key=config.ROOT_KEY, by=client_action.by, value=values, action=client_action.action)
-    )
+    async with broker.configuring:
+        given, replace = client_action.action["config"], bool(client_action.action.get("replace"))
+        values = given if replace else {**broker.root_values, **given}
+        if values == broker.root_values:
+            return False  # editors push the same settings ten times per connection
+        changed = {key for key in {*values, *broker.root_values} if values.get(key) != broker.root_values.get(key)}
+        if changed & APPROVAL_KEYS:
+            connection.require("approve")
+        log = connection.host.log
+        await log.append(
+            HOST, e.ClientKept(key=config.ROOT_KEY, by=client_action.by, value=values, action=client_action.action)
+        )
+        log.put_kv(HOST, config.ROOT_KEY, msgspec.json.encode(values))  # they hold from the commit on: see Broker
     return True

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.websockets import WebSocket
 
+from portico.doors.ahp.names import child_uri
 from portico.doors.app import App
 from portico.doors.route import Socket, Table, caller
 from portico.events import HOST
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def ahp(app: App) -> Table:
+    app.host.name_child = child_uri
     broker: Broker | None = None
 
     async def meet() -> "Broker":
@@ -47,6 +49,7 @@ async def restore(app: App) -> None:
 
 
 def build(broker: "Broker") -> Table:
+    broker.host.name_child = child_uri
     _announce(broker)
 
     async def meet() -> "Broker":

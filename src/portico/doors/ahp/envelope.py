@@ -1,7 +1,7 @@
 """From said actions to frames: numbered, addressed and encoded once for everybody who hears them."""
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from portico.doors.ahp import origin
 from portico.doors.ahp.numbers import SPAN
@@ -20,6 +20,9 @@ _PREFIX = {
 }
 _PLACE = {"session": 200, "annotations": 300, "root": 400, "changeset": 450, "watch": 450}
 """Where a target's actions begin among a record's numbers: always the same, so that numbers mean the same again."""
+
+_INSIDE = {"seed": "session", "terminal": "terminal"}
+"""Where version 1 says inside an action what it is about."""
 
 _encode = msgspec.json.Encoder().encode
 _HEAD = b'{"jsonrpc":"2.0","method":"action","params":'
@@ -44,7 +47,7 @@ class Address:
         self.name = name
         self._place = _PLACE.get(kind, 0)
         self._prefix = _PREFIX[kind] + "/"
-        self._inside = {"seed": "session", "terminal": "terminal"}.get(kind) if seed else None
+        self._inside = _INSIDE.get(kind) if seed else None
         self._opening = _HEAD + (b'{"action":' if seed else b'{"channel":%b,"action":' % _encode(name))
         self._heads: dict[str, tuple[str, bytes]] = {}
         self._author = ("", "", b"")
@@ -102,6 +105,16 @@ def enveloped(name: str, action: Json, at: int, seed: bool, origin: Json | None,
 
 def framed(envelope: Json) -> bytes:
     return b"%b%b}" % (_HEAD, _encode(envelope))
+
+
+def renamed(act: Act, kind: str, name: str, seed: bool) -> Act:
+    """The same action under another name of its channel: clients find a state by the name they subscribed with."""
+    envelope = msgspec.json.decode(act.frame)["params"]
+    if not seed:
+        envelope["channel"] = name
+    elif kind in _INSIDE:
+        envelope["action"][_INSIDE[kind]] = name
+    return structs.replace(act, frame=framed(envelope))
 
 
 def together(acts: list[Act]) -> bytes:

@@ -6,9 +6,11 @@ from typing import Any
 
 import msgspec
 
+from portico import commands as c
 from portico.doors.ahp import (
     annotations,
     attachments,
+    card,
     clients,
     customization_actions,
     message,
@@ -19,11 +21,12 @@ from portico.doors.ahp import (
     working_directories,
 )
 from portico.doors.ahp.client_action import ClientAction
+from portico.doors.ahp.content import STRUCTURED
 from portico.doors.ahp.record import Json, index_of
 from portico.errors import BadRequest, Conflict, Forbidden, PorticoError
 from portico.events import ErrorInfo, QuestionResponse
 from portico.host.session import Session
-from portico.host.state import CallPart, QuestionPart
+from portico.host.state import Approval, CallPart, QuestionPart
 from portico.host.tool import ToolResult
 
 logger = logging.getLogger("portico.ahp")
@@ -34,6 +37,17 @@ logger = logging.getLogger("portico.ahp")
 async def _model(client_action: ClientAction, session: Session) -> None:
     model = client_action.action["model"]
     await session.set_model(model["id"], by=client_action.by, config=model.get("config"))
+
+
+async def _config_changed(client_action: ClientAction, session: Session) -> None:
+    values, replace = client_action.action["config"], bool(client_action.action.get("replace"))
+    schema = client_action.connection.broker.config_of(session.state)["schema"]["properties"]
+    settled = {key for key, each in schema.items() if each.get("sessionMutable") is False}
+    for key in settled & values.keys():
+        if session.state.config.get(key) != values[key]:
+            raise Conflict(f"{key!r} is settled when a session starts.")
+    command = c.ConfigureSession(session=session.id, values=values, replace=replace, keeps=sorted(settled))
+    await session.host.do(command, client_action.caller)
 
 
 async def _read_changed(client_action: ClientAction, session: Session) -> bool:
@@ -102,7 +116,7 @@ async def _completed(client_action: ClientAction, session: Session) -> None:
     structured = said.get("structuredContent")
     if structured is not None:
         output = output or msgspec.json.encode(structured).decode()
-        content = [*content, {"type": parts.STRUCTURED, "value": structured}]
+        content = [*content, {"type": STRUCTURED, "value": structured}]
     error = said.get("error")
     result = ToolResult(
         said["success"],
@@ -169,19 +183,20 @@ def _active(client_action: ClientAction, session: Session) -> Any:
 
 async def _confirmed(client_action: ClientAction, session: Session) -> None:
     action = client_action.action
-    ident = _approval(client_action, session, result=False)
+    call, approval = _approval(client_action, session, result=False)
+    edited = action.get("editedToolInput")
     words = action.get("reasonMessage") or ""
     words = words if isinstance(words, str) else words["markdown"]
     suggestion = action.get("userSuggestion")
     if isinstance(suggestion, dict) and suggestion.get("text"):
         words = f"{words}\n{suggestion['text']}".strip()
     await session.approvals.answer(
-        ident,
+        approval.id,
         by=client_action.by,
         allow=action["approved"],
         option=action.get("selectedOptionId"),
         reason=words,
-        input=action.get("editedToolInput"),
+        input=card.edited_input(call, approval, edited) if edited is not None else None,
         meta=_besides(action, words),
     )
 
@@ -198,19 +213,18 @@ def _besides(action: Json, words: str) -> Json:
 
 
 async def _result_confirmed(client_action: ClientAction, session: Session) -> None:
-    await session.approvals.answer(
-        _approval(client_action, session, result=True), by=client_action.by, allow=client_action.action["approved"]
-    )
+    _, approval = _approval(client_action, session, result=True)
+    await session.approvals.answer(approval.id, by=client_action.by, allow=client_action.action["approved"])
 
 
-def _approval(client_action: ClientAction, session: Session, *, result: bool) -> str:
-    """The approval that this very call waits for."""
+def _approval(client_action: ClientAction, session: Session, *, result: bool) -> tuple[CallPart, Approval]:
+    """The call, and the approval that it waits for."""
     client_action.connection.require("approve")
     part = _active(client_action, session).part(client_action.action["toolCallId"])
     approval = part.approval if isinstance(part, CallPart) and not part.done else None
     if approval is None or approval.result is not result:
         raise Conflict(f"The call {client_action.action['toolCallId']!r} does not wait for that.")
-    return approval.id
+    return part, approval
 
 
 # -- questions -------------------------------------------------------------------------------------------------
@@ -218,14 +232,14 @@ def _approval(client_action: ClientAction, session: Session, *, result: bool) ->
 
 async def _drafted(client_action: ClientAction, session: Session) -> None:
     answer = client_action.action.get("answer")
-    question = _question(session, client_action.action["requestId"])
+    question = _question(client_action, session)
     _check_answer(question, client_action.action["questionId"], answer)
     await session.questions.draft(question.id, client_action.action["questionId"], answer, by=client_action.by)
 
 
 async def _answered(client_action: ClientAction, session: Session) -> None:
     action = client_action.action
-    question = _question(session, action["requestId"])
+    question = _question(client_action, session)
     answers = action.get("answers") or {}
     for field, answer in answers.items():
         _check_answer(question, field, answer)
@@ -236,7 +250,10 @@ async def _answered(client_action: ClientAction, session: Session) -> None:
     await session.questions.answer(question.id, responses[given], answers, by=client_action.by)
 
 
-def _question(session: Session, ident: str) -> QuestionPart:
+def _question(client_action: ClientAction, session: Session) -> QuestionPart:
+    """The open question; what it is answered decides what the agent does."""
+    client_action.connection.require("approve")
+    ident = client_action.action["requestId"]
     active = session.state.active
     part = active.part(ident) if active is not None else None
     if not isinstance(part, QuestionPart) or part.done:
@@ -331,6 +348,7 @@ async def annotate(client_action: ClientAction, session: Session) -> bool:
 Handler = Callable[[ClientAction, Session], Awaitable[Any]]
 HANDLERS: dict[str, Handler] = {
     "modelChanged": _model,
+    "configChanged": _config_changed,
     "isReadChanged": _read_changed,
     "activeClientChanged": _client_changed,
     "activeClientToolsChanged": _tools_changed,

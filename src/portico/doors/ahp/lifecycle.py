@@ -8,7 +8,7 @@ import msgspec
 
 from portico import __version__, limits
 from portico import events as e
-from portico.doors.ahp import changes, clients, envelope, names, numbers, targets, versions, wire
+from portico.doors.ahp import changes, clients, completions, envelope, names, numbers, targets, versions, wire
 from portico.doors.ahp.broker import Known
 from portico.doors.ahp.command import Command, optional, subject, text, texts
 from portico.doors.ahp.encoder import Encoder
@@ -31,6 +31,7 @@ _ROUNDS = 20
 """Reads until a replay has caught up with a busy host; then it is a snapshot."""
 _UNAVAILABLE = (NotFound, Forbidden, BadRequest, Conflict)
 """What may be wrong with one channel (it is gone, its folder is no repository any more) does not hold up the others."""
+Acts = dict[Target, list[Act]]
 _CLIENT = "ahp.client/"
 _CLIENT_ID_CHARS = 200
 
@@ -66,7 +67,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
 def _about() -> Json:
     return {
         "serverInfo": {"name": "portico", "version": __version__, "title": "Portico"},
-        "completionTriggerCharacters": ["@", "/"],
+        "completionTriggerCharacters": completions.TRIGGERS,
         "telemetry": {"logs": names.LOGS + "{?level}"},
     }
 
@@ -238,7 +239,8 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     for target, name in found.items():
         connection.subscribe(target, name)
     connection.catch_up(mark)
-    missed = sorted(connection.wanted(acts, last_seen), key=attrgetter("number"))
+    named = [act for target, each in acts.items() for act in connection.named(target, each)]
+    missed = sorted(connection.wanted(named, last_seen), key=attrgetter("number"))
     if ROOT in found:
         missed += _now(connection, ROOT, connection.broker.root_now())
     for target, snapshot in special.items():  # nothing of these is in the log
@@ -248,27 +250,27 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     return {"type": "replay", "actions": envelopes, "missing": missing}
 
 
-def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> list[Act] | None:
+def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> Acts | None:
     """All that was missed, if it is still kept as others heard it."""
     replay, seed = connection.broker.replay, connection.dialect.seed
-    buffers = [replay.buffer(target, seed) for target in found if target != ROOT]
-    if mark.seq > connection.host.log.seq or not all(buffer is not None and buffer.reaches(mark) for buffer in buffers):
+    buffers = {target: replay.buffer(target, seed) for target in found if target != ROOT}
+    if mark.seq > connection.host.log.seq or not all(buffer and buffer.reaches(mark) for buffer in buffers.values()):
         return None
-    return [act for buffer in buffers if buffer is not None for act in buffer.acts]
+    return {target: list(buffer.acts) for target, buffer in buffers.items() if buffer is not None}
 
 
-async def _from_the_log(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> list[Act] | None:
+async def _from_the_log(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> Acts | None:
     """The same, translated again and kept for the next who comes back; None when a snapshot has to do."""
     channels = {channel: target for target in found for channel in _channels(connection, target)}
     records = await _missed(connection, list(channels), mark, found)
     if records is None:
         return None
     told = {target: _replay(connection, target, records) for target in found}
-    acts = [act for each in told.values() for act in each]
-    if all(act.before != "0.9.0" for act in acts):  # older versions must hear a resumed turn as it was then
+    if all(act.before != "0.9.0" for each in told.values() for act in each):
+        # Not with a resumed turn in it: older versions must hear that as it was then.
         for target, each in told.items():
             connection.broker.replay.refill(target, connection.dialect.seed, mark.seq - 1, each)
-    return acts
+    return told
 
 
 def _channels(connection: "Connection", target: Target) -> list[str]:
@@ -329,7 +331,8 @@ def _replay(connection: "Connection", target: Target, records: list[Record]) -> 
 def _now(connection: "Connection", target: Target, said: list[Outgoing]) -> list[Act]:
     """How things are by now, for a client that could not hear what became of them."""
     seed = connection.dialect.seed
-    to = envelope.Address(target.kind, targets.uri_of(connection.host, target, seed), seed)
+    name = connection.targets.get(target) or targets.uri_of(connection.host, target, seed)
+    to = envelope.Address(target.kind, name, seed)
     return [to.act(each, connection.own_number()) for each in said]
 
 

@@ -4,15 +4,16 @@ They are the other half of `translate`: folding the actions it emits with the re
 in every dialect. `tests/doors/ahp/test_translate.py` holds that true for histories that Hypothesis makes up.
 """
 
-from collections import Counter
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
-from portico import limits
-from portico.doors.ahp import message, names
+from portico.doors.ahp import card, message, names
+from portico.doors.ahp.content import STRUCTURED, content_of
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.versions import Dialect, iso
+from portico.doors.markdown import escape
 from portico.events import ErrorInfo, Option
 from portico.host.state import (
     Approval,
@@ -27,22 +28,6 @@ from portico.host.state import (
 )
 from portico.host.tool import ToolResult
 from portico.workspace.changes import Change
-
-_CONTENT: dict[object, tuple[str, ...]] = {
-    "text": ("text",),
-    "embeddedResource": ("data", "contentType"),
-    "resource": ("uri",),
-    "fileEdit": (),
-    "terminal": ("resource", "title"),
-    "subagent": ("resource", "title"),
-}
-"""The protocol's kinds of content, and what each must have; anything else an agent reports is not for clients."""
-STRUCTURED = "structured"
-"""The item of a call's content that AHP has a field of its own for."""
-_PREVIEW = 1000
-"""Characters of a terminal's output that stay with its call: about a screen."""
-_WHOLE = 4096
-"""Characters of live output that are sent as they come. AHP knows no delta here: each change carries the whole."""
 
 
 def turn(of: TurnState, dialect: Dialect) -> Json:
@@ -104,8 +89,8 @@ def text_part(part: TextPart, seed: bool) -> Json | None:
 
 def notice(ident: str, text: str, seed: bool) -> Json:
     if seed:
-        return {"kind": "markdown", "id": ident, "content": text}
-    return {"kind": "systemNotification", "content": text}
+        return {"kind": "markdown", "id": ident, "content": escape(text)}
+    return {"kind": "systemNotification", "content": {"markdown": escape(text)}}
 
 
 def error_part(error: ErrorInfo | None) -> Json:
@@ -148,17 +133,17 @@ def call(part: CallPart, dialect: Dialect) -> Json:
             return shown | _cancelled(part, {"reason": "result-denied"}, confirmed_by(part)[1])
         return shown | _cancelled(part, refusal(refused.meta, refused.reason, seed), selected(refused))
     if part.denied:
-        return shown | _cancelled(part, refusal({}, part.rule, seed), None)
+        return shown | _cancelled(part, ruled_out(part.rule), None)
     if part.done and part.outcome in ("cancelled", "interrupted"):
         return shown | _cancelled(part, {"reason": "skipped"}, None)
     if part.done:
-        return shown | {"status": "completed", **_running(part)} | result(part)
+        return shown | {"status": "completed", **_running(part)} | result(part, seed)
     if approval is not None and approval.result:
-        return shown | {"status": "pending-result-confirmation", **_running(part)} | provisional(part, approval)
+        return shown | {"status": "pending-result-confirmation", **_running(part)} | provisional(part, approval, seed)
     if approval is not None:
-        return shown | {"status": "pending-confirmation", **_input(part), **confirmation(approval)}
+        return shown | {"status": "pending-confirmation", **_input(part), **confirmation(part, approval)}
     if part.ready:
-        content = content_of(part)
+        content = content_of(part, seed)
         return shown | {"status": "running", **_running(part), **({"content": content} if content else {})}
     return shown | {"status": "streaming", **({"partialInput": part.input} if part.input else {})}
 
@@ -167,7 +152,9 @@ def identity(part: CallPart, seed: bool) -> Json:
     shown: Json = {"toolCallId": part.id, "toolName": part.tool, "displayName": part.tool}
     if part.owner is not None:
         shown |= {"toolClientId": part.owner} if seed else {"contributor": contributor(part.owner)}
-    told = part.meta if seed else meta(part)
+    if not seed and part.ready:
+        shown |= card.intention(part)
+    told = meta(part, seed)
     return shown | ({"_meta": told} if told else {})
 
 
@@ -175,10 +162,10 @@ def contributor(owner: str) -> Json:
     return {"kind": "client", "clientId": owner}
 
 
-def meta(part: CallPart) -> Json:
-    """What an approval shows besides the protocol's own fields."""
-    asked = [each for each in part.approvals if not each.result]
-    return {**part.meta, "portico": asking(asked[-1])} if asked else part.meta
+def meta(part: CallPart, seed: bool) -> Json:
+    """How the call looks, and what an approval shows besides the protocol's own fields."""
+    asked = None if seed else card.last_asked(part)
+    return card.meta(part, seed) | ({"portico": asking(asked)} if asked is not None else {})
 
 
 def asking(approval: Approval) -> Json:
@@ -187,15 +174,13 @@ def asking(approval: Approval) -> Json:
 
 
 def _input(part: CallPart) -> Json:
-    return {"invocationMessage": said(part), **({"toolInput": part.input} if part.input else {})}
+    shown = card.tool_input(part)
+    return {"invocationMessage": card.message(part), **({"toolInput": shown} if shown else {})}
 
 
-def said(part: CallPart) -> str:
-    return part.title or part.tool
-
-
-def confirmation(approval: Approval) -> Json:
-    shown: Json = {"confirmationTitle": approval.title, "options": [option(each) for each in approval.options]}
+def confirmation(part: CallPart, approval: Approval) -> Json:
+    title = card.confirmation_title(part, approval)
+    shown: Json = {"confirmationTitle": title, "options": [option(each) for each in approval.options]}
     if approval.file and approval.diff:
         shown["edits"] = {"items": [edit(approval.id, approval.file, approval.diff)]}
     return shown | ({"editable": True} if approval.editable else {})
@@ -209,7 +194,7 @@ def edit(approval: str, path: str, diff: str) -> Json:
     shown: Json = {"diff": {"added": added, "removed": removed}}
     for side, missing in (("before", "--- /dev/null"), ("after", "+++ /dev/null")):
         if missing not in lines:
-            content = {"uri": f"{names.EDIT}{approval}/{side}"}
+            content = {"uri": f"{names.EDIT}{approval}/{side}{quote(path)}"}
             shown[side] = {"uri": names.file_uri(path), "content": content}
     return shown
 
@@ -222,7 +207,7 @@ def changed(of: Summary | SessionState, change: Change) -> Json:
         ("after", change.after, change.path),
     ):
         if blob:
-            content = {"uri": f"{names.GIT}{of.id}/{blob}"}
+            content = {"uri": f"{names.GIT}{of.id}/{blob}/{quote(path)}"}
             made[side] = {"uri": names.file_uri(f"{of.cwd}/{path}"), "content": content}
     return made
 
@@ -268,6 +253,11 @@ def refusal(said: Json, words: str, seed: bool) -> Json:
     return shown
 
 
+def ruled_out(rule: str) -> Json:
+    """Why a call did not run that a rule refused: the words of a setting, or of a remembered answer."""
+    return {"reason": "denied", **({"reasonMessage": {"markdown": escape(rule)}} if rule else {})}
+
+
 def _cancelled(part: CallPart, why: Json, chosen: Json | None) -> Json:
     shown: Json = {"status": "cancelled", **_input(part), **why}
     if not part.ready:
@@ -275,12 +265,12 @@ def _cancelled(part: CallPart, why: Json, chosen: Json | None) -> Json:
     return shown | ({"selectedOption": chosen} if chosen else {})
 
 
-def result(part: CallPart) -> Json:
+def result(part: CallPart, seed: bool = False) -> Json:
     """What `toolCallComplete` carries."""
     if part.result:
         return part.result
-    shown: Json = {"success": part.ok, "pastTenseMessage": part.past or said(part)}
-    content = content_of(part)
+    shown: Json = {"success": part.ok, "pastTenseMessage": card.past(part)}
+    content = content_of(part, seed)
     if content:
         shown["content"] = content
     if part.error is not None:
@@ -290,95 +280,25 @@ def result(part: CallPart) -> Json:
 
 def is_plain(said: Json, understood: ToolResult, title: str) -> bool:
     """Whether a client's result is told just as it was said when only what we understood of it is kept."""
-    ended = CallPart("", "", done=True, ok=understood.ok, output=understood.output, content=understood.content)
+    ended = CallPart(
+        "", "", owner="client", done=True, ok=understood.ok, output=understood.output, content=understood.content
+    )
     ended.error, ended.past = understood.error, title
     return result(ended) == said
 
 
-def provisional(part: CallPart, approval: Approval) -> Json:
+def provisional(part: CallPart, approval: Approval, seed: bool = False) -> Json:
     """The result of a call that has run and waits for a yes."""
     if approval.proposed:
         return approval.proposed
-    content = content_of(part)
-    shown: Json = {"success": True, "pastTenseMessage": said(part), **({"content": content} if content else {})}
+    content = content_of(part, seed)
+    shown: Json = {"success": True, "pastTenseMessage": card.message(part), **({"content": content} if content else {})}
     return shown | _structured(part)
 
 
 def _structured(part: CallPart) -> Json:
     found = next((each["value"] for each in part.content if each.get("type") == STRUCTURED), None)
     return {} if found is None else {"structuredContent": found}
-
-
-def content_of(part: CallPart) -> list[Json]:
-    ran = part.done or any(each.result for each in part.approvals)
-    text = part.output if ran else part.output[: visible(len(part.output))]
-    left = _preview(text, part.blob) if part.done and text else {}
-    items = [made for each in part.content if (made := _content(each, left)) is not None]
-    if text and not any(each["type"] == "text" for each in items):
-        items.insert(0, {"type": "text", "text": text})
-    if part.blob is not None:
-        items.append({"type": "resource", "uri": names.BLOB + part.blob, "contentType": "text/plain"})
-    return items
-
-
-def _preview(text: str, blob: str | None) -> Json:
-    """What a terminal showed, for those who come when it is gone: the end of it, and since 1.0 where all of it is."""
-    shown: Json = {"preview": text[-_PREVIEW:], "truncated": blob is not None or len(text) > _PREVIEW}
-    return shown | ({"fullOutput": {"uri": names.BLOB + blob, "contentType": "text/plain"}} if blob else {})
-
-
-def visible(size: int) -> int:
-    """How much of live output is shown: all of a short one, then in steps of an eighth, so that a long one costs a
-    few times its size and not its square."""
-    size = min(size, limits.TOOL_OUTPUT_CHARS)
-    if size <= _WHOLE:
-        return size
-    step = 1 << (size.bit_length() - 4)
-    return size - size % step
-
-
-def _content(item: Json, left: Json) -> Json | None:
-    """`left`: what stays of the terminal in which the call ran."""
-    kind = item.get("type")
-    if kind == "subagent" and "session" in item:
-        return _subagent(item)
-    if kind == "terminal" and "terminal" in item:
-        return _terminal(item, left)
-    if kind == "diff":
-        return _file_edit(item)
-    return item if kind in _CONTENT and all(key in item for key in _CONTENT[kind]) else None
-
-
-def _file_edit(item: Json) -> Json | None:
-    """An edit in place, as agents report it: what the file says now is its content after."""
-    path, old, new = str(item.get("path") or ""), str(item.get("old") or ""), str(item.get("new") or "")
-    if not path.startswith("/"):
-        return None
-    before, after = Counter(old.splitlines()), Counter(new.splitlines())
-    name = names.file_uri(path)
-    counts = {"added": (after - before).total(), "removed": (before - after).total()}
-    return {"type": "fileEdit", "after": {"uri": name, "content": {"uri": name}}, "diff": counts}
-
-
-def _terminal(item: Json, left: Json) -> Json:
-    """One in which an agent runs a command. It goes when the agent is done with it; the call's text stays."""
-    shown: Json = {
-        "type": "terminal",
-        "resource": names.TERMINAL + str(item["terminal"]),
-        "title": item.get("title") or "Terminal",
-        "isPty": True,
-    }
-    code: Json = {"exitCode": item["code"]} if isinstance(item.get("code"), int) else {}
-    return shown | ({"result": {**code, **left}} if code or left else {})
-
-
-def _subagent(item: Json) -> Json:
-    shown: Json = {
-        "type": "subagent",
-        "resource": names.CHAT + str(item["session"]),
-        "title": item.get("title") or "Sub-agent",
-    }
-    return shown | ({"agentName": item["agent"]} if item.get("agent") else {})
 
 
 # -- questions -------------------------------------------------------------------------------------------------

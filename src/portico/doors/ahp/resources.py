@@ -16,6 +16,7 @@ from portico.doors.ahp.wire import WireError
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound
 from portico.host.fold import find_approval
 from portico.host.folders import whole
+from portico.host.state import CallPart
 from portico.workspace import patch
 from portico.workspace.changes import Changes
 from portico.workspace.files import Files
@@ -49,6 +50,8 @@ async def read(connection: "Connection", params: Json) -> Json:
         kind, binary = "", False
     elif name.startswith(names.EDIT):
         data, kind, binary = await _proposed(connection, name), "", False
+    elif name.startswith(names.DIFF):
+        data, kind, binary = await _edited(connection, name), "", False
     elif name.startswith(names.BLOB):
         data, kind, binary = await connection.host.log.blob(name.removeprefix(names.BLOB)), "text/plain", False
     else:
@@ -58,8 +61,9 @@ async def read(connection: "Connection", params: Json) -> Json:
 
 
 async def _committed(connection: "Connection", name: str) -> bytes:
-    """A file's content as a changeset refers to it: `SESSION/BLOB`."""
-    ident, _, blob = name.partition("/")
+    """A file's content as a changeset refers to it: `SESSION/BLOB/PATH`. The path is only for those who show it."""
+    ident, _, rest = name.partition("/")
+    blob = rest.partition("/")[0]
     session = connection.host.find(ident)
     if session is None:
         raise NotFound("resource", name)
@@ -67,8 +71,9 @@ async def _committed(connection: "Connection", name: str) -> bytes:
 
 
 async def _proposed(connection: "Connection", name: str) -> bytes:
-    """A file as an approval shows it, before or after the edit: `APPROVAL/before` or `APPROVAL/after`."""
-    ident, _, side = name.removeprefix(names.EDIT).rpartition("/")
+    """A file as an approval shows it, before or after the edit: `APPROVAL/before/PATH` or `APPROVAL/after/PATH`."""
+    ident, _, rest = name.removeprefix(names.EDIT).partition("/")
+    side = rest.partition("/")[0]
     session = await connection.host.get(connection.host.session_of(ident))
     found = find_approval(session.state, ident)
     if found is None or not found[1].file or side not in ("before", "after"):
@@ -83,6 +88,18 @@ async def _proposed(connection: "Connection", name: str) -> bytes:
     if side == "before":
         return before
     return patch.apply(before.decode("utf-8", "replace"), approval.diff or "").encode()
+
+
+async def _edited(connection: "Connection", name: str) -> bytes:
+    """A file as a call has found or left it: `SESSION/CALL/INDEX/before/PATH` or `.../after/PATH`."""
+    ident, call, index, side, *_ = [*name.removeprefix(names.DIFF).split("/", 4), "", "", ""]
+    session = await connection.host.get(ident)
+    at, field = f"{ident}/{call}/{index}", {"before": "old", "after": "new"}.get(side)
+    for part in (each for turn in session.state.turns for each in turn.parts if isinstance(each, CallPart)):
+        found = next((each for each in part.content if each.get("at") == at), None)
+        if found is not None and field is not None:
+            return str(found.get(field) or "").encode("utf-8", "replace")
+    raise NotFound("resource", name)
 
 
 def _encoded(data: bytes, wanted: str | None, binary: bool) -> Json:

@@ -3,6 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
+from portico.commands import Isolation
 from portico.doors.ahp import (
     attachments,
     clients,
@@ -25,9 +26,7 @@ from portico.doors.ahp.wire import WireError
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.events import Origin
 from portico.host.catalogue import children, descendants
-from portico.host.config import decides_calls
 from portico.host.context import CONTEXT, transcript
-from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.host.state import Summary, TurnState
 
@@ -47,7 +46,6 @@ async def create_session(connection: "Connection", params: Json) -> None:
     name = names.chosen(subject(connection, params, "session"), field)
     client = clients.own(connection, params.get("activeClient"))
     config = dict(optional(params, "config", dict) or {})
-    check_config(connection, config)
     _check_free(connection, name)
     if names.find_session(connection.host, name) is not None:
         raise WireError(wire.SESSION_EXISTS, f"There is a session {name!r} already.")
@@ -81,11 +79,6 @@ class Progress:
             self._connection.push(wire.notification("root/progress", {**told, "message": words}))
 
 
-def check_config(connection: "Connection", config: Json) -> None:
-    if decides_calls(config):
-        connection.require("approve")
-
-
 async def _start(connection: "Connection", params: Json, name: str, config: Json) -> Session:
     host = connection.host
     fork = optional(params, "fork", dict)
@@ -106,6 +99,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             worktree=state.worktree,
             folders=state.folders,
             model_config=state.model_config,
+            may_approve=connection.caller.may("approve"),
         )
     provider = optional(params, "provider", str) or _named(connection, name)
     await sign_in.check(connection, provider)
@@ -121,6 +115,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
         worktree=_isolation(config, name),
         folders=folders[1:],
         model_config=optional(model, "config", dict),
+        may_approve=connection.caller.may("approve"),
     )
 
 
@@ -255,6 +250,7 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         origin=origin,
         config=config,
         history=turns,
+        may_approve=connection.caller.may("approve"),
     )
     for folder in folders:
         await chat.folders.choose(folder, by=connection.by)

@@ -20,6 +20,7 @@ from portico.doors.ahp.status import (
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import ToolSpec
 from portico.host.agent import AgentInfo
+from portico.host.draft import DRAFT
 from portico.host.state import (
     CHANGES,
     CallPart,
@@ -32,7 +33,6 @@ from portico.host.state import (
 )
 
 ANNOTATION = "annotation/"
-DRAFT = "draft"
 REVIEWED = "reviewed/"
 
 MODERN = Dialect("0.7.0", lambda: 0)
@@ -102,7 +102,7 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = ()) -> Jso
         shown["changes"] = of.changes
     if dialect.since("1.0.0"):
         shown["defaultChat"] = names.chat_uri(of)
-        shown["chats"] = [_listed(each) for each in chats]
+        shown["chats"] = [_listed(each, chats) for each in chats]
     return shown | {"workingDirectories": directories(of)}
 
 
@@ -110,10 +110,32 @@ def model(ident: str, config: Json) -> Json:
     return {"id": ident, **({"config": config} if config else {})}
 
 
-def _listed(of: Summary) -> Json:
-    """A chat in its session's line of the catalogue. All of them take messages, also those of sub-agents."""
-    shown: Json = {"resource": names.chat_uri(of), "status": summary_status(of), "interactivity": "full"}
-    return shown | ({"changes": of.changes} if of.changes else {})
+def _listed(of: Summary, chats: Sequence[Summary]) -> Json:
+    """A chat in its session's line of the catalogue."""
+    shown: Json = {
+        "resource": names.chat_uri(of),
+        "title": of.title,
+        "status": summary_status(of),
+        "interactivity": "full",
+        **_interactivity(of),
+        **({"changes": of.changes} if of.changes else {}),
+    }
+    if of.parent is None:
+        return shown
+    above = next((each for each in chats if of.origin is not None and each.id == of.origin.session), None)
+    return shown | {"origin": origin(of, source(of, above))}
+
+
+def source(of: Summary | SessionState, above: Summary | None) -> str:
+    """The chat that this one was made from (`above`), under the name it had when that is gone."""
+    if of.origin is None:
+        return ""
+    return names.chat_uri(above) if above is not None else of.origin.uri or names.CHAT + of.origin.session
+
+
+def _interactivity(of: Summary | SessionState) -> Json:
+    """Nobody talks to a sub-agent but the agent that has started it."""
+    return {"interactivity": "read-only"} if of.origin is not None and of.origin.kind == "agent" else {}
 
 
 def directories(of: Summary | SessionState) -> list[str]:
@@ -185,6 +207,7 @@ def chat_head(state: SessionState, source: str, dialect: Dialect) -> Json:
         "modifiedAt": iso(moved(state)),
         **chosen(state),
         **counted(state),
+        **_interactivity(state),
     }
     return shown | ({"origin": origin(state, source)} if state.parent is not None else {})
 
@@ -211,6 +234,7 @@ def chat_line(of: Summary, source: str, dialect: Dialect) -> Json:
         "modifiedAt": iso(moved(of)),
         **chosen(of),
         **({"changes": of.changes} if of.changes else {}),
+        **_interactivity(of),
     }
     return shown | ({"origin": origin(of, source)} if of.parent is not None else {})
 

@@ -39,11 +39,11 @@ class Subscription:
             seed = connection.dialect.seed
             if seed not in told:
                 told[seed] = self._acts(record, seed)
-            connection.hear(record.seq, told[seed])
+            connection.hear(record.seq, self.target, told[seed])
         if author is not None and author not in self._hearers:
             seed = author.dialect.seed
             acts = told[seed] if seed in told else self._acts(record, seed)
-            author.hear(record.seq, [act for act in acts if act.client == author.client_id])
+            author.hear(record.seq, self.target, [act for act in acts if act.client == author.client_id])
 
     def _acts(self, record: Record, seed: bool) -> list[Act]:
         encoder = self._encoders.get(seed)

@@ -39,8 +39,9 @@ def _modern(host: Host, name: str) -> Target:
         return Target("watch", name)
     if name.partition("?")[0] == names.LOGS:
         return Target("logs", name)
-    if name.startswith(names.CHANGESET):
-        return Target("changeset", name.removeprefix(names.CHANGESET))
+    changeset = names.find_changeset(host, name)
+    if changeset is not None:
+        return Target("changeset", changeset)
     chat = names.find_chat(host, name)
     if chat is not None:
         return Target("chat", chat.id)
@@ -62,7 +63,7 @@ def uri_of(host: Host, target: Target, seed: bool) -> str:
         case "terminal":
             return names.terminal_uri(host.terminals.get(target.ident))
         case "changeset":
-            return names.CHANGESET + target.ident
+            return _changeset_uri(host, target.ident)
         case "watch" | "logs":
             return target.ident
     session = host.find(target.ident)
@@ -72,3 +73,9 @@ def uri_of(host: Host, target: Target, seed: bool) -> str:
         return names.chat_uri(session.summary)
     name = names.session_uri(session.summary)
     return uri.annotations(name) if target.kind == "annotations" else name
+
+
+def _changeset_uri(host: Host, ident: str) -> str:
+    owner, _, view = ident.partition("/")
+    session = host.find(owner)
+    return names.changeset_uri(session.summary, view) if session is not None else names.CHANGESET + ident

@@ -11,12 +11,13 @@ from typing import Any
 from msgspec import Struct
 
 from portico import events as e
-from portico.doors.ahp import message, names, parts
+from portico.doors.ahp import card, content, message, names, parts
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.snapshots import DRAFT, MODERN, client, model
+from portico.doors.ahp.snapshots import MODERN, client, model
 from portico.doors.ahp.versions import Dialect, iso
 from portico.events import Record
 from portico.host.customization import KEY as CUSTOMIZATION
+from portico.host.draft import DRAFT
 from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart
 
 SEED = Dialect("1", lambda: 0)
@@ -97,19 +98,25 @@ def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Outgoing]:
     if index is None:
         return resumed
     turn = scene.state.turns[index]
+    return resumed + _told_anew(scene, index, turn.stops[-1].parts if turn.stops else len(turn.parts), before="0.9.0")
+
+
+def _told_anew(scene: Scene, index: int, shown: int, before: str | None = None) -> list[Outgoing]:
+    """A turn told anew, with so many of its parts: no action changes what was said, or takes up a turn that ended."""
+    turn = scene.state.turns[index]
     back: Json = {"turnId": scene.state.turns[index - 1].id} if index else {}
     start: Json = {"turnId": turn.id, **scene.message(turn.message)}
     if not scene.seed:
         start["startedAt"] = iso(turn.started)
-    said = [Outgoing("truncated", back, before="0.9.0"), Outgoing("turnStarted", start, before="0.9.0")]
-    for part in turn.parts[: turn.stops[-1].parts if turn.stops else None]:
+    said = [Outgoing("truncated", back, before=before), Outgoing("turnStarted", start, before=before)]
+    for part in turn.parts[:shown]:
         made = parts.response_part(part, scene.dialect)
         if made is not None:
-            said.append(Outgoing("responsePart", {"turnId": turn.id, "part": made}, before="0.9.0"))
+            said.append(Outgoing("responsePart", {"turnId": turn.id, "part": made}, before=before))
     if turn.usage is not None:
         spent = parts.usage(turn.usage, scene.seed)
-        said.append(Outgoing("usage", {"turnId": turn.id, "usage": spent}, before="0.9.0"))
-    return resumed + said
+        said.append(Outgoing("usage", {"turnId": turn.id, "usage": spent}, before=before))
+    return said
 
 
 def _truncated(event: e.SessionTruncated, scene: Scene) -> list[Outgoing]:
@@ -133,11 +140,20 @@ def _part_delta(event: e.PartDelta, scene: Scene) -> list[Outgoing]:
 
 def _part_ended(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
     part = scene.part(event.turn, event.part)
-    if not isinstance(part, TextPart) or part.kind != "notice":
+    if not isinstance(part, TextPart):
         return []
+    if part.kind != "notice":
+        return _corrected(event, scene) if event.replaces else []
     return [
         Outgoing("responsePart", {"turnId": event.turn, "part": parts.notice(event.part, event.text, scene.seed)}),
     ]
+
+
+def _corrected(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
+    index = next((at for at, turn in enumerate(scene.state.turns) if turn.id == event.turn), None)
+    if index is None or scene.record.pos not in scene.state.turns[index].corrections:
+        return []
+    return _told_anew(scene, index, scene.state.turns[index].corrections[scene.record.pos])
 
 
 def _usage(event: e.UsageReported, scene: Scene) -> list[Outgoing]:
@@ -158,8 +174,9 @@ def _tool_started(event: e.ToolStarted, scene: Scene) -> list[Outgoing]:
     fields: Json = {**_of(event.turn, event.call), "toolName": event.tool, "displayName": event.tool}
     if event.owner is not None:
         fields |= {"toolClientId": event.owner} if scene.seed else {"contributor": parts.contributor(event.owner)}
-    if event.meta:
-        fields["_meta"] = event.meta
+    meta = card.started(event.kind) | event.meta
+    if meta:
+        fields["_meta"] = meta
     return [Outgoing("toolCallStart", fields)]
 
 
@@ -171,17 +188,20 @@ def _tool_ready(event: e.ToolReady, scene: Scene) -> list[Outgoing]:
     call = scene.call(event.turn, event.call)
     if call is not None and (call.rule or any(not each.result for each in call.approvals)):
         return []  # the approval or the decision says it
-    words = event.title or (parts.said(call) if call is not None else event.call)
-    return [_ready(event.turn, event.call, words, event.input, "not-needed")]
+    return [_ready(scene, event.turn, call, "not-needed")] if call is not None else []
 
 
-def _ready(turn: str, call: str, words: str, input: str, confirmed: str | None, **more: Any) -> Outgoing:
-    fields: Json = {**_of(turn, call), "invocationMessage": words, **more}
-    if input:
-        fields["toolInput"] = input
+def _ready(scene: Scene, turn: str, call: CallPart, confirmed: str | None, **more: Any) -> Outgoing:
+    """The call as it is shown from now on."""
+    fields: Json = {**_of(turn, call.id), "invocationMessage": card.message(call), **more}
+    if "toolInput" not in fields and (shown := card.tool_input(call)):
+        fields["toolInput"] = shown
     if confirmed is not None:
         fields["confirmed"] = confirmed
-    return Outgoing("toolCallReady", fields)
+    if not scene.seed and call.ready:
+        fields |= card.intention(call)
+    meta = parts.meta(call, scene.seed)
+    return Outgoing("toolCallReady", fields | ({"_meta": meta} if meta else {}))
 
 
 def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Outgoing]:
@@ -191,10 +211,10 @@ def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Outgoing]:
     if event.allowed:
         if any(each.answered for each in call.approvals):
             return []  # it runs already, and a person said so
-        return [_ready(event.turn, call.id, parts.said(call), call.input, "setting"), *_again(event.turn, call)]
+        return [_ready(scene, event.turn, call, "setting"), *_again(event.turn, call, scene.seed)]
     return [
-        _ready(event.turn, call.id, parts.said(call), call.input, None),
-        _refusal(event.turn, call.id, parts.refusal({}, event.rule, scene.seed)),
+        _ready(scene, event.turn, call, None),
+        _refusal(event.turn, call.id, parts.ruled_out(event.rule)),
     ]
 
 
@@ -205,12 +225,12 @@ def _refusal(turn: str, call: str, why: Json, option: str | None = None, by: str
     return Outgoing("toolCallConfirmed", fields, by)
 
 
-def _again(turn: str, call: CallPart) -> list[Outgoing]:
+def _again(turn: str, call: CallPart, seed: bool) -> list[Outgoing]:
     """A confirmation in the middle of a run makes clients forget the content so far."""
-    content = parts.content_of(call)
-    if not content or call.done:
+    shown = content.content_of(call, seed)
+    if not shown or call.done:
         return []
-    return [Outgoing("toolCallContentChanged", {**_of(turn, call.id), "content": content})]
+    return [Outgoing("toolCallContentChanged", {**_of(turn, call.id), "content": shown})]
 
 
 def _tool_output(event: e.ToolOutput, scene: Scene) -> list[Outgoing]:
@@ -218,17 +238,17 @@ def _tool_output(event: e.ToolOutput, scene: Scene) -> list[Outgoing]:
     if call is None or call.done:
         return []  # its end says it all
     size = len(call.output)
-    if parts.visible(size) == parts.visible(max(0, size - len(event.text))):
+    if content.visible(size) == content.visible(max(0, size - len(event.text))):
         return []
-    return _again(event.turn, call)
+    return _again(event.turn, call, scene.seed)
 
 
 def _tool_content(event: e.ToolContent, scene: Scene) -> list[Outgoing]:
     call = scene.call(event.turn, event.call)
     if call is None or (call.done and not event.by):
         return []
-    content = parts.content_of(call) if not call.done else event.content
-    return [Outgoing("toolCallContentChanged", {**_of(event.turn, event.call), "content": content}, event.by)]
+    shown = content.content_of(call, scene.seed) if not call.done else event.content
+    return [Outgoing("toolCallContentChanged", {**_of(event.turn, event.call), "content": shown}, event.by)]
 
 
 def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Outgoing]:
@@ -239,11 +259,14 @@ def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Outgoing]:
         if scene.is_over(event.turn):
             return []  # the turn's end skips it
         return [
-            _ready(event.turn, call.id, parts.said(call) if call.ready else "", call.input, None),
+            _ready(scene, event.turn, call, None, **({} if call.ready else {"invocationMessage": ""})),
             _refusal(event.turn, call.id, {"reason": "skipped"}),
         ]
-    said = [] if call.ready else [_ready(event.turn, call.id, parts.said(call), "", "not-needed")]
-    return [*said, Outgoing("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call)}, event.by)]
+    said = [] if call.ready else [_ready(scene, event.turn, call, "not-needed")]
+    return [
+        *said,
+        Outgoing("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call, scene.seed)}, event.by),
+    ]
 
 
 def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Outgoing]:
@@ -252,12 +275,12 @@ def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Outgoing]:
     if call is None or approval is None:
         return []
     if event.result:
-        result = parts.provisional(call, approval)
+        result = parts.provisional(call, approval, scene.seed)
         fields = {**_of(event.turn, call.id), "result": result, "requiresResultConfirmation": True}
         return [Outgoing("toolCallComplete", fields, str(event.meta.get("by", "")))]
-    extra = {} if scene.seed else {"_meta": {**call.meta, "portico": parts.asking(approval)}}
-    more = {**parts.confirmation(approval), **extra}
-    return [_ready(event.turn, call.id, parts.said(call), event.input, None, **more)]
+    asked = card.shown_input(call, approval, event.input)
+    more = parts.confirmation(call, approval) | ({"toolInput": asked} if asked else {})
+    return [_ready(scene, event.turn, call, None, **more)]
 
 
 def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Outgoing]:
@@ -279,8 +302,8 @@ def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Outgoing
     fields: Json = {**_of(event.turn, call.id), "approved": True, "confirmed": how}
     fields["selectedOptionId"] = event.option
     if event.input is not None:
-        fields["editedToolInput"] = event.input
-    return [Outgoing("toolCallConfirmed", fields, event.by), *_again(event.turn, call)]
+        fields["editedToolInput"] = card.shown_input(call, approval, event.input)
+    return [Outgoing("toolCallConfirmed", fields, event.by), *_again(event.turn, call, scene.seed)]
 
 
 # -- questions and the queue -----------------------------------------------------------------------------------

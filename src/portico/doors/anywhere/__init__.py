@@ -12,6 +12,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from portico import commands as c
 from portico.doors.anywhere import history
 from portico.doors.anywhere.events import accepts_gzip, stream
 from portico.doors.anywhere.identity import Idents
@@ -112,53 +113,53 @@ def anywhere(app: App) -> Table:
 
     async def cancel(request: Request) -> Response:
         await projects.ready()
-        body, by = await read_as(request, CancelBody), caller(request).by
+        body, who = await read_as(request, CancelBody), caller(request)
         if (body.id is None) == (body.session_id is None):
             raise BadRequest("Say either 'id' or 'sessionId'.", field="id")
         if body.id is not None:
-            await cancel_message(body.id, by)
+            await cancel_message(body.id, who)
         else:
-            await cancel_project(projects.get(body.session_id), by)
+            await cancel_project(projects.get(body.session_id), who)
         return JsonResponse(Ok())
 
-    async def cancel_message(ident: str, by: str) -> None:
+    async def cancel_message(ident: str, who: c.Caller) -> None:
         session_id, turn = await idents.turn(ident)
         session = await host.get(session_id)
         waiting = ident.rpartition(".")[2]
         if turn is None and session.state.pending(waiting) is not None:
-            await session.queue.remove(waiting, by=by)
+            await host.do(c.RemoveQueued(session=session_id, pending=waiting), who)
             return
         try:
             if turn is None or await idents.of(session_id, turn) != ident:
                 raise NotFound("running message", ident)
-            await session.cancel(by=by, turn=turn)
+            await host.do(c.CancelTurn(session=session_id, turn=turn), who)
         except Conflict:
             raise NotFound("running message", ident, "It has ended.") from None
 
-    async def cancel_project(project: Project, by: str) -> None:
+    async def cancel_project(project: Project, who: c.Caller) -> None:
         running = [await host.get(each) for each in projects.sessions(project.id, cleared=True)]
         running = [session for session in running if session.running is not None]
         if not running:
             raise NotFound("running message in the project", project.id)
         for session in running:
             try:
-                await session.cancel(by=by)
+                await host.do(c.CancelTurn(session=session.id), who)
             except Conflict:
                 continue  # it ended in this moment, which is what was wanted
 
     async def approve(request: Request) -> Response:
-        body, by = await read_as(request, ApprovalBody), caller(request).by
-        session = await host.get(host.session_of(body.approval_id))
-        await session.approvals.answer(body.approval_id, by=by, allow=body.approved)
+        body = await read_as(request, ApprovalBody)
+        await host.do(c.AnswerApproval(approval=body.approval_id, allow=body.approved), caller(request))
         return JsonResponse(Ok())
 
     async def answer(request: Request) -> Response:
-        body, by = await read_as(request, AnswerBody), caller(request).by
+        body = await read_as(request, AnswerBody)
         if body.response == "accept" and body.text is None and not body.answers:
             raise BadRequest("Say 'text', or 'answers' by field, or 'response': 'decline'.", field="text")
-        session = await host.get(host.session_of(body.question_id))
-        answers = body.answers if body.text is None else {**body.answers, "answer": body.text}
-        await session.questions.answer(body.question_id, body.response, answers, by=by)
+        command = c.AnswerQuestion(
+            question=body.question_id, response=body.response, answers=body.answers, text=body.text
+        )
+        await host.do(command, caller(request))
         return JsonResponse(Ok())
 
     async def clear(request: Request) -> Response:

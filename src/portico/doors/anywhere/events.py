@@ -85,6 +85,8 @@ class Reader:
         event = record.event
         if isinstance(event, e.QueueRemoved):
             return [translate.removed(record, project, session)]
+        if isinstance(event, e.ClientKept):
+            return translate.drafted(record, project, session)
         turn = getattr(event, "turn", None)
         if not isinstance(turn, str):
             return []

@@ -10,6 +10,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from portico.commands import Caller, Queued, SendMessage, SetDraft
 from portico.doors.anywhere.identity import Idents, was_queued
 from portico.doors.anywhere.project import BUILT_IN, Project, Projects
 from portico.doors.app import App
@@ -17,7 +18,8 @@ from portico.doors.body import JsonResponse, decode_as
 from portico.doors.route import caller
 from portico.errors import BadRequest, Conflict
 from portico.events import Json, Message
-from portico.host.session import Session, check_message
+from portico.host.decide.turn import check_message
+from portico.host.draft import DRAFT
 from portico.host.state import PendingState, TurnState
 
 STEPS_MAX = 1000
@@ -32,7 +34,7 @@ class MessageBody(Struct, rename={"session_id": "sessionId", "max_steps": "maxSt
     text: str | None = None
     message: str | None = None
     session_id: str | None = None
-    mode: Literal["agent", "chat"] | None = None
+    mode: Literal["agent", "chat", "draft"] | None = None
     max_steps: int | None = None
     model: str | None = None
     agent: str | None = None
@@ -44,11 +46,13 @@ class Sent(Struct, omit_defaults=True, rename={"session_id": "sessionId"}):
     accepted: bool | None = None
     queued: bool = False
     position: int | None = None
+    draft: bool = False
+    """It was not sent: it stands in every input, and a person sends it."""
 
 
 class Messages:
     def __init__(self, app: App, projects: Projects, idents: Idents) -> None:
-        self._house = app
+        self._app = app
         self._host = app.host
         self._projects = projects
         self._idents = idents
@@ -60,15 +64,15 @@ class Messages:
         body = decode_as(data or b"{}", MessageBody)
         key = request.headers.get("idempotency-key")
         if key is None:
-            return _accepted(await self._send(body, who.by))
+            return _accepted(await self._send(body, who))
         if not 1 <= len(key) <= KEY_CHARS:
             raise BadRequest(f"An Idempotency-Key has 1 to {KEY_CHARS} characters.", field="Idempotency-Key")
         name = hashlib.sha256(f"{who.id}\0{key}".encode()).hexdigest()[:32]
-        return _accepted(await self._once(name, hashlib.sha256(data).hexdigest()[:32], body, who.by))
+        return _accepted(await self._once(name, hashlib.sha256(data).hexdigest()[:32], body, who))
 
     # -- once --------------------------------------------------------------------------------------------------
 
-    async def _once(self, name: str, digest: str, body: MessageBody, by: str) -> Sent:
+    async def _once(self, name: str, digest: str, body: MessageBody, who: Caller) -> Sent:
         """The first request with this key does it; the others get its answer, also those that come meanwhile."""
         known = self._keys.get(name)
         if known is not None:
@@ -79,7 +83,7 @@ class Messages:
         while len(self._keys) > KEYS_MAX:
             self._keys.popitem(last=False)
         try:
-            sent = await self._before(name, digest, body) or await self._send(body, by, {"key": name, "body": digest})
+            sent = await self._before(name, digest, body) or await self._send(body, who, {"key": name, "body": digest})
         except BaseException as error:
             # Nothing was started: the key is free again. Whoever waits meanwhile gets the same refusal.
             self._keys.pop(name, None)
@@ -105,20 +109,31 @@ class Messages:
 
     # -- sending -----------------------------------------------------------------------------------------------
 
-    async def _send(self, body: MessageBody, by: str, key: Json | None = None) -> Sent:
+    async def _send(self, body: MessageBody, who: Caller, key: Json | None = None) -> Sent:
         text = body.text if body.text is not None else body.message
         if text is None:
             raise BadRequest("A message needs 'text'.", field="text")
         if body.max_steps is not None and body.max_steps < 1:
             raise BadRequest("'maxSteps' is 1 or more.", field="maxSteps")
         project = self._projects.get(body.session_id)
+        if body.mode == "draft" or self._app.settings.http.inject_into_chat:
+            return await self._draft(project, text, body.agent, who)
         agent, message = self._read(text, body, key)
         check_message(message)
         if message.meta.get("command") == "clear":
             await self._projects.clear(project)
-        session = await self._projects.conversation(project, agent, by)
-        ident = await session.send(message, by=by)
-        return _sent(session, ident, project)
+        session = await self._projects.conversation(project, agent, who)
+        said = {field: getattr(message, field) for field in message.__struct_fields__}
+        answer = await self._host.do(SendMessage(session=session.id, **said), who)
+        if isinstance(answer, Queued):
+            return Sent(f"{session.id}.{answer.pending}", project.id, queued=True, position=answer.position)
+        return Sent(f"{session.id}.{answer.turn}", project.id)
+
+    async def _draft(self, project: Project, text: str, agent: str | None, who: Caller) -> Sent:
+        check_message(Message(text))
+        session = await self._projects.conversation(project, agent, who)
+        await self._host.do(SetDraft(session=session.id, text=text), who)
+        return Sent(f"{session.id}.{DRAFT}", project.id, draft=True)
 
     def _read(self, text: str, body: MessageBody, key: Json | None) -> tuple[str | None, Message]:
         """Whom it is for, and the message."""
@@ -126,7 +141,7 @@ class Messages:
         if body.max_steps is not None:
             meta["maxSteps"] = min(body.max_steps, STEPS_MAX)
         command, argument = _command(text)
-        prefix = self._house.settings.agent.prefix
+        prefix = self._app.settings.agent.prefix
         prefixed = bool(prefix) and text.lstrip().startswith(prefix)
         if prefixed and text.strip() == prefix:
             raise BadRequest(f"{prefix!r} needs a goal behind it.", field="text")
@@ -147,7 +162,7 @@ class Messages:
             return agent
         if BUILT_IN not in self._host.agents:
             raise Conflict("The built-in agent is not among this host's agents; start it with --agent loop as well.")
-        if not self._house.settings.agent.enabled:
+        if not self._app.settings.agent.enabled:
             raise Conflict("The built-in agent is off. Set enabled = true in [agent] of the settings.")
         return BUILT_IN
 
@@ -166,11 +181,6 @@ def _command(text: str) -> tuple[str | None, str]:
 def _check_same(first: str, digest: str) -> None:
     if first != digest:
         raise Conflict("This Idempotency-Key was used for another request.", field="Idempotency-Key")
-
-
-def _sent(session: Session, ident: str, project: Project) -> Sent:
-    position = next((i for i, pending in enumerate(session.state.queue, 1) if pending.id == ident), None)
-    return Sent(f"{session.id}.{ident}", project.id, queued=position is not None, position=position)
 
 
 def _accepted(sent: Sent) -> Response:

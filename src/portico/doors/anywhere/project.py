@@ -14,11 +14,11 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from portico.commands import Caller, StartSession
 from portico.doors.app import App
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
 from portico.events import HOST, number_of
 from portico.host.folders import check_folder
-from portico.host.isolation import Isolation
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.workspace.git import repository
@@ -60,7 +60,7 @@ class _Kept(Struct):
 
 class Projects:
     def __init__(self, app: App) -> None:
-        self._house = app
+        self._app = app
         self._host = app.host
         self._conversations: dict[str, Conversation] = {}
         self._deleted: dict[str, str] = {}
@@ -107,7 +107,7 @@ class Projects:
         """The settings' own first, then what was added; `default` when there is none."""
         forgotten = set(self._kept.forgotten)
         found: dict[str, Project] = {}
-        for path in self._house.workspaces:
+        for path in self._app.workspaces:
             project = _project(str(path), self._since)
             if project.path not in forgotten and os.path.isdir(project.path):
                 found[project.id] = project
@@ -117,7 +117,7 @@ class Projects:
         return list(found.values()) or [self._default()]
 
     def _default(self) -> Project:
-        folder = self._house.home.path / "projects" / DEFAULT
+        folder = self._app.home.path / "projects" / DEFAULT
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Project(DEFAULT, DEFAULT, os.path.realpath(folder), self._since)
 
@@ -156,7 +156,7 @@ class Projects:
         async with self._lock:
             self._kept.added.pop(project.path, None)
             self._kept.isolated = [each for each in self._kept.isolated if each != project.path]
-            if any(_project(str(path), 0).path == project.path for path in self._house.workspaces):
+            if any(_project(str(path), 0).path == project.path for path in self._app.workspaces):
                 self._kept.forgotten.append(project.path)
             await self._keep()
         await self._host.audit("project.forgotten", by, path=project.path[:AUDIT_CHARS])
@@ -180,7 +180,7 @@ class Projects:
             if each.project == project and (cleared or not each.cleared)
         ]
 
-    async def conversation(self, project: Project, agent: str | None, by: str) -> Session:
+    async def conversation(self, project: Project, agent: str | None, who: Caller) -> Session:
         """The project's conversation with that agent (with the one it has, when None); begun if need be."""
         async with self._lock:
             for ident in self.sessions(project.id):
@@ -192,15 +192,15 @@ class Projects:
                     self._conversations[ident].cleared = True  # somebody closed it at another door
                     await self._note(ident)
             chosen = agent or await self._answering()
-            apart = Isolation() if project.worktree else None
-            started = await self._host.start(by=by, agent=chosen, cwd=project.path, title=project.name, worktree=apart)
-            self._conversations[started.id] = Conversation(project.id, chosen, model=started.state.model)
+            command = StartSession(agent=chosen, cwd=project.path, title=project.name, worktree=project.worktree)
+            started: Summary = await self._host.do(command, who)
+            self._conversations[started.id] = Conversation(project.id, chosen, model=started.model)
             await self._note(started.id)
-            return started
+            return await self._host.get(started.id)
 
     async def _follow_settings(self, session: Session) -> None:
         """`models` has changed since, and nobody has chosen another one for this conversation."""
-        conversation, models = self._conversations[session.id], self._house.settings.models
+        conversation, models = self._conversations[session.id], self._app.settings.models
         if conversation.agent != BUILT_IN or not models or conversation.model != session.state.model != models[0]:
             return
         await session.set_model(models[0], by="settings")

@@ -14,6 +14,7 @@ from portico import events as e
 from portico import limits
 from portico.doors.anywhere.identity import begun
 from portico.events import Json, Record
+from portico.host.draft import DRAFT, offered_text
 from portico.host.state import CallPart, TextPart, TurnState
 
 FRAME_CHARS = (limits.DELTA_BYTES - 2048) // 6
@@ -71,10 +72,12 @@ def frames(record: Record, watched: Watched) -> list[bytes]:
     elif isinstance(event, e.UsageReported) and event.model:
         watched.model = event.model
     elif isinstance(event, e.PartEnded):
-        if event.part not in watched.fresh:
+        if event.part in watched.fresh:
+            watched.fresh.discard(event.part)
+            return _framed(record, watched)  # not shared: only this reader has missed the deltas
+        if not event.replaces:
             return []
-        watched.fresh.discard(event.part)
-        return _framed(record, watched)  # not shared: only this reader has missed the deltas
+        return _numbered(record.seq, _correction(event, watched))
     made: list[bytes] = record.form("anywhere", lambda record: _framed(record, watched))
     return made
 
@@ -117,6 +120,14 @@ def _delta(event: e.PartDelta, watched: Watched) -> Iterator[tuple[str, Json]]:
 
 def _ended_part(event: e.PartEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
     return _fragments(event.part, event.text, watched)
+
+
+def _correction(event: e.PartEnded, watched: Watched) -> Iterator[tuple[str, Json]]:
+    """The first piece says how much of what was said last it takes the place of."""
+    pieces = list(_fragments(event.part, event.text or " ", watched))
+    for index, (name, data) in enumerate(pieces):
+        data["fragment"] = data["fragment"] if event.text else ""
+        yield name, {**data, "replaces": event.replaces} if index == 0 else data
 
 
 def _fragments(part: str, text: str, watched: Watched) -> Iterator[tuple[str, Json]]:
@@ -285,6 +296,17 @@ def removed(record: Record, project: str, session: str) -> bytes:
     outcome = "completed" if event.reason == "steered" else "cancelled"
     data = {"id": f"{session}.{event.pending}", "sessionId": project, "outcome": outcome}
     return b"id: %d\nevent: done\ndata: %s\n\n" % (record.seq, _encode(data))
+
+
+def drafted(record: Record, project: str, session: str) -> list[bytes]:
+    """A text that a program has put into every input. What people type in their editors is their own business."""
+    event = record.event
+    assert isinstance(event, e.ClientKept)
+    text = offered_text(event.value) if event.key == DRAFT else ""
+    if not text:
+        return []
+    data = inbound(f"{session}.{DRAFT}", project, text, event.by)
+    return [b"id: %d\nevent: draft\ndata: %s\n\n" % (record.seq, _encode(data))]
 
 
 def resumed(record: Record, watched: Watched, text: str) -> bytes:

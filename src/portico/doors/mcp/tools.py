@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from portico import commands as c
 from portico.doors.app import App
 from portico.doors.route import Caller, Scope
 from portico.errors import BadRequest, Conflict, Forbidden
-from portico.events import Json, Message, QuestionResponse, ToolSpec
+from portico.events import Json, QuestionResponse, ToolSpec
 from portico.host.session import Session
-from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
+from portico.host.state import CallPart, QuestionPart, SessionState, Summary, TextPart, TurnState
 from portico.host.tool import ToolResult
 from portico.jobs.jobs import Jobs
 
@@ -87,7 +88,6 @@ class HostTools:
     """For one caller. What its scopes do not allow is not even listed."""
 
     def __init__(self, app: App, jobs: Jobs | None, who: Caller) -> None:
-        self._house = app
         self._host = app.host
         self._jobs = jobs
         self._who = who
@@ -154,17 +154,14 @@ class HostTools:
         return [{"id": each.id, "title": each.title, "agent": each.agent, "status": each.status} for each in found]
 
     async def _start(self, body: StartBody) -> Json:
-        cwd = body.cwd or (str(self._house.workspaces[0]) if self._house.workspaces else None)
         config: Json = {"fallback": body.fallback} if body.fallback else {}
-        session = await self._host.start(
-            by=self._who.by, agent=body.agent, model=body.model, cwd=cwd, title=body.title, config=config
-        )
-        return {"session": session.id, "agent": session.state.agent, "model": session.state.model}
+        command = c.StartSession(agent=body.agent, model=body.model, cwd=body.cwd, title=body.title, config=config)
+        started: Summary = await self._host.do(command, self._who)
+        return {"session": started.id, "agent": started.agent, "model": started.model}
 
     async def _send(self, body: SendBody) -> Json:
-        session = await self._host.get(body.session)
-        await session.send(Message(body.text, origin="agent"), by=self._who.by)
-        return await self._settle(session, body.wait)
+        await self._host.do(c.SendMessage(session=body.session, text=body.text, origin="agent"), self._who)
+        return await self._settle(await self._host.get(body.session), body.wait)
 
     async def _wait(self, body: WaitBody) -> Json:
         return await self._settle(await self._host.get(body.session), body.wait)
@@ -183,22 +180,21 @@ class HostTools:
         return {**_standing(state), "turns": [_told(turn) for turn in state.turns[-_TURNS:]]}
 
     async def _cancel(self, body: SessionBody) -> Json:
-        session = await self._host.get(body.session)
-        await session.cancel(by=self._who.by)
-        return _standing(session.state)
+        await self._host.do(c.CancelTurn(session=body.session), self._who)
+        return _standing((await self._host.get(body.session)).state)
 
     # -- people ------------------------------------------------------------------------------------------------
 
     async def _approve(self, body: ApproveBody) -> Json:
-        session = await self._host.get(self._host.session_of(body.approval))
-        decision = await session.approvals.answer(body.approval, by=self._who.by, allow=body.allow, reason=body.reason)
-        return {"approval": body.approval, "allowed": decision.allowed}
+        command = c.AnswerApproval(approval=body.approval, allow=body.allow, reason=body.reason)
+        decided: c.Decided = await self._host.do(command, self._who)
+        return {"approval": body.approval, "allowed": decided.allowed}
 
     async def _answer(self, body: AnswerBody) -> Json:
-        session = await self._host.get(self._host.session_of(body.question))
-        answers = body.answers or {_field(session.state, body.question): body.text}
-        given = answers if body.response == "accept" else {}
-        await session.questions.answer(body.question, body.response, given, by=self._who.by)
+        answers = body.answers if body.response == "accept" else {}
+        text = body.text if body.response == "accept" and not answers else None
+        command = c.AnswerQuestion(question=body.question, response=body.response, answers=answers, text=text)
+        await self._host.do(command, self._who)
         return {"question": body.question}
 
     # -- jobs --------------------------------------------------------------------------------------------------
@@ -214,14 +210,17 @@ class HostTools:
         return {"jobs": sorted(jobs.entry.jobs), "history": [_job(each) for each in jobs.history()[-20:]]}
 
     async def _run_job(self, body: RunBody) -> Json:
-        cwd = body.cwd or (str(self._house.workspaces[0]) if self._house.workspaces else ".")
-        return {"id": await self._running_jobs.start_job(body.job, cwd=cwd, input=body.input, by=self._who.by)}
+        command = c.StartJob(
+            job=body.job, cwd=body.cwd or str(self._host.default_folder()), input=body.input, strict=False
+        )
+        named: c.JobNamed = await self._host.do(command, self._who)
+        return {"id": named.job}
 
     async def _read_job(self, body: JobBody) -> Json:
         return _job(self._running_jobs.job(body.id))
 
     async def _stop_job(self, body: JobBody) -> Json:
-        await self._running_jobs.stop_job(body.id, by=self._who.by)
+        await self._host.do(c.StopJob(job=body.id), self._who)
         return _job(self._running_jobs.job(body.id))
 
 
@@ -245,13 +244,6 @@ def _needs(turn: TurnState) -> list[Json]:
         elif isinstance(part, QuestionPart) and not part.done:
             needs.append({"question": part.id, "text": part.text, "fields": part.fields})
     return needs
-
-
-def _field(state: SessionState, question: str) -> str:
-    """Where a text goes: into the one field that there is, or where a plain question looks for it."""
-    part = state.active.part(question) if state.active is not None else None
-    fields = part.fields if isinstance(part, QuestionPart) else []
-    return str(fields[0].get("id")) if len(fields) == 1 else "answer"
 
 
 def _standing(state: SessionState) -> Json:

@@ -112,6 +112,16 @@ def _form(request: Request, translate: Translate) -> Translate:
     return prompted_session_elements if prompts else translate
 
 
+def _numbered(request: Request) -> bool:
+    return request.query_params.get("seq") == "1"
+
+
+async def _left(request: Request) -> None:
+    """Returns when the caller has hung up. The body was read, so nothing else can come."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 class _Lives:
     """The live calls of sessions, tasks and jobs: with a token all that is new, without one element after the other."""
 
@@ -141,7 +151,10 @@ class _Lives:
             try:
                 if token is None and (end := await end_of(ident)) is not None and end.stopped:
                     return {"error": codes["NotFound"]}  # in 001 and 000 what was stopped is gone at once
-                found = await self._room.live.poll(f"{kind}/{ident}", token, form, closed, request.is_disconnected)
+                numbered = token is not None and _numbered(request)
+                found = await self._room.live.poll(
+                    f"{kind}/{ident}", token, form, closed, lambda: _left(request), numbered=numbered
+                )
             except NotFound:  # deleted: its channel is known, and empty
                 return {"error": codes["NotFound"]}
             if isinstance(found, list):
@@ -162,11 +175,15 @@ class _Lives:
             form, open, elements = _form(request, translate), Open(), list[Element]()
             while records := await self._room.app.host.log.read(channel, after):
                 after = records[-1].pos
-                elements += [each for record in records for each in form(record.event, open)]
+                for record in records:
+                    number = {"seq": record.seq} if _numbered(request) else {}
+                    elements += [each | number for each in form(record.event, open)]
             return Responses(coalesce(elements)) if after else {"error": codes["NotFound"]}
 
         errors = list(codes.values())
-        prompts: dict[str, str | Param] = {"prompts": "`1`: also what people wrote"} if kind == "session" else {}
+        query: dict[str, str | Param] = {"seq": "`1`: each element with its place in the log, `seq`"}
+        if kind == "session":
+            query["prompts"] = "`1`: also what people wrote"
         whole, one = f"What is new in a {kind}.", f"The next element of a {kind}, shared by all callers."
         routes = [
             route(f"copilot/{kind}/{{id}}/live", without_token, "read", one, answer=Element, errors=errors),
@@ -177,7 +194,7 @@ class _Lives:
                 whole,
                 answer=Responses,
                 errors=errors,
-                query=prompts,
+                query=query,
             ),
         ]
         stored = f"All that is stored of a {kind}."
@@ -189,7 +206,7 @@ class _Lives:
                 stored,
                 answer=Responses,
                 errors=[codes["NotFound"]],
-                query=prompts,
+                query=query,
             )
         )
         if kind == "session":

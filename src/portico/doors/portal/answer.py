@@ -3,6 +3,7 @@
 Anything unexpected is a 500 with `{"error": ...}`; a path that nobody knows, or one with a slash at its end, is a 404.
 """
 
+import enum
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -65,15 +66,22 @@ async def text_of(request: Request) -> str:
     return (await request.body()).decode("utf-8", "replace")
 
 
-def folder_trouble(path: str, test: bool) -> str | None:
-    """Why this cannot be a working directory. In tests a Windows path is absolute everywhere."""
+class FolderError(enum.Enum):
+    """Why something cannot be a working directory."""
+
+    RELATIVE = "WorkingDirectoryNotAbsolutePath"
+    MISSING = "WorkingDirectoryNotExists"
+
+
+def working_directory(path: str, test: bool) -> Path | FolderError:
+    """The folder. In tests a Windows path counts as absolute everywhere: elsewhere it is a name in the current one."""
     windows = test and _WINDOWS.match(path) is not None
     if "\0" in path or not (Path(path).is_absolute() or windows):
-        return "WorkingDirectoryNotAbsolutePath"
+        return FolderError.RELATIVE
     try:
-        return None if Path(path).is_dir() else "WorkingDirectoryNotExists"
+        return Path(path).absolute() if Path(path).is_dir() else FolderError.MISSING
     except OSError:  # too long, or not ours to look at
-        return "WorkingDirectoryNotExists"
+        return FolderError.MISSING
 
 
 def moment(milliseconds: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from portico import events as e
+from portico.host import draft
 from portico.host.history_events import retold
 
 Element = dict[str, Any]
@@ -71,6 +72,8 @@ def prompted_session_elements(event: e.Event, open: Open) -> list[Element]:
     match event:
         case e.TurnStarted() if not event.by.startswith("task:"):
             return [_callback("onUserPrompt", prompt=event.message.text), *elements]
+        case e.ClientKept(key=draft.DRAFT) if event.value is None or draft.offered_text(event.value):
+            return [_callback("onDraft", text=draft.offered_text(event.value))]
         case e.ApprovalAsked():
             return [_callback("onPersonAsked", askId=event.approval)]
         case e.QuestionAsked():
@@ -136,7 +139,8 @@ def _tool_ended(event: e.ToolEnded) -> Element:
         detail = {"detailedContent": event.detail} if event.detail else {}
         return element | {"result": {"content": event.output, **detail}}
     error = event.error or e.ErrorInfo(event.outcome, f"The call was {event.outcome}.")
-    return element | {"error": {"message": error.message, "code": error.code}}
+    code = "failure" if error.code == "not_found" else error.code  # the clients' word for a tool that is not there
+    return element | {"error": {"message": error.message, "code": code}}
 
 
 # -- tasks and jobs --------------------------------------------------------------------------------------------

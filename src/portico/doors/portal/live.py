@@ -10,7 +10,7 @@ durable, so whoever has it and sees the host die is not told the same again.
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -37,11 +37,8 @@ _LONG_TOKEN = 80
 Trouble = Literal["NotFound", "Closed", "Timeout", "Parallel"]
 Closed = Callable[[], Awaitable[int | None]]
 """When was it closed (milliseconds since the epoch)? None: it is open."""
-GONE_SECONDS = 0.25
-"""How often a waiting call looks whether its caller is still there."""
-
-Gone = Callable[[], Awaitable[bool]]
-"""Has the caller hung up?"""
+Left = Callable[[], Awaitable[None]]
+"""Returns when the caller has hung up."""
 
 
 class Cursor(Struct, omit_defaults=True):
@@ -54,11 +51,14 @@ class Cursor(Struct, omit_defaults=True):
 
 
 class Reader:
-    def __init__(self, channel: Channel, key: str, translate: Translate, cursor: Cursor, *, whole: bool) -> None:
+    def __init__(
+        self, channel: Channel, key: str, translate: Translate, cursor: Cursor, *, whole: bool, numbered: bool = False
+    ) -> None:
         self.channel = channel
         self.key = key
         self.translate = translate
         self.whole = whole
+        self.numbered = numbered
         self.pos = cursor.pos
         self.open = cursor.open
         self.unsent: list[tuple[Cursor, Element]] = []
@@ -81,6 +81,8 @@ class Reader:
             before = {} if self.whole else dict(self.open)
             told = self._begun.told if record.pos == self._begun.pos + 1 else 0
             for index, element in enumerate(self.translate(event, self.open)):
+                if self.numbered:
+                    element["seq"] = record.seq
                 if index >= told:
                     self.unsent.append((Cursor(record.pos - 1, before, index), element))
             closing = closes(event)
@@ -136,28 +138,40 @@ class Live:
     # -- one call ----------------------------------------------------------------------------------------------
 
     async def poll(
-        self, channel: Channel, token: str | None, translate: Translate, closed: Closed, gone: Gone
+        self,
+        channel: Channel,
+        token: str | None,
+        translate: Translate,
+        closed: Closed,
+        left: Left,
+        *,
+        numbered: bool = False,
     ) -> list[Element] | Trouble:
         """What the reader has not seen yet, as soon as there is something. Without a token all callers share one
-        reader, and an answer has one element as it happened. Nothing is taken for a caller who has gone."""
-        reader = await self._reader(channel, token, translate, closed)
+        reader, and an answer has one element as it happened. Nothing is taken for a caller who has left."""
+        reader = await self._reader(channel, token, translate, closed, numbered)
         if reader is None or reader.told:
             return "NotFound"
         if reader.busy:
             return "Parallel"
         reader.busy = True
+        leaving = asyncio.ensure_future(left())
         try:
-            trouble = await self._patiently(reader, gone)
-            if await gone():
+            trouble = await self._patiently(reader, leaving)
+            await asyncio.sleep(0)  # a caller who left while the data came has left
+            if leaving.done():
                 return "Timeout"  # nobody hears this
             if trouble == "Closed":
                 self._tell(reader)
             return trouble or await self._answer(reader)
         finally:
+            leaving.cancel()
             reader.busy = False
             reader.used = asyncio.get_running_loop().time()
 
-    async def _reader(self, channel: Channel, token: str | None, translate: Translate, closed: Closed) -> Reader | None:
+    async def _reader(
+        self, channel: Channel, token: str | None, translate: Translate, closed: Closed, numbered: bool
+    ) -> Reader | None:
         key = "live" if token is None else f"live:{_short(token)}"
         reader = self._readers.get((channel, key))
         if reader is None:
@@ -167,7 +181,7 @@ class Live:
             if stored is None and self.expired(channel, at):
                 return None
             cursor = msgspec.json.decode(stored, type=Cursor) if stored else Cursor()
-            made = Reader(channel, key, translate, cursor, whole=token is not None)
+            made = Reader(channel, key, translate, cursor, whole=token is not None, numbered=numbered)
             made.closed = at is not None
             reader = self._readers.setdefault((channel, key), made)
         return reader
@@ -191,15 +205,13 @@ class Live:
                 return "Timeout"
             await self._until_pushed(reader, deadline - now)
 
-    async def _patiently(self, reader: Reader, gone: Gone) -> Trouble | None:
+    async def _patiently(self, reader: Reader, leaving: "asyncio.Future[None]") -> Trouble | None:
         """Waits, but not for a caller who has left: the token's next call must not find this one in its way."""
         waiting = asyncio.ensure_future(self._wait(reader))
         try:
-            while not waiting.done():
-                await asyncio.wait({waiting}, timeout=GONE_SECONDS)
-                if not waiting.done() and await gone():
-                    return "Timeout"
-            return waiting.result()
+            both: set[asyncio.Future[Any]] = {waiting, leaving}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else "Timeout"
         finally:
             if waiting.cancel():  # it must have let go of the reader before the next call may have it
                 await asyncio.wait({waiting})

@@ -4,13 +4,15 @@ from typing import Any
 
 from starlette.requests import Request
 
-from portico.doors.portal.answer import Room, folder_trouble, route, text_of
+from portico.commands import CloseSession, SendMessage, StartSession
+from portico.doors.portal.answer import FolderError, Room, route, text_of, working_directory
 from portico.doors.portal.shapes import Closed, Done, Models, ModelShown, SessionStarted
 from portico.doors.route import Route, caller
 from portico.errors import NotFound, SessionClosed
-from portico.events import Message
 from portico.host.session import Session
+from portico.host.state import Summary
 from portico.jobs.choice import choose, offered
+from portico.jobs.tools import lend_tools
 
 NOT_FOUND = {"error": "SessionNotFound"}
 
@@ -51,18 +53,21 @@ class Sessions:
             agent, model = await choose(self._host, request.path_params["model"])
         except NotFound:
             return {"error": "ModelIdNotFound"}
-        folder = (await text_of(request)).strip()
-        trouble = folder_trouble(folder, self._room.app.test) if folder else None
-        if trouble is not None:
-            return {"error": trouble}
-        session = await self._host.start(by=caller(request).by, agent=agent, model=model, cwd=folder or None)
-        return SessionStarted(session.id)
+        given = (await text_of(request)).strip()
+        folder = working_directory(given, self._room.app.test) if given else None
+        if isinstance(folder, FolderError):
+            return {"error": folder.value}
+        cwd = str(folder) if folder is not None else None
+        command = StartSession(agent=agent, model=model, cwd=cwd)
+        started: Summary = await self._host.do(command, caller(request))
+        await lend_tools(await self._host.get(started.id), caller(request).by)  # in this API every session has them
+        return SessionStarted(started.id)
 
     async def stop(self, request: Request) -> Any:
         session = await self._find(request)
         if session is None:
             return NOT_FOUND
-        await session.close(by=caller(request).by)
+        await self._host.do(CloseSession(session=session.id), caller(request))
         self._room.live.restart_countdown(session.channel)
         return Closed("Closed")
 
@@ -73,7 +78,7 @@ class Sessions:
             return NOT_FOUND
         try:
             # This API has no word for a prompt that says nothing, and GET is one: the agent has to say what it thinks.
-            await session.send(Message(prompt), by=caller(request).by, blank=True)
+            await self._host.do(SendMessage(session=session.id, text=prompt, blank=True), caller(request))
         except SessionClosed:
             return NOT_FOUND
         return Done()

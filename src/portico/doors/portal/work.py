@@ -7,7 +7,8 @@ import msgspec
 from starlette.requests import Request
 
 from portico import limits
-from portico.doors.portal.answer import Level, Room, folder_trouble, moment, route, text_of
+from portico.commands import JobNamed, StartJob, StartTask, StopJob, StopTask, TaskNamed
+from portico.doors.portal.answer import FolderError, Level, Room, moment, route, text_of, working_directory
 from portico.doors.portal.shapes import (
     Closed,
     Installed,
@@ -28,9 +29,10 @@ from portico.doors.portal.shapes import (
 )
 from portico.doors.route import Param, Route, caller
 from portico.errors import BadRequest, NotFound, PorticoError, SessionClosed
-from portico.jobs import EntryError, JobListing, JobSummary, WorkSummary, job_listing
-from portico.jobs.legacy import import_legacy, looks_legacy
-from portico.jobs.load import EntrySyntaxError, load_entry, parse
+from portico.events import Json
+from portico.jobs import EntryError, Job, JobListing, JobSummary, WorkSummary, job_listing
+from portico.jobs.legacy import import_entry
+from portico.jobs.load import EntrySyntaxError, parse
 from portico.jobs.task_sessions import detailed
 
 _STATUSES: dict[str, Status] = {
@@ -126,14 +128,15 @@ class Work:
         name, session = request.path_params["task"], request.path_params["session"]
         body = await text_of(request)
         try:
-            task = await self._jobs.start_task(name, session=session, input=body, by=caller(request).by)
+            command = StartTask(session=session, name=name, input=body)
+            named: TaskNamed = await self._jobs.host.do(command, caller(request))
         except SessionClosed:
             return {"error": "SessionNotFound"}
         except NotFound as error:
             if error.what == "session":
                 return {"error": "SessionNotFound"}
             return TaskError(detailed("Error", error.message))
-        return TaskStarted(task)
+        return TaskStarted(named.task)
 
     async def stop_task(self, request: Request) -> Any:
         ident = request.path_params["task"]
@@ -144,8 +147,9 @@ class Work:
         if self._room.live.expired(f"task/{ident}", task.ended):
             return {"error": "TaskNotFound"}
         if task.borrowing:
-            return {"error": "TaskCannotClose"}
-        await self._jobs.stop_task(ident)
+            gone = self._room.level == "000" and task.ended is not None  # there a finished task is gone at once
+            return {"error": "TaskNotFound" if gone else "TaskCannotClose"}
+        await self._jobs.host.do(StopTask(task=ident), caller(request))
         return Closed("Closed")
 
     # -- jobs --------------------------------------------------------------------------------------------------
@@ -156,8 +160,11 @@ class Work:
             raise BadRequest(f"'level' is '000' or 'latest', not {level!r}.", field="level")
         entry = self._jobs.entry
         if level == "000":
-            return OldJobs([{"name": name, **msgspec.to_builtins(job)} for name, job in entry.jobs.items()])
+            return OldJobs([self._old_job(name, job) for name, job in entry.jobs.items()])
         return job_listing(entry)
+
+    def _old_job(self, name: str, job: Job) -> Json:
+        return {"name": name, "printedName": self._jobs.printed_names.get(name, name), **msgspec.to_builtins(job)}
 
     async def running(self, request: Request) -> Any:
         return RunningJobs([JobShown(**_shown(summary)) for summary in self._jobs.running()])
@@ -167,17 +174,17 @@ class Work:
         first, _, rest = (await text_of(request)).partition("\n")
         if name not in self._jobs.entry.jobs:
             return {"error": "JobNotFound"}
-        folder = first.strip()
-        trouble = folder_trouble(folder, self._room.app.test)
-        if trouble is not None:
-            return {"error": trouble}
+        folder = working_directory(first.strip(), self._room.app.test)
+        if isinstance(folder, FolderError):
+            return {"error": folder.value}
         try:
-            job = await self._jobs.start_job(name, cwd=folder, input=rest, by=caller(request).by)
+            command = StartJob(job=name, cwd=str(folder), input=rest, strict=False)
+            named: JobNamed = await self._jobs.host.do(command, caller(request))
         except EntryError as error:
             return JobRefused(error.message)  # it names the missing model and what there is
         except PorticoError as error:
             return JobError(detailed(type(error).__name__, error.message))
-        return JobStarted(job)
+        return JobStarted(named.job)
 
     async def status(self, request: Request) -> Any:
         summary = self._find(request)
@@ -189,7 +196,7 @@ class Work:
         summary = self._find(request)
         if summary is None:
             return {"error": "JobNotFound"}
-        await self._jobs.stop_job(summary.id, by=caller(request).by)
+        await self._jobs.host.do(StopJob(job=summary.id), caller(request))
         return Closed("Closed")
 
     def _find(self, request: Request) -> JobSummary | None:
@@ -202,23 +209,16 @@ class Work:
     # -- tests -------------------------------------------------------------------------------------------------
 
     async def install(self, request: Request) -> Any:
-        data = _read(Path((await text_of(request)).strip()), self._room.test_folder)
-        if data is None:
-            return Installed("InvalidatePath")
         try:
-            document = parse(data)
-        except EntrySyntaxError as error:
+            document = parse(_read((await text_of(request)).strip(), self._room.test_folder))
+        except (BadRequest, EntrySyntaxError) as error:
             return Installed("InvalidatePath", error.message)
         try:
-            entry = (
-                import_legacy(document, "testEntry").entry
-                if looks_legacy(document)
-                else load_entry(document, "testEntry")
-            )
+            imported = import_entry(document, "testEntry", old=self._room.level == "000")
         except EntryError as error:
             return Installed("InvalidateEntry", error.message)
         try:
-            await self._jobs.install(entry)
+            await self._jobs.install(imported.entry, imported.printed_names)
         except PorticoError as error:
             return Installed("Rejected", error.message)
         return Installed("OK")
@@ -237,10 +237,18 @@ def _progress(work: WorkSummary) -> TaskOfJob:
     return TaskOfJob(work.work, _TASK_STATUSES[work.status], work.task if work.status == "running" else None)
 
 
-def _read(path: Path, folder: Path) -> bytes | None:
+def _read(name: str, folder: Path) -> bytes:
     """The file, if it lies inside the test folder."""
+    path = Path(name)
+    if not path.is_absolute():
+        raise BadRequest(f"{name!r} is not an absolute path.")
     try:
-        inside = path.is_absolute() and path.resolve(strict=True).is_relative_to(folder.resolve())
-        return path.read_bytes() if inside and path.stat().st_size <= limits.BODY_BYTES else None
-    except (OSError, ValueError):  # no such file, or a path that cannot be one
-        return None
+        if not path.resolve(strict=True).is_relative_to(folder.resolve()):
+            raise BadRequest(f"{name!r} is not inside the test folder {str(folder)!r}.")
+        if path.stat().st_size > limits.BODY_BYTES:
+            raise BadRequest(f"{name!r} has more than {limits.BODY_BYTES} bytes.")
+        return path.read_bytes()
+    except OSError as error:
+        raise BadRequest(f"{name!r} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # a path that cannot be one
+        raise BadRequest(f"{name!r} cannot be read: {error}.") from error

@@ -4,12 +4,13 @@ The Python client, the command line and the pages use it. It translates and deci
 """
 
 from portico.doors.app import App
-from portico.doors.rest import board, changes, events, people, queue, review, search, sessions, terminals
+from portico.doors.rest import board, changes, commands, events, people, queue, review, search, sessions, terminals
 from portico.doors.route import Table
 
 
 def rest(app: App) -> Table:
     return [
+        *commands.table(app),
         *sessions.table(app),
         *queue.table(app),
         *people.table(app),

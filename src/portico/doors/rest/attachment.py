@@ -14,8 +14,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from portico import events as e
 from portico import limits
+from portico.commands import ResizeTerminal, TypeInput
 from portico.doors.body import ErrorBody, decode_as
-from portico.doors.rest.shell import resize, screen, type_into
+from portico.doors.rest.shell import screen
 from portico.doors.rest.wire import wire
 from portico.doors.route import caller
 from portico.errors import BadRequest, PorticoError, TooSlow
@@ -45,7 +46,7 @@ class Attachment:
         self._host = host
         self._terminal = terminal
         self._socket = socket
-        self._by = caller(socket).by
+        self._caller = caller(socket)
 
     async def run(self, after: int | None) -> None:
         await self._socket.accept()
@@ -90,7 +91,7 @@ class Attachment:
         return sum(record.pos <= head for record in records) == head - after
 
     async def _send_screen(self) -> int:
-        shown = screen(self._terminal)
+        shown = screen(self._terminal, self._host.connected)
         await self._send(b'{"terminal":%s}' % msgspec.json.encode(shown))
         return shown.pos
 
@@ -112,6 +113,6 @@ class Attachment:
             raise BadRequest("Send text frames with one JSON object in each.", field="body")
         match decode_as(text.encode(), _SAID):
             case Input(data=data):
-                type_into(self._terminal, data)
+                await self._host.do(TypeInput(terminal=self._terminal.id, data=data), self._caller)
             case Resize(cols=cols, rows=rows):
-                await resize(self._terminal, cols, rows, self._by)
+                await self._host.do(ResizeTerminal(terminal=self._terminal.id, cols=cols, rows=rows), self._caller)

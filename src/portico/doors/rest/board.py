@@ -10,11 +10,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from portico import limits
 from portico.doors.app import App
-from portico.doors.body import JsonResponse, read_as
+from portico.doors.body import JsonResponse
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import Route, Socket, Table, caller
+from portico.doors.route import Route, Socket, Table
 from portico.host.board import Asked, Board, Row
-from portico.host.draft import keep_draft
 
 
 class BoardPage(Struct):
@@ -26,10 +25,6 @@ class BoardPage(Struct):
 
 class Inbox(Struct):
     waiting: list[Asked]
-
-
-class DraftBody(Struct, forbid_unknown_fields=True):
-    text: str = ""
 
 
 def table(app: App) -> Table:
@@ -47,11 +42,6 @@ def table(app: App) -> Table:
 
     async def inbox(request: Request) -> Response:
         return JsonResponse(Inbox(board.inbox()))
-
-    async def draft(request: Request) -> Response:
-        session = await host.get(request.path_params["id"])
-        await keep_draft(session, (await read_as(request, DraftBody)).text, by=caller(request).by)
-        return Response(status_code=204)
 
     async def live(socket: WebSocket) -> None:
         await socket.accept()
@@ -80,14 +70,6 @@ def table(app: App) -> Table:
         ),
         Socket("/v1/board/socket", live, "read", "The same, live."),
         Route("/v1/inbox", inbox, "read", summary="All that waits for a person, oldest first.", doc={"answer": Inbox}),
-        Route(
-            "/v1/sessions/{id}/draft",
-            draft,
-            "drive",
-            ("PATCH",),
-            "Keep what somebody is writing; everybody sees it.",
-            doc={"body": DraftBody, "others": {204: None}},
-        ),
     ]
 
 

@@ -4,6 +4,7 @@ import html
 from datetime import UTC, datetime
 
 from portico import limits
+from portico.doors.markdown import escape_line
 from portico.doors.rest.wire import wire
 from portico.host.host import Host
 from portico.host.session import Session
@@ -35,7 +36,8 @@ async def _lines(host: Host, session: Session) -> bytes:
 
 
 def markdown(state: SessionState) -> str:
-    head = [f"# {state.title or state.id}", "", f"{state.agent} · {state.model} · {_when(state.created)}", ""]
+    about = f"{escape_line(state.agent)} · {escape_line(state.model)} · {_when(state.created)}"
+    head = [f"# {escape_line(state.title or state.id)}", "", about, ""]
     return "\n".join([*head, *(line for turn in state.turns for line in _turn(turn))])
 
 
@@ -44,16 +46,17 @@ def _turn(turn: TurnState) -> list[str]:
     for part in turn.parts:
         lines += [*_part(part), ""]
     if turn.outcome not in (None, "completed"):
-        lines += [f"*{turn.outcome}*" + (f": {turn.error.message}" if turn.error else ""), ""]
+        lines += [f"*{turn.outcome}*" + (f": {escape_line(turn.error.message)}" if turn.error else ""), ""]
     return lines
 
 
 def _part(part: Part) -> list[str]:
     if isinstance(part, CallPart):
         result = part.output or (part.error.message if part.error else "")
-        return [f"**{part.title or part.tool}**", "", _fence(part.input), "", _fence(result)]
+        return [f"**{escape_line(part.title or part.tool)}**", "", _fence(part.input), "", _fence(result)]
     if isinstance(part, QuestionPart):
-        return [f"> {part.text}", "", f"> {part.response or 'open'} {part.answers or ''}"]
+        answer = escape_line(f"{part.response or 'open'} {part.answers or ''}")
+        return [f"> {escape_line(part.text)}", "", f"> {answer}"]
     if part.kind == "text":
         return [part.text]
     return ["\n".join(f"> {line}" for line in part.text.splitlines())]

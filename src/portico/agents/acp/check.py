@@ -1,0 +1,131 @@
+"""Starts an ACP agent and speaks the first handshake: `initialize`, then a session in an empty folder, because only
+there most agents say that nobody is signed in. Whatever goes wrong becomes one sentence with what to do."""
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acp import PROTOCOL_VERSION
+
+from portico.agents.acp.link import Link
+from portico.agents.acp.program import Program
+from portico.errors import AgentError, AgentUnavailable
+from portico.host.agent import Check, CheckStatus
+
+if TYPE_CHECKING:
+    from portico.agents.acp.agent import AcpAgent
+
+START_SECONDS = 30.0
+"""For `initialize`: a person waits for the result, and a program that is none of ours may never answer."""
+_METHOD_NOT_FOUND = "(-32601)"
+
+
+async def check(agent: "AcpAgent") -> Check:
+    supervisor = agent.supervise(start_seconds=START_SECONDS)
+    try:
+        link = await supervisor.get()
+        with tempfile.TemporaryDirectory(prefix="portico-check-") as folder:
+            return await _shake_hands(agent, link, folder)
+    except AgentError as error:
+        return Check(agent.id, *_explain(agent.program, error))
+    finally:
+        await supervisor.close()
+
+
+async def _shake_hands(agent: "AcpAgent", link: Link, folder: str) -> Check:
+    spoken = link.about.get("protocolVersion")
+    if spoken != PROTOCOL_VERSION:
+        return Check(
+            agent.id,
+            "wrong_version",
+            f"It speaks version {spoken!r} of the Agent Client Protocol, and Portico speaks {PROTOCOL_VERSION}. "
+            "Install a version of it that speaks this one.",
+        )
+    try:
+        answer = await link.request("session/new", {"cwd": folder, "mcpServers": []})
+    except AgentUnavailable:
+        if agent.program.auth is None:
+            return Check(agent.id, "not_signed_in", agent.sign_in_words(link))
+        await agent.authenticate(link)
+        answer = await link.request("session/new", {"cwd": folder, "mcpServers": []})
+    agent.learn(link, answer)
+    if link.capability("sessionCapabilities", "close"):
+        with contextlib.suppress(AgentError):  # it answered: that it cannot say goodbye is no reason to refuse it
+            await link.request("session/close", {"sessionId": answer.get("sessionId")})
+    info = link.about.get("agentInfo")
+    version = f"version {info.get('version')}, " if isinstance(info, dict) and info.get("version") else ""
+    count = len((await agent.describe()).models)
+    return Check(agent.id, "ready", f"{version}{count} model{'s' * (count != 1)}")
+
+
+def _explain(program: Program, error: AgentError) -> tuple[CheckStatus, str]:
+    if wrong := wrong_node(program):
+        return "wrong_node", f"{wrong} {error.message}"
+    if _METHOD_NOT_FOUND in error.message or "does not start" in error.message or "did not answer" in error.message:
+        command = " ".join(program.command)
+        hint = f"Is `{command}` a program that speaks the Agent Client Protocol on its standard input?"
+        return "not_acp", f"{error.message.rstrip('.')}. {hint}"
+    return "failed", error.message
+
+
+def wrong_node(program: Program) -> str:
+    """For a program of npm that wants another Node than the one here: which. Empty for all others."""
+    path = program.path()
+    package = _package(Path(path)) if path is not None else None
+    wanted = package.get("engines", {}).get("node", "") if package is not None else ""
+    node = shutil.which("node")
+    if not wanted or node is None:
+        return ""
+    done = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    here = done.stdout.strip().removeprefix("v")
+    if not here or satisfies(here, wanted):
+        return ""
+    return f"It wants Node {wanted}, and this is Node {here}: install another Node."
+
+
+def _package(path: Path) -> dict[str, dict[str, str]] | None:
+    """The package.json that a program belongs to; npm's links lead there."""
+    for folder in path.resolve().parents:
+        try:
+            found = json.loads((folder / "package.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            continue
+        return found if isinstance(found, dict) and isinstance(found.get("engines", {}), dict) else None
+    return None
+
+
+def satisfies(version: str, wanted: str) -> bool:
+    """Whether a version lies in a range as package.json writes it. What cannot be read counts as satisfied."""
+    return any(_all_of(_numbers(version), alternative) for alternative in wanted.split("||"))
+
+
+def _all_of(version: tuple[int, ...], comparators: str) -> bool:
+    found = re.findall(r"(>=|<=|>|<|\^|~|=|)\s*v?(\d+(?:\.\d+)*)", comparators)
+    return all(_one(version, sign, _numbers(number)) for sign, number in found)
+
+
+def _one(version: tuple[int, ...], sign: str, number: tuple[int, ...]) -> bool:
+    whole = (*number, 0, 0)[:3]
+    match sign:
+        case ">=":
+            return version >= whole
+        case ">":
+            return version[: len(number)] > number
+        case "<":
+            return version < whole
+        case "<=":
+            return version[: len(number)] <= number
+        case "^":
+            return version >= whole and version[0] == number[0]
+        case "~":
+            return version >= whole and version[: min(len(number), 2)] == number[:2]
+    return version[: len(number)] == number
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in re.findall(r"\d+", text)[:3])

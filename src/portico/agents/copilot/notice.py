@@ -1,0 +1,52 @@
+"""What Copilot tells beside its answer, in words for a person: retries, warnings, a conversation that was compacted."""
+
+from typing import Any
+
+import msgspec
+from copilot import session_events as s
+
+REASON_CHARS = 300
+"""Of a vendor's own words on why a call failed."""
+_TOLD_ELSEWHERE = "model_retry"
+"""Said with the retry itself."""
+
+
+def notice_of(data: object) -> str:
+    """Empty for what nobody needs to read."""
+    match data:
+        case s.SessionInfoData():
+            return "" if data.info_type == _TOLD_ELSEWHERE else data.message
+        case s.SessionWarningData():
+            return data.message
+        case s.SessionCompactionStartData():
+            return "The conversation is long; Copilot compacts it."
+        case s.SessionCompactionCompleteData():
+            return _compacted(data)
+        case s.SessionTruncationData():
+            return f"Copilot left out {data.messages_removed_during_truncation:g} older messages: no room for them."
+    return ""
+
+
+def _compacted(data: s.SessionCompactionCompleteData) -> str:
+    if not data.success:
+        return f"The conversation could not be compacted: {data.error or 'no reason given'}."
+    before, after = data.pre_compaction_tokens, data.post_compaction_tokens
+    numbers = f" from {before:g} to {after:g} tokens" if before and after else ""
+    return f"The conversation was compacted{numbers}."
+
+
+def failure_words(data: s.ModelCallFailureData) -> str:
+    status = f" ({data.status_code:g})" if data.status_code else ""
+    reason = _reason(data.error_message or data.error_code or "")
+    return f"The model did not answer{status}{f': {reason}' if reason else ''}."
+
+
+def _reason(text: str) -> str:
+    """Some of it is JSON: then only what it says."""
+    try:
+        found: Any = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        found = text
+    if isinstance(found, dict):
+        found = found.get("message") or text
+    return str(found).strip().rstrip(".")[:REASON_CHARS]

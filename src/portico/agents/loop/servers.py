@@ -1,0 +1,103 @@
+"""The user's MCP servers as tools of the built-in agent: named after their server, asked for like any other call."""
+
+import asyncio
+import functools
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
+
+from portico.agents.elicitation import elicit
+from portico.agents.loop.tools import Plan
+from portico.agents.mcp.client import McpClient, ServerTool
+from portico.agents.mcp.server import Server
+from portico.agents.servers import McpServer
+from portico.errors import AgentError, NotFound, PorticoError
+from portico.events import Json, ToolSpec
+from portico.host.turn import Turn
+
+NAME_CHARS = 64
+"""Of a tool's name: endpoints refuse more."""
+TOOLS_MAX = 100
+"""From all servers together: endpoints take 128 in one request, and ours and the session's are among them."""
+
+
+class ToolRefused(PorticoError):
+    """The server ran the tool, and it failed; what it said goes to the model."""
+
+    code = "agent_failed"
+
+
+class ServerTools:
+    """Of one conversation. A server that does not answer is left out, and the turn says so."""
+
+    def __init__(self, servers: Mapping[str, McpServer], home: Path, cwd: str, off: Collection[str]) -> None:
+        chosen = {name: each for name, each in servers.items() if f"mcp:{name}" not in off}
+        self._servers = {name: Server(name, each, home, cwd) for name, each in chosen.items()}
+        self._tools: dict[str, tuple[str, ServerTool]] = {}
+        self._clients: dict[str, McpClient] = {}
+
+    async def offer(self, turn: Turn, taken: Collection[str]) -> list[ToolSpec]:
+        """The tools of all servers that answer, for this turn."""
+        await asyncio.gather(*(self._connect(server, turn) for server in self._servers.values() if not server.resting))
+        self._tools.clear()
+        specs: list[ToolSpec] = []
+        for name, client in self._clients.items():
+            client.serving = functools.partial(_serve, turn)
+            for tool in await client.tools():
+                if len(specs) >= TOOLS_MAX:
+                    turn.notice(f"The MCP servers have more than {TOOLS_MAX} tools; the rest is left out.")
+                    return specs
+                full = _name(name, tool.name, {*taken, *self._tools})
+                self._tools[full] = (name, tool)
+                specs.append(ToolSpec(full, tool.description, tool.schema, tool.title))
+        return specs
+
+    async def _connect(self, server: Server, turn: Turn) -> None:
+        self._clients.pop(server.name, None)
+        try:
+            self._clients[server.name] = await server.connect()
+        except AgentError as error:
+            turn.notice(f"The MCP server {server.name!r} is left out: {error.message}")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tools
+
+    async def plan(self, name: str, arguments: Json) -> Plan:
+        if name not in self._tools:
+            raise NotFound("tool", name)
+        server, tool = self._tools[name]
+        return Plan("other", f"{server}: {tool.title}", self._acting(server, tool, arguments))
+
+    def _acting(
+        self, server: str, tool: ServerTool, arguments: Json
+    ) -> Callable[[Callable[[str], None]], Awaitable[str]]:
+        async def act(report: Callable[[str], None]) -> str:
+            with self._servers[server].busy():
+                result = await self._clients[server].call(tool.name, arguments, report)
+            if not result.ok:
+                raise ToolRefused(result.output or "The tool failed.")
+            return result.output
+
+        return act
+
+    def rest(self) -> None:
+        """The turn is over: nobody is asked for a server until the next one."""
+        for client in self._clients.values():
+            client.serving = None
+
+    async def close(self) -> None:
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+
+async def _serve(turn: Turn, method: str, params: Json) -> Json:
+    return await elicit(params, turn)
+
+
+def _name(server: str, tool: str, taken: Collection[str]) -> str:
+    """`server__tool`, in the characters that endpoints take; another name where two would be the same."""
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}__{tool}")
+    if len(name) <= NAME_CHARS and name not in taken:
+        return name
+    mark = hashlib.sha256(f"{server}\n{tool}".encode()).hexdigest()[:8]
+    return f"{name[: NAME_CHARS - 9]}_{mark}"

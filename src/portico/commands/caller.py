@@ -1,0 +1,47 @@
+"""Who asks. Doors find that out (from a token, a cookie, a handshake); what callers say about themselves is ignored."""
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from portico.errors import Forbidden, Unauthenticated
+
+Scope = Literal["open", "read", "drive", "approve", "files", "terminal", "jobs", "admin"]
+SCOPES: tuple[Scope, ...] = ("read", "drive", "approve", "files", "terminal", "jobs", "admin")
+
+
+class Caller(Struct, frozen=True):
+    id: str
+    name: str
+    scopes: frozenset[str]
+    door: str = ""
+    """Through which protocol: `rest`, `portal`, `anywhere`, `ahp`, `mcp`; empty inside of the host."""
+    client: str = ""
+    """The client's own id, where its protocol has one."""
+    request: str = ""
+    """The caller's own id of the command it sends: the same one is done once, and answered alike."""
+    label: str = ""
+    """How events name this caller, where it is not by its token."""
+
+    @property
+    def by(self) -> str:
+        return self.label or f"token:{self.name}"
+
+    def may(self, scope: Scope) -> bool:
+        return scope == "open" or scope in self.scopes
+
+    def require(self, scope: Scope) -> None:
+        if not self.scopes and scope != "open":
+            raise Unauthenticated("A token is needed: 'Authorization: Bearer TOKEN', or log in at /login.")
+        if not self.may(scope):
+            raise Forbidden(f"The token {self.name!r} has no scope {scope!r}; make one that has.")
+
+    def asking(self, request: str) -> "Caller":
+        """The same caller with an id for its next command."""
+        return replace(self, request=request)
+
+    @classmethod
+    def inside(cls, by: str) -> "Caller":
+        """The host itself, its jobs and its agents: trusted, and named in events as `by`."""
+        return cls("", by, frozenset(SCOPES), label=by)

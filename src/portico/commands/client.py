@@ -1,0 +1,94 @@
+"""Commands of connected clients: what they lend to a session, and what they share through it."""
+
+from portico.commands.answers import Done
+from portico.commands.command import Command
+from portico.events import ErrorInfo, Json, ToolSpec
+
+
+class JoinSession(Command, frozen=True, tag="client.join"):
+    """Lend a client's tools to a session."""
+
+    scope = "drive"
+    about = "session"
+
+    session: str
+    client: str
+    name: str = ""
+    tools: list[ToolSpec] = []
+    meta: Json = {}
+
+
+class LeaveSession(Command, frozen=True, tag="client.leave"):
+    """Take a client's tools back."""
+
+    scope = "drive"
+    about = "session"
+
+    session: str
+    client: str
+    abandon: bool = False
+    """The calls that it runs fail now: it will not finish them."""
+
+
+class ShareData(Command, frozen=True, tag="client.share"):
+    """Keep something that only clients understand beside a session, for all of them."""
+
+    scope = "drive"
+    about = "session"
+    plain = True
+
+    session: str
+    key: str
+    value: Json | None = None
+    """None takes it away."""
+    action: Json = {}
+    """As the client said it, for clients of its protocol."""
+
+
+class ReportContent(Command, frozen=True, tag="call.report"):
+    """What a call that a client runs shows so far."""
+
+    scope = "drive"
+    about = "session"
+    gives = Done
+
+    session: str
+    call: str
+    client: str
+    content: list[Json]
+
+
+class CompleteCall(Command, frozen=True, tag="call.complete"):
+    """The result of a call that a client has run."""
+
+    scope = "drive"
+    about = "session"
+    gives = Done
+
+    session: str
+    call: str
+    client: str
+    ok: bool
+    output: str = ""
+    error: ErrorInfo | None = None
+    content: list[Json] = []
+    title: str = ""
+    result: Json | None = None
+    """In the client's own words, where the fields above say less."""
+    confirm: bool = False
+    """Somebody has to say yes before the agent has it."""
+
+
+class ConfigureHost(Command, frozen=True, tag="host.configure"):
+    """Settings that editors share through the host. What loosens approval needs the scope approve."""
+
+    scope = "drive"
+    about = "host"
+    gives = Done
+
+    values: Json
+    replace: bool = False
+    action: Json = {}
+
+
+ClientCommand = JoinSession | LeaveSession | ShareData | ReportContent | CompleteCall | ConfigureHost

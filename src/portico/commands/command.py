@@ -1,0 +1,71 @@
+"""What a command is: data, and what every door needs to know of it.
+
+The columns are class attributes, so a door builds its table from the classes alone. `check_table` refuses a command
+without a scope, a subject or a sentence: such a command does not import.
+"""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from msgspec import Struct
+
+from portico.commands.caller import Scope
+
+About = Literal["host", "session", "approval", "question", "terminal", "job", "task", "grant"]
+"""What a command is about: the kind of thing whose id it names. `host`: none."""
+
+
+Shown = Literal["session", "queue", "terminal"]
+
+
+class Http(NamedTuple):
+    """The route of `/v1` that takes the command. `{id}` is the thing it is about; other names are its fields."""
+
+    method: str
+    path: str
+    status: int = 200
+
+
+class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="command"):
+    scope: ClassVar[Scope]
+    about: ClassVar[About]
+    http: ClassVar[Http | None] = None
+    gives: ClassVar[Any] = None
+    """The shape of the answer; several in a tuple are alternatives. None: what it shows."""
+    shows: ClassVar[Shown] = "session"
+    """What answers that have no shape of their own show: a session as lists do, its queue, or a terminal."""
+    private: ClassVar[frozenset[str]] = frozenset()
+    """Fields that only protocols with their own ids fill: `/v1`, tools and the command line do not take them."""
+    plain: ClassVar[bool] = False
+    """A fact that is true whatever else goes on: it needs no lock, and many of them share one append."""
+    limited: ClassVar[bool] = False
+    """Counts against the caller's rate."""
+    errors: ClassVar[tuple[str, ...]] = ("conflict",)
+    """The codes it may be refused with, beyond those of every command."""
+
+    @property
+    def subject(self) -> str:
+        """The id of what it is about."""
+        found: str = getattr(self, self.about) if self.about != "host" else ""
+        return found
+
+
+def check_table(commands: Iterable[type[Command]]) -> dict[str, type[Command]]:
+    """Commands by their tag."""
+    found: dict[str, type[Command]] = {}
+    for each in commands:
+        if not all(hasattr(each, column) for column in ("scope", "about")) or not each.__doc__:
+            raise TypeError(f"{each.__name__} needs a scope, what it is about, and a docstring.")
+        if each.about != "host" and each.about not in each.__struct_fields__:
+            raise TypeError(f"{each.__name__} is about a {each.about} and has no field of that name.")
+        tag = each.__struct_config__.tag
+        assert isinstance(tag, str)
+        if tag in found:
+            raise TypeError(f"{each.__name__} and {found[tag].__name__} are both called {tag!r}.")
+        found[tag] = each
+    return found
+
+
+def sentence(command: type[Command]) -> str:
+    """One sentence for help texts: the first line of the docstring."""
+    return (command.__doc__ or "").strip().partition("\n")[0]

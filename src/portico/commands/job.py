@@ -1,0 +1,86 @@
+"""Commands about jobs and tasks."""
+
+from typing import Any
+
+from portico.commands.answers import Done, JobNamed, TaskNamed
+from portico.commands.command import Command, Http
+
+_ONE = "/v1/jobs/{id}"
+
+
+class StartJob(Command, frozen=True, tag="job.run"):
+    """Start a job."""
+
+    scope = "jobs"
+    about = "host"
+    gives = JobNamed
+    http = Http("POST", "/v1/jobs", 201)
+    errors = ("not_found", "conflict")
+    private = frozenset({"strict"})
+
+    job: str
+    cwd: str
+    input: str = ""
+    entry: dict[str, Any] | None = None
+    """An entry for this job alone; absent: the host's own."""
+    strict: bool = True
+    """A job that needs input does not start without. The Portal door has no word for that, and lets it pass."""
+
+
+class StopJob(Command, frozen=True, tag="job.stop"):
+    """Cancel a job."""
+
+    scope = "jobs"
+    about = "job"
+    gives = Done
+    http = Http("POST", f"{_ONE}/stop")
+
+    job: str
+
+
+class ResumeJob(Command, frozen=True, tag="job.resume"):
+    """Go on with a waiting, failed or canceled job."""
+
+    scope = "jobs"
+    about = "job"
+    gives = JobNamed
+    http = Http("POST", f"{_ONE}/resume", 202)
+
+    job: str
+
+
+class RetryJob(Command, frozen=True, tag="job.retry"):
+    """The same job from the beginning."""
+
+    scope = "jobs"
+    about = "job"
+    gives = JobNamed
+    http = Http("POST", f"{_ONE}/retry", 202)
+
+    job: str
+
+
+class StartTask(Command, frozen=True, tag="task.start"):
+    """Run a task inside a session; the session stays when the task is over."""
+
+    scope = "jobs"
+    about = "session"
+    gives = TaskNamed
+
+    session: str
+    name: str
+    """Of the task in the host's entry."""
+    input: str = ""
+
+
+class StopTask(Command, frozen=True, tag="task.stop"):
+    """Stop a task."""
+
+    scope = "jobs"
+    about = "task"
+    gives = Done
+
+    task: str
+
+
+JobCommand = StartJob | StopJob | ResumeJob | RetryJob | StartTask | StopTask

@@ -1,0 +1,162 @@
+"""Commands about turns and the queue: what is said to an agent, and when."""
+
+from portico.commands.answers import Busy, Offered, Queued, Steered, TurnBegun
+from portico.commands.command import Command, Http
+from portico.events import Json, Message, PendingKind
+
+_ONE = "/v1/sessions/{id}"
+_QUEUE = f"{_ONE}/queue"
+
+
+class SendMessage(Command, frozen=True, tag="message.send"):
+    """Send a message."""
+
+    scope = "drive"
+    about = "session"
+    limited = True
+    gives = (TurnBegun, Queued, Steered)
+    http = Http("POST", f"{_ONE}/messages", 202)
+    errors = ("conflict", "agent_unavailable")
+    private = frozenset({"origin", "meta", "turn", "pending", "blank"})
+
+    session: str
+    text: str
+    attachments: list[Json] = []
+    model: str | None = None
+    busy: Busy = "queue"
+    """What to do while a turn runs: `queue`, `steer` or `refuse`."""
+    origin: str = "user"
+    meta: Json = {}
+    turn: str | None = None
+    """The turn's id, where the client chooses it."""
+    pending: str | None = None
+    """The queued message that becomes this turn."""
+    blank: bool = False
+    """It may say nothing: the agent decides what that means."""
+
+    @property
+    def message(self) -> Message:
+        return Message(self.text, self.attachments, self.model, self.origin, self.meta)
+
+
+class CancelTurn(Command, frozen=True, tag="turn.cancel"):
+    """Stop the running turn."""
+
+    scope = "drive"
+    about = "session"
+    http = Http("POST", f"{_ONE}/cancel")
+
+    session: str
+    turn: str | None = None
+
+
+class ResumeTurn(Command, frozen=True, tag="turn.resume"):
+    """Go on with the last turn."""
+
+    scope = "drive"
+    about = "session"
+    gives = TurnBegun
+    http = Http("POST", f"{_ONE}/resume", 202)
+
+    session: str
+    turn: str | None = None
+
+
+class QueueMessage(Command, frozen=True, tag="queue.add"):
+    """Queue a message, or hold it ready for steering, without starting anything."""
+
+    scope = "drive"
+    about = "session"
+    gives = Queued
+
+    session: str
+    message: Message
+    kind: PendingKind = "queue"
+    pending: str | None = None
+    """The message's id, where the client chooses it."""
+
+
+class EditQueued(Command, frozen=True, tag="queue.edit"):
+    """Edit a waiting message."""
+
+    scope = "drive"
+    about = "session"
+    shows = "queue"
+    http = Http("PATCH", f"{_QUEUE}/{{pending}}")
+    private = frozenset({"origin", "meta"})
+
+    session: str
+    pending: str
+    text: str
+    attachments: list[Json] = []
+    model: str | None = None
+    origin: str = "user"
+    meta: Json = {}
+
+    @property
+    def message(self) -> Message:
+        return Message(self.text, self.attachments, self.model, self.origin, self.meta)
+
+
+class ReorderQueue(Command, frozen=True, tag="queue.reorder"):
+    """Put the waiting messages into another order."""
+
+    scope = "drive"
+    about = "session"
+    shows = "queue"
+    http = Http("POST", f"{_QUEUE}/order")
+    private = frozenset({"lenient"})
+
+    session: str
+    order: list[str]
+    """Named messages first, the others behind them as they were."""
+    lenient: bool = False
+    """A name that is not there is ignored: an editor may name a message that has just become a turn."""
+
+
+class RemoveQueued(Command, frozen=True, tag="queue.remove"):
+    """Remove a waiting message."""
+
+    scope = "drive"
+    about = "session"
+    shows = "queue"
+    http = Http("DELETE", f"{_QUEUE}/{{pending}}")
+
+    session: str
+    pending: str
+
+
+class SteerQueued(Command, frozen=True, tag="queue.steer"):
+    """Offer a waiting message to the running agent now."""
+
+    scope = "drive"
+    about = "session"
+    gives = Offered
+    http = Http("POST", f"{_QUEUE}/{{pending}}/steer")
+
+    session: str
+    pending: str
+
+
+class ReleaseQueue(Command, frozen=True, tag="queue.release"):
+    """Let a held queue go on."""
+
+    scope = "drive"
+    about = "session"
+    shows = "queue"
+    http = Http("POST", f"{_QUEUE}/release")
+
+    session: str
+
+
+MessageCommand = (
+    SendMessage
+    | CancelTurn
+    | ResumeTurn
+    | QueueMessage
+    | EditQueued
+    | ReorderQueue
+    | RemoveQueued
+    | SteerQueued
+    | ReleaseQueue
+)

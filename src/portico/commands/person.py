@@ -1,0 +1,84 @@
+"""Commands of people who are asked: approvals, questions, and what is remembered of their answers."""
+
+from portico import limits
+from portico.commands.answers import Answered, Decided, Done, Drafted
+from portico.commands.command import Command, Http
+from portico.events import Grant, Json, QuestionResponse
+
+
+class AnswerApproval(Command, frozen=True, tag="approval.answer"):
+    """Answer an approval; the first valid answer wins."""
+
+    scope = "approve"
+    about = "approval"
+    gives = Decided
+    http = Http("POST", "/v1/approvals/{id}")
+    private = frozenset({"meta"})
+
+    approval: str
+    allow: bool | None = None
+    option: str | None = None
+    reason: str = ""
+    input: str | None = None
+    """The call's input as edited, where the approval lets it be edited."""
+    meta: Json = {}
+
+
+class AnswerQuestion(Command, frozen=True, tag="question.answer"):
+    """Answer, decline or cancel a question."""
+
+    scope = "approve"
+    about = "question"
+    gives = Answered
+    http = Http("POST", "/v1/questions/{id}")
+
+    question: str
+    response: QuestionResponse = "accept"
+    answers: Json = {}
+    text: str | None = None
+    """The answer to a plain question; the same as answers = {"answer": text}."""
+
+
+class DraftAnswer(Command, frozen=True, tag="question.draft"):
+    """Keep a draft of an answer."""
+
+    scope = "approve"
+    about = "question"
+    gives = Drafted
+    http = Http("PATCH", "/v1/questions/{id}")
+
+    question: str
+    field: str
+    answer: Json | None = None
+
+
+class AddGrant(Command, frozen=True, tag="grant.add"):
+    """Remember an answer in advance."""
+
+    scope = "approve"
+    about = "host"
+    gives = Grant
+    http = Http("POST", "/v1/grants", 201)
+    errors = ("not_found", "conflict")
+
+    agent: str
+    tool: str
+    allow: bool
+    session: str | None = None
+    project: str | None = None
+    pattern: str = "*"
+    seconds: float = limits.GRANT_SECONDS
+
+
+class RevokeGrant(Command, frozen=True, tag="grant.revoke"):
+    """Forget a remembered answer."""
+
+    scope = "approve"
+    about = "grant"
+    gives = Done
+    http = Http("DELETE", "/v1/grants/{id}", 204)
+
+    grant: str
+
+
+PersonCommand = AnswerApproval | AnswerQuestion | DraftAnswer | AddGrant | RevokeGrant

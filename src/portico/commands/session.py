@@ -1,0 +1,225 @@
+"""Commands about a session as a whole: its beginning and end, its settings and folders."""
+
+from msgspec import Struct
+
+from portico.commands.answers import Deleted, DraftText
+from portico.commands.command import Command, Http
+from portico.events import Json, Origin
+
+_ONE = "/v1/sessions/{id}"
+_AGENT = ("conflict", "agent_failed", "agent_unavailable")
+
+
+class Isolation(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a caller may choose about a session's own git worktree."""
+
+    name: str = ""
+    """Of the folder and the branch (`portico/NAME`); the session's id when nothing is said."""
+    base: str = "HEAD"
+    """The branch or commit it starts from."""
+
+
+class StartSession(Command, frozen=True, tag="session.start"):
+    """Start a session."""
+
+    scope = "drive"
+    about = "host"
+    http = Http("POST", "/v1/sessions", 201)
+    errors = ("not_found", *_AGENT)
+    private = frozenset({"folders", "uri", "parent", "origin", "model_config"})
+
+    agent: str | None = None
+    """The first one that is ready, when none is named."""
+    model: str | None = None
+    cwd: str | None = None
+    """The first workspace, when none is named."""
+    title: str = ""
+    config: Json = {}
+    worktree: bool | Isolation = False
+    folders: list[str] = []
+    """Where it works besides `cwd`."""
+    uri: str | None = None
+    """What its client calls it."""
+    parent: str | None = None
+    origin: Origin | None = None
+    """Where a child comes from. A `fork` begins with the turns of that session, through that turn."""
+    model_config: Json = {}
+
+
+class ForkSession(Command, frozen=True, tag="session.fork"):
+    """A new session from this one's turns."""
+
+    scope = "drive"
+    about = "session"
+    http = Http("POST", f"{_ONE}/fork", 201)
+    errors = _AGENT
+    private = frozenset({"uri"})
+
+    session: str
+    turn: str | None = None
+    """The last turn that it has; all finished ones, when none is named."""
+    uri: str | None = None
+
+
+class RenameSession(Command, frozen=True, tag="session.rename"):
+    """Give a session another title."""
+
+    scope = "drive"
+    about = "session"
+    plain = True
+
+    session: str
+    title: str
+
+
+class SetModel(Command, frozen=True, tag="session.model"):
+    """Change the model, from the next turn on."""
+
+    scope = "drive"
+    about = "session"
+
+    session: str
+    model: str
+    config: Json = {}
+
+
+class ConfigureSession(Command, frozen=True, tag="session.configure"):
+    """Change a session's settings. What loosens approval needs the scope approve."""
+
+    scope = "drive"
+    about = "session"
+
+    session: str
+    values: Json
+    replace: bool = False
+    """All settings are these now, but for `keeps` and those that only somebody who may approve can drop."""
+    keeps: list[str] = []
+
+
+class ArchiveSession(Command, frozen=True, tag="session.archive"):
+    """Archive a session, or take it back."""
+
+    scope = "drive"
+    about = "session"
+    plain = True
+
+    session: str
+    archived: bool
+
+
+class MarkRead(Command, frozen=True, tag="session.read"):
+    """Mark a session as read or unread."""
+
+    scope = "drive"
+    about = "session"
+
+    session: str
+    read: bool
+
+
+class CloseSession(Command, frozen=True, tag="session.close"):
+    """Release the agent; the history stays."""
+
+    scope = "drive"
+    about = "session"
+    http = Http("POST", f"{_ONE}/close")
+    private = frozenset({"reason"})
+
+    session: str
+    reason: str = ""
+
+
+class ReopenSession(Command, frozen=True, tag="session.reopen"):
+    """Take a closed session up again."""
+
+    scope = "drive"
+    about = "session"
+    http = Http("POST", f"{_ONE}/reopen")
+
+    session: str
+
+
+class DeleteSession(Command, frozen=True, tag="session.delete"):
+    """Delete a session, its history and its children."""
+
+    scope = "drive"
+    about = "session"
+    gives = Deleted
+    http = Http("DELETE", _ONE)
+
+    session: str
+
+
+class TruncateSession(Command, frozen=True, tag="session.truncate"):
+    """Forget the turns after one."""
+
+    scope = "drive"
+    about = "session"
+    http = Http("POST", f"{_ONE}/truncate")
+
+    session: str
+    turn: str | None = None
+    """The last that stays; none stays, when none is named."""
+
+
+class AddFolder(Command, frozen=True, tag="folder.add"):
+    """Give a session one more folder: what is inside passes as in its own, so this needs the scope approve."""
+
+    scope = "approve"
+    about = "session"
+
+    session: str
+    folder: str
+
+
+class RemoveFolder(Command, frozen=True, tag="folder.remove"):
+    """Take a folder from a session. With a replacement (which needs the scope approve), that takes its place."""
+
+    scope = "drive"
+    about = "session"
+
+    session: str
+    folder: str
+    replacement: str | None = None
+
+
+class ChooseFolder(Command, frozen=True, tag="folder.choose"):
+    """One of its session's folders that a conversation is to have, or not to have any more."""
+
+    scope = "drive"
+    about = "session"
+
+    session: str
+    folder: str
+    chosen: bool = True
+
+
+class SetDraft(Command, frozen=True, tag="draft.set"):
+    """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
+
+    scope = "drive"
+    about = "session"
+    gives = DraftText
+    http = Http("PUT", f"{_ONE}/draft")
+
+    session: str
+    text: str
+
+
+SessionCommand = (
+    StartSession
+    | ForkSession
+    | RenameSession
+    | SetModel
+    | ConfigureSession
+    | ArchiveSession
+    | MarkRead
+    | CloseSession
+    | ReopenSession
+    | DeleteSession
+    | TruncateSession
+    | AddFolder
+    | RemoveFolder
+    | ChooseFolder
+    | SetDraft
+)

@@ -1,0 +1,29 @@
+"""All commands as one union, the table of them, and their bytes."""
+
+from typing import get_args
+
+import msgspec
+
+from portico.commands.client import ClientCommand
+from portico.commands.command import Command, check_table
+from portico.commands.job import JobCommand
+from portico.commands.message import MessageCommand
+from portico.commands.person import PersonCommand
+from portico.commands.session import SessionCommand
+from portico.commands.terminal import TerminalCommand
+
+AnyCommand = SessionCommand | MessageCommand | PersonCommand | ClientCommand | TerminalCommand | JobCommand
+
+COMMANDS: dict[str, type[Command]] = check_table(get_args(AnyCommand))
+"""By their tags."""
+
+_decoder: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
+
+
+def encode_command(command: Command) -> bytes:
+    return msgspec.json.encode(command)
+
+
+def decode_command(data: bytes) -> AnyCommand:
+    """Raises msgspec.ValidationError for what is no command of ours."""
+    return _decoder.decode(data)

@@ -1,0 +1,106 @@
+"""Commands about terminals: shells of the host that people open, watch and come back to."""
+
+from portico.commands.answers import Done
+from portico.commands.command import Command, Http
+from portico.events import Json
+
+_ONE = "/v1/terminals/{id}"
+
+
+class OpenTerminal(Command, frozen=True, tag="terminal.open"):
+    """Open a terminal."""
+
+    scope = "terminal"
+    about = "host"
+    shows = "terminal"
+    limited = True
+    http = Http("POST", "/v1/terminals", 201)
+    errors = ("not_found", "conflict")
+    private = frozenset({"uri", "claim"})
+
+    cwd: str | None = None
+    """Inside a workspace or the session's folder; the first of them, when none is named."""
+    session: str | None = None
+    title: str = ""
+    cols: int = 80
+    rows: int = 24
+    uri: str | None = None
+    """What its client calls it."""
+    claim: Json = {}
+    """Who holds it: a client or a session; the caller, when nothing is said."""
+
+
+class TypeInput(Command, frozen=True, tag="terminal.input"):
+    """Type into a terminal."""
+
+    scope = "terminal"
+    about = "terminal"
+    shows = "terminal"
+    gives = Done
+    http = Http("POST", f"{_ONE}/input", 204)
+
+    terminal: str
+    data: str
+
+
+class ResizeTerminal(Command, frozen=True, tag="terminal.resize"):
+    """Change a terminal's size."""
+
+    scope = "terminal"
+    about = "terminal"
+    shows = "terminal"
+    http = Http("POST", f"{_ONE}/resize")
+
+    terminal: str
+    cols: int
+    rows: int
+
+
+class ClaimTerminal(Command, frozen=True, tag="terminal.claim"):
+    """Hand a terminal to a client or a session."""
+
+    scope = "terminal"
+    about = "terminal"
+    shows = "terminal"
+
+    terminal: str
+    claim: Json
+    session: str | None = None
+
+
+class RenameTerminal(Command, frozen=True, tag="terminal.rename"):
+    """Give a terminal another title."""
+
+    scope = "terminal"
+    about = "terminal"
+    shows = "terminal"
+
+    terminal: str
+    title: str
+
+
+class ClearTerminal(Command, frozen=True, tag="terminal.clear"):
+    """Forget what a terminal has shown."""
+
+    scope = "terminal"
+    about = "terminal"
+    shows = "terminal"
+
+    terminal: str
+
+
+class CloseTerminal(Command, frozen=True, tag="terminal.close"):
+    """End the shell and all it started."""
+
+    scope = "terminal"
+    about = "terminal"
+    shows = "terminal"
+    gives = Done
+    http = Http("DELETE", _ONE, 204)
+
+    terminal: str
+
+
+TerminalCommand = (
+    OpenTerminal | TypeInput | ResizeTerminal | ClaimTerminal | RenameTerminal | ClearTerminal | CloseTerminal
+)

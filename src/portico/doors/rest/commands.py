@@ -1,0 +1,138 @@
+"""Every command that has a route of `/v1`, made from the table; and `POST /v1/commands`, which takes any of them."""
+
+from collections.abc import Iterable
+from typing import Any, cast, get_args
+
+import msgspec
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo, fields
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico.commands import COMMANDS, Caller, Command, Deleted, Done, Http, JobCommand, sentence
+from portico.doors.app import App
+from portico.doors.body import EmptyBody, JsonResponse, read_as
+from portico.doors.rest.queue import Queue
+from portico.doors.rest.shell import TerminalInfo, info
+from portico.doors.route import Doc, Endpoint, Route, Table, caller
+from portico.errors import BadRequest
+from portico.events import Json
+from portico.host.state import Summary
+from portico.host.terminals import OpenTerminal
+
+_SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": Queue, "terminal": TerminalInfo}
+
+
+def table(app: App) -> Table:
+    """All but those of jobs: these come with the door that lists jobs."""
+    return [*routes(app, [kind for kind in COMMANDS.values() if kind not in get_args(JobCommand)]), _any(app)]
+
+
+def routes(app: App, kinds: Iterable[type[Command]]) -> Table:
+    return [_route(app, kind, kind.http) for kind in kinds if kind.http is not None]
+
+
+def _route(app: App, kind: type[Command], http: Http) -> Route:
+    doc: Doc = {"status": http.status, "codes": list(kind.errors)}
+    body = _body(kind, http)
+    if http.method != "DELETE":
+        doc["body"] = body
+    if http.status == 204:
+        doc["others"] = {204: None}
+    else:
+        doc["answer"] = kind.gives or _SHOWN[kind.shows]
+    if kind.gives is Deleted:
+        doc["others"] = {204: None}
+
+    async def endpoint(request: Request) -> Response:
+        if kind.about != "host":
+            await app.host.commands.check_subject(kind, request.path_params["id"])
+        given = await read_as(request, body) if http.method != "DELETE" else EmptyBody()
+        said = {name: getattr(given, name) for name in given.__struct_fields__}
+        ids = {kind.about if name == "id" else name: value for name, value in request.path_params.items()}
+        return await _do(app, request, kind(**said, **ids), http.status)
+
+    return Route(http.path, cast(Endpoint, endpoint), kind.scope, (http.method,), sentence(kind), doc=doc)
+
+
+def _body(kind: type[Command], http: Http) -> type[Struct]:
+    """The command's fields but for those in the path and those that are not for this door."""
+    named = {kind.about if name == "id" else name for name in _names(http.path)}
+    taken = [each for each in fields(kind) if each.name not in named and each.name not in kind.private]
+    if not taken:
+        return EmptyBody
+    made = [(each.name, each.type, *_default(each)) for each in taken]
+    return msgspec.defstruct(f"{kind.__name__}Body", cast(Any, made), forbid_unknown_fields=True, module=__name__)
+
+
+def _default(of: FieldInfo) -> tuple[Any, ...]:
+    if of.default_factory is not NODEFAULT:
+        return (msgspec.field(default_factory=of.default_factory),)
+    return () if of.required else (of.default,)
+
+
+def _names(path: str) -> list[str]:
+    return [part[1:-1] for part in path.split("/") if part.startswith("{")]
+
+
+async def _do(app: App, request: Request, command: Command, status: int) -> Response:
+    answer = await app.host.do(command, _caller(request))
+    if status == 204 or answer == Deleted(""):
+        return Response(status_code=204)
+    return JsonResponse(await _shown(app, command, answer), status)
+
+
+def _caller(request: Request) -> Caller:
+    """With the id that the caller gave this command, if any: sent again it is not done again."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return caller(request)
+    if not key:
+        raise BadRequest("An Idempotency-Key is not empty.", field="Idempotency-Key")
+    return caller(request).asking(key)
+
+
+async def _shown(app: App, command: Command, answer: Any) -> Any:
+    if isinstance(answer, OpenTerminal):
+        return info(answer, app.host.connected)
+    if isinstance(answer, Summary) and command.shows == "queue":
+        state = (await app.host.get(answer.id)).state
+        return Queue(state.queue, state.queue_held)
+    return answer
+
+
+# -- any command -----------------------------------------------------------------------------------------------
+
+
+class AnyCommandBody(Struct, forbid_unknown_fields=True):
+    command: str
+    """Its name, such as `message.send`."""
+    arguments: Json = {}
+
+
+def _any(app: App) -> Route:
+    async def endpoint(request: Request) -> Response:
+        command = _read(await read_as(request, AnyCommandBody))
+        answer = await app.host.do(command, _caller(request))
+        return JsonResponse(await _shown(app, command, Done() if answer is None else answer))
+
+    doc: Doc = {
+        "body": AnyCommandBody,
+        "answer": Json,
+        "codes": ["conflict", "not_found", "agent_failed", "agent_unavailable"],
+    }
+    summary = "Any command by its name, with what it takes."
+    return Route("/v1/commands", cast(Endpoint, endpoint), "open", ("POST",), summary, doc=doc)
+
+
+def _read(body: AnyCommandBody) -> Command:
+    kind = COMMANDS.get(body.command)
+    if kind is None:
+        names = ", ".join(sorted(COMMANDS))
+        raise BadRequest(f"There is no command {body.command!r}; there are: {names}.", field="command")
+    for name in sorted(kind.private & body.arguments.keys()):
+        raise BadRequest(f"{name!r} is not for this door.", field=f"arguments.{name}")
+    try:
+        return msgspec.convert({**body.arguments, "command": body.command}, kind)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"The command is not as expected: {error}", field="arguments") from None

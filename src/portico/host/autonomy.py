@@ -1,0 +1,130 @@
+"""How much an agent does without asking, as far as its own settings decide it: modes, `allow_all`, `yolo`.
+
+The attack: a token that may drive but not approve sets `config.mode` to one in which the agent asks nobody. So every
+value of every option is classed by the agent that understands it (`ClassifiesOptions`), a change to a looser class is
+as good as an approval and needs the scope `approve`, and a value that nobody has classed counts as the loosest.
+
+All agents count that may answer in the session: a `fallback` takes the settings over.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Protocol, runtime_checkable
+
+from portico.errors import Forbidden
+from portico.events import Audited, Event, Json
+from portico.host import fallback
+from portico.host.context import CONTEXT
+
+APPROVAL_KEYS = frozenset(
+    {
+        "approvals",
+        "autoApprove",
+        "permissions",
+        "globalAutoApproveEnabled",
+        "editAutoApprovePatterns",
+        "terminalAutoApproveRules",
+    }
+)
+"""What `approval.session_policy` and `policy.session_rules` read: changing one is as good as approving."""
+
+HOST_KEYS = frozenset({fallback.SETTING, CONTEXT, "commands", "isolation", "branch"})
+"""Settings that the host itself understands and that decide over no call; never an agent's."""
+
+_ABSENT = object()
+
+
+class Autonomy(IntEnum):
+    """The larger, the looser."""
+
+    ASKS = 0
+    ASKS_LESS = 1
+    ASKS_NOBODY = 2
+    UNKNOWN = 3
+
+
+WORDS = {
+    Autonomy.ASKS: "asks",
+    Autonomy.ASKS_LESS: "asks less",
+    Autonomy.ASKS_NOBODY: "asks nobody",
+    Autonomy.UNKNOWN: "is not known to ask",
+}
+
+
+@runtime_checkable
+class ClassifiesOptions(Protocol):
+    """An agent that knows what its options do to approvals. One that does not say so has unknown options only."""
+
+    def autonomy(self, option: str, value: object) -> Autonomy:
+        """With this value of this option; None: the option is not set."""
+
+
+@dataclass(frozen=True)
+class Loosened:
+    setting: str
+    value: object
+    agent: str = ""
+    """Empty: the host's own setting."""
+    autonomy: Autonomy = Autonomy.ASKS_NOBODY
+
+    def __str__(self) -> str:
+        what = f"config.{self.setting} = {self.value!r}"
+        return f"{what} ({self.agent} {WORDS[self.autonomy]})" if self.agent else what
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Who answers in a session, and with which settings."""
+
+    agent: str
+    config: Mapping[str, Any]
+
+    @property
+    def agents(self) -> list[str]:
+        return [self.agent, *(fallback.split(each)[0] for each in fallback.check(self.config))]
+
+
+def loosened(agents: Mapping[str, object], before: Answering | None, after: Answering) -> list[Loosened]:
+    """What the change makes looser. Without `before` it is a new session, compared with no settings at all."""
+    old = before.config if before is not None else {}
+    changed = [key for key in (*after.config, *old) if after.config.get(key, _ABSENT) != old.get(key, _ABSENT)]
+    own = [Loosened(key, after.config.get(key)) for key in dict.fromkeys(changed) if key in APPROVAL_KEYS]
+    return [*own, *_of_agents(agents, before, after)]
+
+
+def _of_agents(agents: Mapping[str, object], before: Answering | None, after: Answering) -> Iterator[Loosened]:
+    known = before.agents if before is not None else []
+    for ident in dict.fromkeys(after.agents):
+        old = before.config if before is not None and ident in known else {}
+        for key in dict.fromkeys((*after.config, *old)):
+            was, now = old.get(key), after.config.get(key)
+            if key in APPROVAL_KEYS | HOST_KEYS or was == now:
+                continue
+            autonomy = classify(agents.get(ident), key, now)
+            if autonomy > classify(agents.get(ident), key, was) or autonomy is Autonomy.UNKNOWN:
+                yield Loosened(key, now, ident, autonomy)
+
+
+def classify(agent: object, option: str, value: object) -> Autonomy:
+    if isinstance(agent, ClassifiesOptions):
+        return agent.autonomy(option, value)
+    return Autonomy.UNKNOWN if value is not None else Autonomy.ASKS
+
+
+def check(found: Sequence[Loosened]) -> None:
+    """For a caller who may not approve."""
+    if found:
+        what = "; ".join(map(str, found))
+        raise Forbidden(
+            f"This lets an agent act without asking, which needs the scope 'approve': {what}.",
+            field=f"config.{found[0].setting}",
+        )
+
+
+def audited(session: str, found: Sequence[Loosened], by: str) -> list[Event]:
+    """For the host's channel, written together with the change itself."""
+    if not found:
+        return []
+    detail: Json = {"session": session, "settings": [str(each) for each in found]}
+    return [Audited(action="approval.loosened", by=by, detail=detail)]

@@ -1,0 +1,51 @@
+"""What a decision is made of: the state, the command, and what was asked of the world before."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from portico import limits
+from portico.commands import Caller, Scope
+from portico.errors import LogUnavailable, RateLimited, SessionClosed
+from portico.events import Event
+from portico.host.state import SessionState
+
+
+class Context(Struct, frozen=True):
+    caller: Caller
+    new_id: Callable[[str], str]
+    """The next id with that prefix."""
+    running: int = 0
+    """Turns that run on this host."""
+    stopping: bool = False
+    found: Any = None
+    """What the world answered, for commands that have to ask it something first."""
+
+    @property
+    def by(self) -> str:
+        return self.caller.by
+
+    def require(self, scope: Scope) -> None:
+        self.caller.require(scope)
+
+    def check_room(self) -> None:
+        """Whether one more turn may begin."""
+        if self.stopping:
+            raise LogUnavailable("The host is stopping.")
+        if self.running >= limits.LIVE_TURNS:
+            raise RateLimited(f"{self.running} turns are running; wait for one to end.", retry_after=5)
+
+
+class Decision(Struct, frozen=True):
+    """The events that a command becomes, none where it changes nothing; a refusal is raised."""
+
+    events: list[Event] = []
+    answer: Any = None
+    host_events: list[Event] = []
+    """For the host's own channel, in the same commit: what has to be on record."""
+
+
+def check_open(state: SessionState) -> None:
+    if state.closed:
+        raise SessionClosed(f"The session {state.id!r} is closed; reopen it first.")

@@ -1,0 +1,83 @@
+"""Decisions about questions: drafts merge, one completion wins."""
+
+from portico import commands as c
+from portico import events as e
+from portico.errors import AlreadyAnswered, BadRequest, NotFound
+from portico.events import Json
+from portico.host.decide.decision import Context, Decision
+from portico.host.state import QuestionPart, SessionState
+
+_VALUES = {
+    "text": "text",
+    "number": "number",
+    "integer": "number",
+    "boolean": "boolean",
+    "single-select": "selected",
+    "multi-select": "selected-many",
+}
+"""The kind of value that a field's kind takes, where an answer names one."""
+
+
+def draft(state: SessionState, command: c.DraftAnswer, context: Context) -> Decision:
+    turn, question = _open(state, command.question)
+    _check_answer(question, command.field, command.answer)
+    drafted = e.QuestionDrafted(
+        turn=turn, question=command.question, field=command.field, answer=command.answer, by=context.by
+    )
+    return Decision([drafted], c.Drafted(command.question))
+
+
+def answer(state: SessionState, command: c.AnswerQuestion, context: Context) -> Decision:
+    turn, question = _open(state, command.question)
+    given = command.answers
+    if command.text is not None:
+        given = {**given, _plain_field(question): command.text}
+    if command.response != "accept":
+        given = command.answers
+    for field, each in given.items():
+        _check_answer(question, field, each)
+    if command.response == "accept":
+        _check_required(question, {**question.answers, **given})
+    answered = e.QuestionAnswered(
+        turn=turn, question=command.question, response=command.response, answers=given, by=context.by
+    )
+    return Decision([answered], c.Answered(command.question, command.response))
+
+
+def _plain_field(question: QuestionPart) -> str:
+    """Where a text goes: into the one field that there is, or where a plain question looks for it."""
+    if len(question.fields) > 1:
+        names = ", ".join(repr(each.get("id")) for each in question.fields)
+        raise BadRequest(f"Each of {names} needs an answer of its own, in 'answers'.", field="text")
+    return str(question.fields[0].get("id")) if question.fields else "answer"
+
+
+def _open(state: SessionState, ident: str) -> tuple[str, QuestionPart]:
+    for turn in reversed(state.turns):
+        part = turn.part(ident)
+        if isinstance(part, QuestionPart):
+            if part.done:
+                raise AlreadyAnswered(f"{ident!r} was answered by {part.by!r} before.")
+            return turn.id, part
+    raise NotFound("question", ident)
+
+
+def _check_answer(question: QuestionPart, field: str, answer: object) -> None:
+    """An answer must be of the kind that its field asks for. Who names no kind gives a bare value."""
+    asked = {each.get("id"): each for each in question.fields} or {"answer": {"kind": "text"}}
+    if field not in asked:
+        raise BadRequest(f"The question has no field {field!r}.", field="field")
+    if not isinstance(answer, dict) or answer.get("state") == "skipped":
+        return
+    value = answer.get("value")
+    wanted = _VALUES.get(str(asked[field].get("kind")))
+    if wanted is not None and isinstance(value, dict) and (kind := value.get("kind")) != wanted:
+        raise BadRequest(f"{field!r} takes a value of kind {wanted!r}, not {kind!r}.", field="answer")
+
+
+def _check_required(question: QuestionPart, answers: Json) -> None:
+    for each in question.fields:
+        found = answers.get(each.get("id", ""))
+        skipped = found is None or (isinstance(found, dict) and found.get("state") == "skipped")
+        if each.get("required") and skipped:
+            raise BadRequest(f"The question {each.get('id')!r} needs an answer.", field=str(each.get("id")))

@@ -1,0 +1,137 @@
+"""Decisions about a session as a whole."""
+
+from portico import commands as c
+from portico import events as e
+from portico import limits
+from portico.errors import BadRequest, Conflict, NotFound, RateLimited
+from portico.events import Json, Message
+from portico.host import autonomy
+from portico.host.config import OWN_KEYS
+from portico.host.config import check as check_config
+from portico.host.decide.decision import Context, Decision, check_open
+from portico.host.decide.turn import check_message
+from portico.host.draft import DRAFT, OFFERED
+from portico.host.fold import configured
+from portico.host.state import SessionState
+
+
+def rename(state: SessionState, command: c.RenameSession, context: Context) -> Decision:
+    return Decision([e.SessionRenamed(title=checked_title(command.title), by=context.by)])
+
+
+def set_model(state: SessionState, command: c.SetModel, context: Context) -> Decision:
+    return Decision([e.SessionModel(model=command.model, by=context.by, config=command.config)])
+
+
+def configure(state: SessionState, command: c.ConfigureSession, context: Context) -> Decision:
+    """Whoever may not approve neither sets what loosens approval nor drops what tightens it by leaving it out."""
+    check_config(command.values)
+    may_approve = context.caller.may("approve")
+    keeps: list[str] = []
+    if command.replace:
+        keeps = sorted({*command.keeps, *OWN_KEYS, *(() if may_approve else autonomy.APPROVAL_KEYS)})
+    event = e.SessionConfigured(values=command.values, by=context.by, replace=command.replace, keeps=keeps)
+    before = autonomy.Answering(state.agent, state.config)
+    after = autonomy.Answering(state.agent, configured(state.config, event))
+    found = autonomy.loosened(context.found, before, after)
+    if not may_approve:
+        autonomy.check(found)
+    return Decision([event], host_events=autonomy.audited(state.id, found, context.by))
+
+
+def archive(state: SessionState, command: c.ArchiveSession, context: Context) -> Decision:
+    return Decision([e.SessionArchived(archived=command.archived, by=context.by)])
+
+
+def mark_read(state: SessionState, command: c.MarkRead, context: Context) -> Decision:
+    if state.read is command.read:
+        return Decision()
+    return Decision([e.SessionRead(read=command.read, by=context.by)])
+
+
+def close(state: SessionState, command: c.CloseSession, context: Context) -> Decision:
+    """The history and the queue stay."""
+    return Decision([] if state.closed else [e.SessionClosed(by=context.by, reason=command.reason)])
+
+
+def reopen(state: SessionState, command: c.ReopenSession, context: Context) -> Decision:
+    return Decision([e.SessionReopened(by=context.by)] if state.closed else [])
+
+
+def truncate(state: SessionState, command: c.TruncateSession, context: Context) -> Decision:
+    if command.turn is not None and state.turn(command.turn) is None:
+        raise NotFound("turn", command.turn)
+    return Decision([e.SessionTruncated(turn=command.turn, by=context.by)])
+
+
+# -- folders ---------------------------------------------------------------------------------------------------
+
+
+def add_folder(state: SessionState, command: c.AddFolder, context: Context) -> Decision:
+    folder: str = context.found
+    given = [state.cwd, *state.folders]
+    if folder in given:
+        return Decision()
+    if len(given) > limits.FOLDERS:
+        raise RateLimited(f"A session has at most {limits.FOLDERS} folders beside its own.")
+    return Decision([e.FolderAdded(folder=folder, by=context.by)])
+
+
+def remove_folder(state: SessionState, command: c.RemoveFolder, context: Context) -> Decision:
+    if command.replacement is not None:
+        context.require("approve")
+    if command.folder == state.cwd:
+        raise Conflict(f"The session runs in {command.folder!r}; that folder stays as long as it does.")
+    if command.folder not in state.folders:
+        return Decision()
+    return Decision([e.FolderRemoved(folder=command.folder, by=context.by, replacement=context.found)])
+
+
+def choose_folder(state: SessionState, command: c.ChooseFolder, context: Context) -> Decision:
+    """From the first choice on the conversation has only what was chosen."""
+    chosen = command.folder in (state.folder_subset or [])
+    if chosen is command.chosen:
+        return Decision()
+    if not command.chosen:
+        return Decision([e.FolderRemoved(folder=command.folder, by=context.by, chat=True)])
+    if command.folder not in context.found:
+        raise Conflict(f"{command.folder!r} is none of the session's folders.")
+    return Decision([e.FolderAdded(folder=command.folder, by=context.by, chat=True)])
+
+
+# -- what clients bring ----------------------------------------------------------------------------------------
+
+
+def join(state: SessionState, command: c.JoinSession, context: Context) -> Decision:
+    return Decision([e.ClientJoined(client=command.client, name=command.name, tools=command.tools, meta=command.meta)])
+
+
+def leave(state: SessionState, command: c.LeaveSession, context: Context) -> Decision:
+    if all(each.id != command.client for each in state.clients):
+        return Decision()
+    return Decision([e.ClientLeft(client=command.client, by=context.by)])
+
+
+def share(state: SessionState, command: c.ShareData, context: Context) -> Decision:
+    return Decision([e.ClientKept(key=command.key, value=command.value, by=context.by, action=command.action)])
+
+
+def set_draft(state: SessionState, command: c.SetDraft, context: Context) -> Decision:
+    """Such a draft is marked, so that pages fill their input with it and not with what somebody types in an editor."""
+    check_open(state)
+    answer = c.DraftText(command.text)
+    if command.text:
+        check_message(Message(command.text), blank=True)
+        value: Json | None = {"text": command.text, "origin": {"kind": "user"}, "_meta": {OFFERED: True}}
+    elif DRAFT not in state.client_data:
+        return Decision(answer=answer)
+    else:
+        value = None
+    return Decision([e.ClientKept(key=DRAFT, value=value, by=context.by)], answer)
+
+
+def checked_title(title: str) -> str:
+    title = title.strip()
+    if not title or len(title) > limits.TITLE_CHARS:
+        raise BadRequest(f"A title has 1 to {limits.TITLE_CHARS} characters.", field="title")
+    return title

@@ -1,0 +1,151 @@
+"""Decisions about turns and the queue. One turn at a time; what comes meanwhile waits."""
+
+import msgspec
+
+from portico import commands as c
+from portico import events as e
+from portico import limits
+from portico.errors import BadRequest, Conflict, NotFound, TooLarge, TurnInProgress
+from portico.events import Message, PendingKind
+from portico.host.decide.decision import Context, Decision, check_open
+from portico.host.state import PendingState, SessionState
+
+
+def send(state: SessionState, command: c.SendMessage, context: Context) -> Decision:
+    message = command.message
+    check_message(message, blank=command.blank)
+    check_open(state)
+    if command.turn is not None and state.turn(command.turn) is not None:
+        raise Conflict(f"There is a turn {command.turn!r} already.")
+    if command.pending is not None and state.pending(command.pending) is None:
+        raise NotFound("queued message", command.pending)
+    if state.active is None and (command.busy != "queue" or not state.queue):
+        context.check_room()
+        turn = command.turn or context.new_id("t")
+        return Decision(_begin(state, message, context.by, turn, command.pending), c.TurnBegun(turn))
+    if command.busy == "refuse":
+        raise TurnInProgress(f"A turn is running in {state.id!r}; queue the message or wait.")
+    waiting = _waiting(state, message, "steer" if command.busy == "steer" else "queue", None, context)
+    return _queued(state, waiting, context)
+
+
+def _queued(state: SessionState, added: e.QueueAdded, context: Context) -> Decision:
+    """An idle session goes on with whatever waits first."""
+    queue = [*state.queue, PendingState(added.pending, added.kind, added.message, added.by)]
+    events: list[e.Event] = [added]
+    if state.active is None and (following := _next(queue)) is not None:
+        turn = context.new_id("t")
+        events += _begin(state, following.message, following.by, turn, following.id)
+        if following.id == added.pending:
+            return Decision(events, c.TurnBegun(turn))
+        queue.remove(following)
+    return Decision(events, c.Queued(True, added.pending, [each.id for each in queue].index(added.pending) + 1))
+
+
+def go_on(state: SessionState, context: Context) -> Decision:
+    """After a turn: the next of the queue, unless it is held."""
+    following = _next(state.queue)
+    if following is None or state.active is not None or state.queue_held or state.closed or context.stopping:
+        return Decision()
+    return Decision(_begin(state, following.message, following.by, context.new_id("t"), following.id))
+
+
+def _next(queue: list[PendingState]) -> PendingState | None:
+    """Messages meant for steering go first."""
+    return next((each for each in queue if each.kind == "steer"), queue[0] if queue else None)
+
+
+def _begin(state: SessionState, message: Message, by: str, turn: str, pending: str | None) -> list[e.Event]:
+    events: list[e.Event] = [e.TurnStarted(turn=turn, message=message, by=by, pending=pending)]
+    if not state.title:
+        events.append(e.SessionRenamed(title=title_of(message.text), by="host"))
+    return events
+
+
+def resume(state: SessionState, command: c.ResumeTurn, context: Context) -> Decision:
+    """The last turn failed or was interrupted: it goes on where it stopped, with all it has said."""
+    check_open(state)
+    last = state.turns[-1] if state.turns else None
+    if last is None or not last.resumable or (command.turn is not None and last.id != command.turn):
+        raise Conflict("Only the last turn can be resumed, and only if it failed or was interrupted.")
+    context.check_room()
+    return Decision([e.TurnResumed(turn=last.id, by=context.by)], c.TurnBegun(last.id))
+
+
+# -- the queue -------------------------------------------------------------------------------------------------
+
+
+def queue(state: SessionState, command: c.QueueMessage, context: Context) -> Decision:
+    check_message(command.message)
+    added = _waiting(state, command.message, command.kind, command.pending, context)
+    return Decision([added], c.Queued(True, added.pending, len(state.queue) + 1))
+
+
+def _waiting(
+    state: SessionState, message: Message, kind: PendingKind, ident: str | None, context: Context
+) -> e.QueueAdded:
+    check_open(state)
+    if len(state.queue) >= limits.QUEUE_LENGTH:
+        raise Conflict(f"The queue of {state.id!r} is full ({limits.QUEUE_LENGTH} messages).")
+    if ident is not None and state.pending(ident) is not None:
+        raise Conflict(f"There is a queued message {ident!r} already.")
+    return e.QueueAdded(pending=ident or context.new_id("m"), kind=kind, message=message, by=context.by)
+
+
+def edit(state: SessionState, command: c.EditQueued, context: Context) -> Decision:
+    check_message(command.message)
+    kind = waiting_message(state, command.pending).kind
+    return Decision([e.QueueEdited(pending=command.pending, message=command.message, by=context.by, kind=kind)])
+
+
+def reorder(state: SessionState, command: c.ReorderQueue, context: Context) -> Decision:
+    for ident in () if command.lenient else command.order:
+        waiting_message(state, ident)
+    return Decision([e.QueueReordered(order=command.order, by=context.by)])
+
+
+def remove(state: SessionState, command: c.RemoveQueued, context: Context) -> Decision:
+    kind = waiting_message(state, command.pending).kind
+    return Decision([e.QueueRemoved(pending=command.pending, by=context.by, kind=kind)])
+
+
+def release(state: SessionState, command: c.ReleaseQueue, context: Context) -> Decision:
+    return Decision([e.QueueHeld(held=False, by=context.by)] if state.queue_held else [])
+
+
+def steered(state: SessionState, ident: str, taken: bool, by: str) -> Decision:
+    """A waiting message was offered to the running agent: it took it, or it is the next of the queue."""
+    pending = state.pending(ident)
+    if pending is None:  # the turn has ended meanwhile, and the message has become one of its own
+        return Decision()
+    if taken:
+        return Decision([e.QueueRemoved(pending=ident, by=by, reason="steered", kind=pending.kind)])
+    others = [each.id for each in state.queue if each.id != ident]
+    return Decision([e.QueueReordered(order=[ident, *others], by=by)])
+
+
+def waiting_message(state: SessionState, ident: str) -> PendingState:
+    found = state.pending(ident)
+    if found is None:
+        raise NotFound("queued message", ident)
+    return found
+
+
+# -- messages --------------------------------------------------------------------------------------------------
+
+
+def check_message(message: Message, *, blank: bool = False) -> None:
+    if not blank and not message.text.strip() and not message.attachments:
+        raise BadRequest("A message needs some text.", field="text")
+    try:
+        size = len(msgspec.json.encode(message))
+    except (TypeError, ValueError) as error:
+        raise BadRequest(f"The message is not valid: {error}.", field="text") from error
+    if size > limits.MESSAGE_BYTES:
+        raise TooLarge(f"The message has {size} bytes; the limit is {limits.MESSAGE_BYTES}.", field="text")
+
+
+def title_of(text: str) -> str:
+    """The first line that says something, cut to what a list shows."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "Untitled")
+    return line if len(line) <= 80 else line[:79].rstrip() + "…"

@@ -1,0 +1,276 @@
+"""The one way in: `host.do(command, caller)`.
+
+Its order: the scope, the caller's rate, whether this very command was done before, what has to be asked of the world,
+the session's lock, the decision, the append. Effects follow from the commit (`react.py`). No door checks a scope or
+appends an event: a command is the only thing that it can send.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from portico import commands as c
+from portico import limits
+from portico.errors import Conflict, NotFound, PorticoError, RateLimited
+from portico.events import HOST, Grant
+from portico.host.decide import DECISIONS, decide
+from portico.host.decide.decision import Context, Decision
+from portico.host.follow_up import follow_up
+from portico.host.rate import Bucket
+from portico.host.state import Summary
+from portico.host.terminals import OpenTerminal
+from portico.host.world import ask
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+    from portico.host.session import Session
+
+Handler = Callable[[Any, c.Caller], Awaitable[Any]]
+"""For commands that are more than a decision about one session: it has the scope, and answers."""
+
+_AT_REST = (c.CloseSession, c.TruncateSession)
+"""What a running turn must not go on under: it is cancelled first."""
+_DAY_MS = 86_400_000
+
+
+class Receipt(msgspec.Struct):
+    """What is remembered of a command that carried an id."""
+
+    digest: str
+    kind: str = ""
+    """The name of the answer's type."""
+    answer: msgspec.Raw = msgspec.Raw(b"null")
+    shown: str = ""
+    """The session or terminal that is the answer, where it has no shape of its own: as it is when asked again."""
+
+
+_receipt: ContextVar[Callable[[str], None] | None] = ContextVar("receipt", default=None)
+
+
+def note_started(session: str) -> None:
+    """To be called right before a session's first events are appended: the receipt of the command that starts it goes
+    into the same commit, so that no crash can come between."""
+    write = _receipt.get()
+    if write is not None:
+        write(session)
+
+
+class Dispatcher:
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+        self._handlers: dict[type[c.Command], Handler] = {}
+        self._buckets: dict[str, Bucket] = {}
+        self._running: dict[str, tuple[str, asyncio.Task[Any]]] = {}
+        """Commands with an id that are being done: their digest, and who does them."""
+
+    def handle(self, kind: type[c.Command], handler: Handler) -> None:
+        if kind in self._handlers or kind in DECISIONS:
+            raise TypeError(f"{kind.__name__} has a handler already.")
+        self._handlers[kind] = handler
+
+    def handled(self) -> frozenset[type[c.Command]]:
+        return frozenset(self._handlers)
+
+    # -- one command -------------------------------------------------------------------------------------------
+
+    async def do(self, command: c.Command, caller: c.Caller) -> Any:
+        caller.require(command.scope)
+        if command.limited:
+            self._charge(caller)
+        if caller.request:
+            return await self._once(command, caller)
+        return await self._perform(command, caller)
+
+    async def _perform(self, command: c.Command, caller: c.Caller, receipt: str = "") -> Any:
+        handler = self._handlers.get(type(command))
+        if handler is not None:
+            return await self._hand(handler, command, caller, receipt)
+        if type(command) not in DECISIONS:
+            raise Conflict(f"This host does not take {command.__struct_config__.tag!r}.")
+        session = await self._host.get(self._session_of(command))
+        found = await ask(session, command)
+        if command.plain:
+            decision = await self._decide(session, command, caller, found, receipt)
+        elif isinstance(command, _AT_REST):
+            async with session.at_rest(caller.by):
+                decision = await self._decide(session, command, caller, found, receipt)
+        else:
+            async with session.lock:
+                decision = await self._decide(session, command, caller, found, receipt)
+        return await follow_up(session, command, decision, caller)
+
+    async def _hand(self, handler: Handler, command: c.Command, caller: c.Caller, receipt: str) -> Any:
+        if not receipt:
+            return await handler(command, caller)
+        started = isinstance(command, c.StartSession)
+        write = (lambda session: self._remember(receipt, command, None, session)) if started else None
+        token = _receipt.set(write)
+        try:
+            answer = await handler(command, caller)
+        finally:
+            _receipt.reset(token)
+        if not started:
+            self._remember(receipt, command, answer)
+            await self._host.log.flush()
+        return answer
+
+    async def _decide(
+        self, session: "Session", command: c.Command, caller: c.Caller, found: Any, receipt: str
+    ) -> Decision:
+        decision = decide(session.state, command, self.context(session, caller, found))
+        if receipt:
+            # In the same commit as its events.
+            self._remember(receipt, command, decision.answer, "" if decision.answer is not None else session.id)
+        if decision.events:
+            await self._append(session, decision)
+        elif receipt:
+            await self._host.log.flush()
+        return decision
+
+    async def _append(self, session: "Session", *decisions: Decision) -> None:
+        """In one commit."""
+        events = [(session.channel, event) for each in decisions for event in each.events]
+        events += [(HOST, event) for each in decisions for event in each.host_events]
+        if events:
+            await self._host.log.append_all(*events)
+
+    def context(self, session: "Session", caller: c.Caller, found: Any = None) -> Context:
+        return Context(caller, session.new_id, self._host.running, self._host.stopping, found)
+
+    def _session_of(self, command: c.Command) -> str:
+        if command.about in ("approval", "question"):
+            return self._host.session_of(command.subject)
+        return command.subject
+
+    async def check_subject(self, kind: type[c.Command], ident: str) -> None:
+        """Raises for an id of nothing: whoever names it learns that before what else is wrong."""
+        match kind.about:
+            case "session":
+                await self._host.get(ident)
+            case "approval" | "question":
+                self._host.session_of(ident)
+            case "terminal":
+                self._host.terminals.get(ident)
+            case "grant" if ident not in self._host.grants:
+                raise NotFound("grant", ident)
+
+    def _charge(self, caller: c.Caller) -> None:
+        if not caller.id:
+            return  # the host itself
+        bucket = self._buckets.setdefault(caller.id, Bucket(limits.REQUESTS_PER_SECOND, limits.REQUEST_BURST))
+        wait = bucket.take(time.monotonic())
+        if wait > 0:
+            raise RateLimited("Too many requests with this token.", retry_after=wait)
+
+    async def do_together(self, commands: Sequence[c.Command], caller: c.Caller) -> None:
+        """Commands about one session that do not depend on each other: all of them are done, or none."""
+        session = await self._host.get(commands[0].subject)
+        for command in commands:
+            caller.require(command.scope)
+        found = [await ask(session, command) for command in commands]
+        async with session.lock:
+            decisions = [
+                decide(session.state, command, self.context(session, caller, answer))
+                for command, answer in zip(commands, found, strict=True)
+            ]
+            await self._append(session, *decisions)
+
+    # -- many at once ------------------------------------------------------------------------------------------
+
+    async def do_all(self, session: "Session", commands: Sequence[tuple[c.Command, c.Caller]]) -> list[Any]:
+        """Plain commands about one session in one append; a refused one gives its error and hinders no other."""
+        decided: list[Decision | PorticoError] = []
+        for command, caller in commands:
+            try:
+                caller.require(command.scope)
+                if not command.plain:
+                    raise TypeError(f"{type(command).__name__} is not a plain command.")
+                decided.append(decide(session.state, command, self.context(session, caller)))
+            except PorticoError as error:
+                decided.append(error)
+        return await self._append_all(session, decided)
+
+    async def _append_all(self, session: "Session", decided: list[Decision | PorticoError]) -> list[Any]:
+        events = [event for each in decided if isinstance(each, Decision) for event in each.events]
+        try:
+            if events:
+                await session.append(*events)
+        except PorticoError as error:
+            accepted = [each for each in decided if isinstance(each, Decision)]
+            if len(accepted) == 1 or self._host.log.down is not None:
+                return [error if isinstance(each, Decision) else each for each in decided]
+            # One of them cannot be written; the others must not suffer for it.
+            return [(await self._append_all(session, [each]))[0] for each in decided]
+        return [each if isinstance(each, PorticoError) else each.answer for each in decided]
+
+    # -- once --------------------------------------------------------------------------------------------------
+
+    async def _once(self, command: c.Command, caller: c.Caller) -> Any:
+        """The first one with this id does it; the others get its answer, also those that come meanwhile."""
+        if len(caller.request) > limits.REQUEST_ID_CHARS:
+            raise Conflict(f"The id of a command has at most {limits.REQUEST_ID_CHARS} characters.", field="id")
+        name = hashlib.sha256(f"{caller.id}\0{caller.client}\0{caller.request}".encode()).hexdigest()[:32]
+        digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
+        running = self._running.get(name)
+        if running is None:
+            known = await self._receipt(name)
+            if known is not None:
+                _check_same(known.digest, digest)
+                return await self._answer_again(command, known)
+            # Two that came in the same moment have both looked: the second one joins the first.
+            running = self._running.get(name) or self._begin(command, caller, name, digest)
+        _check_same(running[0], digest)
+        return await asyncio.shield(running[1])
+
+    def _begin(self, command: c.Command, caller: c.Caller, name: str, digest: str) -> tuple[str, "asyncio.Task[Any]"]:
+        task = self._host.own(self._perform(command, caller, name), f"command {name}")
+        task.add_done_callback(lambda _: self._running.pop(name, None))
+        self._running[name] = (digest, task)
+        return digest, task
+
+    async def _answer_again(self, command: c.Command, receipt: Receipt) -> Any:
+        if not receipt.shown:
+            return msgspec.json.decode(receipt.answer, type=_ANSWERS.get(receipt.kind, bool))
+        if command.shows == "terminal":
+            return self._host.terminals.get(receipt.shown)
+        return (await self._host.get(receipt.shown)).summary
+
+    def _remember(self, name: str, command: c.Command, answer: Any, shown: str = "") -> None:
+        digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
+        receipt = Receipt(digest, shown=shown)
+        if isinstance(answer, Summary | OpenTerminal):
+            receipt.shown = answer.id
+        elif not shown:
+            receipt.kind, receipt.answer = type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer))
+        self._host.log.put_kv(HOST, _key(self._host.now() // _DAY_MS, name), msgspec.json.encode(receipt))
+
+    async def _receipt(self, name: str) -> Receipt | None:
+        """Of today or yesterday: an id is remembered for a day at least."""
+        today = self._host.now() // _DAY_MS
+        for day in (today, today - 1):
+            data = await self._host.log.get_kv(HOST, _key(day, name))
+            if data is not None:
+                return msgspec.json.decode(data, type=Receipt)
+        return None
+
+    def expired(self) -> str:
+        """Receipts whose key is below this one may go."""
+        return _key(self._host.now() // _DAY_MS - 1, "")
+
+
+RECEIPTS = "done/"
+_ANSWERS: dict[str, Any] = {each.__name__: each for each in (*vars(c).values(), Grant) if isinstance(each, type)}
+
+
+def _key(day: int, name: str) -> str:
+    return f"{RECEIPTS}{day:08}/{name}"
+
+
+def _check_same(first: str, digest: str) -> None:
+    if first != digest:
+        raise Conflict("This id was used for another command.", field="id")

@@ -1,0 +1,20 @@
+"""How often: a token bucket."""
+
+
+class Bucket:
+    """`rate` a second on average, `burst` at once."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._left = burst
+        self._at = 0.0
+
+    def take(self, now: float) -> float:
+        """0 when there is one left (it is taken), else the seconds until there will be."""
+        self._left = min(self._burst, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left >= 1:
+            self._left -= 1
+            return 0.0
+        return (1 - self._left) / self._rate

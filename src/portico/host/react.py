@@ -1,0 +1,75 @@
+"""Effects: what the host does because an event was committed, and for no other reason.
+
+`react` is called once for every committed event of a loaded session, after the fold and before any reader has the
+event. It returns at once; what takes time becomes a task of the session (`Session.effects`), which commands that
+promise the effect wait for.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from portico import events as e
+
+if TYPE_CHECKING:
+    from portico.host.session import Session
+
+
+def react(session: "Session", event: e.Event) -> None:
+    reaction = _REACTIONS.get(type(event))
+    if reaction is not None:
+        reaction(session, event)
+
+
+def _turn_started(session: "Session", event: e.TurnStarted) -> None:
+    if event.by != "agent":  # a sub-agent's turn is reported by the agent that runs it
+        session.begin(event.turn, event.message, resumed=False)
+
+
+def _turn_resumed(session: "Session", event: e.TurnResumed) -> None:
+    turn = session.state.turn(event.turn)
+    if turn is not None and turn.outcome is None:
+        session.begin(turn.id, turn.message, resumed=True)
+
+
+def _turn_ended(session: "Session", event: e.TurnEnded) -> None:
+    session.forget(event.turn)
+
+
+def _approval_answered(session: "Session", event: e.ApprovalAnswered) -> None:
+    session.approvals.settle(event)
+
+
+def _question_answered(session: "Session", event: e.QuestionAnswered) -> None:
+    session.questions.settle(event)
+
+
+def _closed(session: "Session", event: e.SessionClosed) -> None:
+    session.effect(session.runner.release(), "release")
+
+
+def _truncated(session: "Session", event: e.SessionTruncated) -> None:
+    session.effect(session.runner.forget(), "forget")
+
+
+def _tools_changed(session: "Session", event: e.Event) -> None:
+    session.runner.refresh()
+
+
+def _folders_changed(session: "Session", event: e.FolderAdded | e.FolderRemoved) -> None:
+    for each in [session] if event.chat else session.family():
+        each.runner.refresh()
+
+
+_REACTIONS: dict[type[e.Event], Callable[["Session", Any], None]] = {
+    e.TurnStarted: _turn_started,
+    e.TurnResumed: _turn_resumed,
+    e.TurnEnded: _turn_ended,
+    e.ApprovalAnswered: _approval_answered,
+    e.QuestionAnswered: _question_answered,
+    e.SessionClosed: _closed,
+    e.SessionTruncated: _truncated,
+    e.ClientJoined: _tools_changed,
+    e.ClientLeft: _tools_changed,
+    e.FolderAdded: _folders_changed,
+    e.FolderRemoved: _folders_changed,
+}

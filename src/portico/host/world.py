@@ -1,0 +1,57 @@
+"""What has to be asked of the world before a decision: does the folder exist, is the model known. In one place, with an
+answer that becomes an argument."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from portico import commands as c
+from portico.host.folders import check_agent, check_folder, whole
+
+if TYPE_CHECKING:
+    from portico.host.session import Session
+
+
+async def ask(session: "Session", command: c.Command) -> Any:
+    asking = _ASKED.get(type(command))
+    return await asking(session, command) if asking is not None else None
+
+
+async def _model(session: "Session", command: c.SetModel) -> None:
+    await session.host.check_model(session.state.agent, command.model)
+
+
+async def _message_model(session: "Session", command: c.SendMessage) -> None:
+    if command.model is not None:
+        await session.host.check_model(session.state.agent, command.model)
+
+
+async def _folder(session: "Session", command: c.AddFolder) -> str:
+    await check_agent(session.host, session.summary.agent)
+    return check_folder(command.folder)
+
+
+async def _replacement(session: "Session", command: c.RemoveFolder) -> str | None:
+    if command.replacement is None:
+        return None
+    await check_agent(session.host, session.summary.agent)
+    return check_folder(command.replacement)
+
+
+async def _family_folders(session: "Session", command: c.ChooseFolder) -> list[str]:
+    if command.chosen:
+        await check_agent(session.host, session.summary.agent)
+    return whole(session.host.catalogue.root(session).summary)
+
+
+async def _agents(session: "Session", command: c.ConfigureSession) -> Mapping[str, object]:
+    return session.host.agents
+
+
+_ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = {
+    c.SetModel: _model,
+    c.ConfigureSession: _agents,
+    c.SendMessage: _message_model,
+    c.AddFolder: _folder,
+    c.RemoveFolder: _replacement,
+    c.ChooseFolder: _family_folders,
+}

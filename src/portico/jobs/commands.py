@@ -1,0 +1,53 @@
+"""The commands that jobs take; `install` tells the host who does them."""
+
+from typing import TYPE_CHECKING
+
+from portico import commands as c
+from portico.errors import BadRequest
+from portico.jobs.entry import Entry
+from portico.jobs.load import load_entry
+
+if TYPE_CHECKING:
+    from portico.jobs.jobs import Jobs
+
+
+def install(jobs: "Jobs") -> None:
+    async def start(command: c.StartJob, caller: c.Caller) -> c.JobNamed:
+        entry = None if command.entry is None else load_entry(command.entry)
+        if command.strict:
+            _check_input(command, entry or jobs.entry)
+        job = await jobs.start_job(command.job, cwd=command.cwd, input=command.input, by=caller.by, entry=entry)
+        return c.JobNamed(job)
+
+    async def stop(command: c.StopJob, caller: c.Caller) -> c.Done:
+        await jobs.stop_job(command.job, by=caller.by)
+        return c.Done()
+
+    async def resume(command: c.ResumeJob, caller: c.Caller) -> c.JobNamed:
+        return c.JobNamed(await jobs.resume(command.job, by=caller.by))
+
+    async def retry(command: c.RetryJob, caller: c.Caller) -> c.JobNamed:
+        return c.JobNamed(await jobs.retry(command.job, by=caller.by))
+
+    async def start_task(command: c.StartTask, caller: c.Caller) -> c.TaskNamed:
+        ident = await jobs.start_task(command.name, session=command.session, input=command.input, by=caller.by)
+        return c.TaskNamed(ident)
+
+    async def stop_task(command: c.StopTask, caller: c.Caller) -> c.Done:
+        await jobs.stop_task(command.task)
+        return c.Done()
+
+    handle = jobs.host.commands.handle
+    handle(c.StartJob, start)
+    handle(c.StopJob, stop)
+    handle(c.ResumeJob, resume)
+    handle(c.RetryJob, retry)
+    handle(c.StartTask, start_task)
+    handle(c.StopTask, stop_task)
+
+
+def _check_input(command: c.StartJob, entry: Entry) -> None:
+    """Its prompts would say `<MISSING>`."""
+    job = entry.jobs.get(command.job)
+    if job is not None and job.require_user_input and not command.input:
+        raise BadRequest(f"The job {command.job!r} needs input from its user.", field="input")

@@ -1,0 +1,111 @@
+"""A check starts an ACP program, speaks the first handshake, and says in one sentence what is wrong and what to do."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico.agents.acp import check
+from portico.agents.acp.check import satisfies
+from portico.host.agent import Check
+from tests.agents.acp_agent import fake_agent
+
+
+async def checked(home: Path, settings: dict[str, Any] | None = None, **env: str) -> Check:
+    agent = fake_agent(home, settings=settings, env=env)
+    try:
+        return await agent.check()
+    finally:
+        await agent.close()
+
+
+async def test_one_that_is_ready_tells_its_version_and_models(tmp_path: Path) -> None:
+    assert await checked(tmp_path) == Check("acp:fake", "ready", "version 1.2, 2 models")
+
+
+async def test_one_that_nobody_is_signed_in_to(tmp_path: Path) -> None:
+    found = await checked(tmp_path, FAKE_LOCKED="1")
+    assert found.status == "not_signed_in"
+    assert "Sign in with its own command line or name a method in the settings: auth = one of ['key']" in found.detail
+    assert (await checked(tmp_path, {"auth": "key"}, FAKE_LOCKED="1")).status == "ready"
+
+
+async def test_one_that_speaks_another_version(tmp_path: Path) -> None:
+    found = await checked(tmp_path, FAKE_VERSION="2")
+    assert found.status == "wrong_version"
+    assert "speaks version 2" in found.detail
+
+
+async def test_one_that_is_not_installed(tmp_path: Path) -> None:
+    found = await checked(tmp_path, {"command": ["no-such-agent"], "install": "npm install -g it"})
+    assert (found.status, "npm install -g it" in found.detail) == ("missing", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "words"),
+    [
+        ("ends at once", ["false"], "exit code 1"),
+        ("prints its usage", ["sh", "-c", "echo 'usage: tool FILE' >&2; exit 2"], "usage: tool FILE"),
+        ("prints something else", ["sh", "-c", "echo hello"], "exit code 0"),
+        ("never answers", ["sleep", "60"], "did not answer within 1 seconds"),
+        ("speaks another JSON-RPC", [sys.executable, "-c", "REFUSE"], "Method not found"),
+    ],
+)
+async def test_what_is_no_acp_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: list[str], words: str
+) -> None:
+    """Each was "ready" in the doctor: the program was on the PATH."""
+    refuse = (
+        "import json,sys\n"
+        "for line in sys.stdin:\n"
+        "    error = {'code': -32601, 'message': 'Method not found'}\n"
+        "    print(json.dumps({'jsonrpc': '2.0', 'id': json.loads(line)['id'], 'error': error}), flush=True)\n"
+    )
+    if name == "never answers":
+        monkeypatch.setattr(check, "START_SECONDS", 1.0)
+    found = await checked(tmp_path, {"command": [word.replace("REFUSE", refuse) for word in command]})
+    assert found.status == "not_acp"
+    assert words in found.detail
+    assert "a program that speaks the Agent Client Protocol" in found.detail
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+async def test_a_program_that_wants_another_node(tmp_path: Path) -> None:
+    package = tmp_path / "lib" / "agent"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text(json.dumps({"name": "agent", "engines": {"node": ">=99"}}))
+    script = package / "cli.js"
+    script.write_text("#!/usr/bin/env node\nthrow new SyntaxError('new syntax')\n")
+    script.chmod(0o755)
+    (tmp_path / "agent").symlink_to(script)
+    found = await checked(tmp_path, {"command": [str(tmp_path / "agent")]})
+    assert found.status == "wrong_node"
+    assert "It wants Node >=99, and this is Node " in found.detail
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "fits"),
+    [
+        ("20.20.2", ">=20", True),
+        ("20.20.2", ">=20.19", True),
+        ("20.20.2", ">=22", False),
+        ("20.20.2", ">= 20.21.0", False),
+        ("20.20.2", "^20.19.0 || >=22.12.0", True),
+        ("21.0.0", "^20.19.0 || >=22.12.0", False),
+        ("22.12.0", "^20.19.0 || >=22.12.0", True),
+        ("20.20.2", ">=18 <20", False),
+        ("20.20.2", "~20.20", True),
+        ("20.20.2", "~20.19.1", False),
+        ("20.20.2", "20.x", True),
+        ("20.20.2", "22", False),
+        ("20.20.2", ">20", False),
+        ("20.20.2", "<=20", True),
+        ("20.20.2", "*", True),
+        ("20.20.2", "lts/*", True),
+    ],
+)
+def test_ranges_of_versions_as_package_json_writes_them(version: str, wanted: str, fits: bool) -> None:
+    assert satisfies(version, wanted) is fits

@@ -1,0 +1,86 @@
+"""Every command × every single scope, over HTTP, from the table itself: a new command is in here by being there."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from portico import commands as c
+from portico.doors.identity import new_token
+from tests.doors.standing import Standing, standing
+from tests.host.test_do import sample
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Standing]:
+    async with standing(tmp_path) as here:
+        yield here
+
+
+def token(here: Standing, scope: str) -> str:
+    return new_token(here.home, f"only-{scope}", [scope])
+
+
+def arguments(kind: type[c.Command]) -> dict[str, object]:
+    said = msgspec.to_builtins(sample(kind))
+    return {key: value for key, value in said.items() if key != "command" and key not in kind.private}
+
+
+def request(kind: type[c.Command]) -> tuple[str, str, dict[str, object]]:
+    """The command's own route with ids of nothing, and its body."""
+    assert kind.http is not None
+    body = arguments(kind)
+    path = kind.http.path.replace("{id}", "nosuch-1")
+    body.pop(kind.about, None)
+    for name in [name for name in body if f"{{{name}}}" in path]:
+        path = path.replace(f"{{{name}}}", str(body.pop(name)))
+    return kind.http.method, path, body
+
+
+async def test_every_command_needs_its_scope_and_no_other(here: Standing) -> None:
+    """With each single scope: what the command's scope is not is refused, whatever else would be wrong."""
+    for scope in c.SCOPES:
+        async with here.client(token(here, scope)) as client:
+            for name, kind in c.COMMANDS.items():
+                answer = await client.post("/v1/commands", json={"command": name, "arguments": arguments(kind)})
+                assert (answer.status_code == 403) is (kind.scope != scope), (scope, name, answer.text)
+                if kind.http is not None:
+                    method, path, body = request(kind)
+                    answer = await client.request(method, path, json=body if method != "DELETE" else None)
+                    assert (answer.status_code == 403) is (kind.scope != scope), (scope, name, answer.text)
+
+
+async def test_nobody_does_anything(here: Standing) -> None:
+    for name, kind in c.COMMANDS.items():
+        answers: list[httpx.Response] = [
+            await here.stranger.post("/v1/commands", json={"command": name, "arguments": arguments(kind)})
+        ]
+        if kind.http is not None:
+            method, path, body = request(kind)
+            answers.append(await here.stranger.request(method, path, json=body if method != "DELETE" else None))
+        assert {answer.status_code for answer in answers} == {401}, name
+
+
+async def test_fields_of_protocols_are_not_for_scripts(here: Standing) -> None:
+    """A message that claims to come from an agent, or a session that claims a parent."""
+    ident = await here.start()
+    for name, kind in c.COMMANDS.items():
+        for field in kind.private:
+            said = {**arguments(kind), field: "x"}
+            answer = await here.http.post("/v1/commands", json={"command": name, "arguments": said})
+            assert (answer.status_code, answer.json()["field"]) == (400, f"arguments.{field}"), name
+    answer = await here.http.post(f"/v1/sessions/{ident}/messages", json={"text": "x", "origin": "agent"})
+    assert (answer.status_code, answer.json()["field"]) == (400, "origin")
+
+
+async def test_the_same_key_is_done_once_over_http(here: Standing) -> None:
+    body = {"agent": "scripted", "title": "once"}
+    answers = [await here.http.post("/v1/sessions", json=body, headers={"Idempotency-Key": "mine"}) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [201, 201, 201]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    other = await here.http.post("/v1/sessions", json={"agent": "demo"}, headers={"Idempotency-Key": "mine"})
+    assert (other.status_code, other.json()["code"]) == (409, "conflict")
+    empty = await here.http.post("/v1/sessions", json=body, headers={"Idempotency-Key": ""})
+    assert (empty.status_code, empty.json()["field"]) == (400, "Idempotency-Key")

@@ -1,0 +1,268 @@
+"""The one way in: scope, rate, once, decision, append; effects only after the commit."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from portico import commands as c
+from portico import events as e
+from portico import limits
+from portico.errors import Conflict, Forbidden, NotFound, RateLimited, Unauthenticated
+from portico.events import HOST
+from portico.host.decide import DECISIONS
+from portico.host.do import RECEIPTS
+from portico.host.host import Host
+from portico.testing.clock import FakeClock
+from portico.testing.fixtures import HostOpener
+from portico.testing.play import PlayAgent
+from tests.host.plays import hang, idle
+
+ADA = c.Caller("token-1", "ada", frozenset(c.SCOPES))
+
+
+def sample(kind: type[c.Command], **given: Any) -> c.Command:
+    """A command of this kind with something in every field that it needs."""
+    for field in msgspec.structs.fields(kind):
+        if field.required and field.name not in given:
+            text = str(field.type)
+            value: Any = "x"
+            if "Message" in text:
+                value = {"text": "x"}
+            elif "list" in text:
+                value = []
+            elif "dict" in text:
+                value = {}
+            elif field.type in (bool, int, float):
+                value = field.type(1)
+            given[field.name] = value
+    return msgspec.convert({"command": kind.__struct_config__.tag, **given}, kind)
+
+
+@pytest.mark.parametrize("name", list(c.COMMANDS))
+async def test_no_command_passes_without_its_scope(host: Host, name: str) -> None:
+    """Before anything else is looked at: a caller without the scope does not even learn what is there."""
+    kind = c.COMMANDS[name]
+    others = frozenset(c.SCOPES) - {kind.scope}
+    seq = host.log.seq
+    with pytest.raises(Forbidden, match=repr(kind.scope)):
+        await host.do(sample(kind), c.Caller("t", "t", others))
+    with pytest.raises(Unauthenticated):
+        await host.do(sample(kind), c.Caller("", "nobody", frozenset()))
+    assert host.log.seq == seq
+
+
+ABOUT_SESSIONS = [name for name, kind in c.COMMANDS.items() if kind.about == "session" and kind.scope != "jobs"]
+
+
+@pytest.mark.parametrize("name", ABOUT_SESSIONS)
+async def test_a_session_that_is_not_there_is_not_found(host: Host, name: str) -> None:
+    kind = c.COMMANDS[name]
+    with pytest.raises(NotFound, match="'nosuch'"):
+        await host.do(sample(kind, session="nosuch"), ADA)
+
+
+async def test_every_command_is_decided_or_handled(host: Host) -> None:
+    kinds = {kind for kind in c.COMMANDS.values() if kind.scope != "jobs"}
+    assert kinds == {*DECISIONS, *host.commands.handled()}
+
+
+async def test_a_kind_has_one_handler(host: Host) -> None:
+    async def handler(command: Any, caller: c.Caller) -> None:
+        raise AssertionError
+
+    for kind in (c.SendMessage, c.StartSession):
+        with pytest.raises(TypeError, match=kind.__name__):
+            host.commands.handle(kind, handler)
+
+
+# -- once ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_command_with_an_id_is_done_once(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(PlayAgent(idle))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    send = c.SendMessage(session=session.id, text="go")
+    first, again = await asyncio.gather(host.do(send, ADA.asking("k")), host.do(send, ADA.asking("k")))
+    assert first == again == c.TurnBegun("t1")
+    await session.wait("t1")
+    assert await host.do(send, ADA.asking("k")) == c.TurnBegun("t1")
+    assert len(session.state.turns) == 1
+
+
+async def test_a_command_with_an_id_is_done_once_over_a_restart(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(PlayAgent(idle))
+    start = c.StartSession(cwd=str(tmp_path), title="Mine")
+    begun = await host.do(start, ADA.asking("s"))
+    send = c.SendMessage(session=begun.id, text="go")
+    await host.do(send, ADA.asking("m"))
+    await host.do(c.ArchiveSession(session=begun.id, archived=True), ADA.asking("a"))
+    host = await open_host(PlayAgent(idle))
+    assert (await host.do(start, ADA.asking("s"))).id == begun.id
+    assert await host.do(send, ADA.asking("m")) == c.TurnBegun("t1")
+    assert (await host.do(c.ArchiveSession(session=begun.id, archived=True), ADA.asking("a"))).archived
+    assert len(host.list()) == 1
+    assert len((await host.get(begun.id)).state.turns) == 1
+
+
+async def test_what_has_no_shape_of_its_own_is_answered_as_it_is_now(host: Host, tmp_path: Path) -> None:
+    host.workspaces = [tmp_path]
+    opened = await host.do(c.OpenTerminal(title="mine"), ADA.asking("t"))
+    assert await host.do(c.OpenTerminal(title="mine"), ADA.asking("t")) is opened
+    grant = c.AddGrant(agent="demo", tool="shell", allow=True, project=str(tmp_path))
+    assert await host.do(grant, ADA.asking("g")) == await host.do(grant, ADA.asking("g"))
+    assert (len(host.terminals.list()), len(host.grants)) == (1, 1)
+
+
+async def test_an_id_belongs_to_its_caller_and_its_command(host: Host, tmp_path: Path) -> None:
+    session = await host.start(by="test", cwd=str(tmp_path))
+    await host.do(c.RenameSession(session=session.id, title="one"), ADA.asking("k"))
+    with pytest.raises(Conflict, match="another command"):
+        await host.do(c.RenameSession(session=session.id, title="two"), ADA.asking("k"))
+    bob = c.Caller("token-2", "bob", ADA.scopes, request="k")
+    await host.do(c.RenameSession(session=session.id, title="two"), bob)
+    assert session.state.title == "two"
+    with pytest.raises(Conflict, match="200 characters"):
+        await host.do(c.RenameSession(session=session.id, title="x"), ADA.asking("k" * (limits.REQUEST_ID_CHARS + 1)))
+
+
+async def test_a_refused_command_leaves_its_id_free(host: Host, tmp_path: Path) -> None:
+    session = await host.start(by="test", cwd=str(tmp_path))
+    with pytest.raises(Conflict):
+        await host.do(c.ResumeTurn(session=session.id), ADA.asking("k"))
+    await host.do(c.RenameSession(session=session.id, title="one"), ADA.asking("k"))
+    assert session.state.title == "one"
+
+
+async def test_a_caller_that_leaves_does_not_undo_its_command(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host(PlayAgent(idle))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    send = c.SendMessage(session=session.id, text="go")
+    leaving = asyncio.ensure_future(host.do(send, ADA.asking("k")))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    begun: c.TurnBegun = await host.do(send, ADA.asking("k"))
+    assert (await session.wait(begun.turn)).outcome == "completed"
+    assert len(session.state.turns) == 1
+
+
+async def test_ids_are_forgotten_after_two_days(open_host: HostOpener, tmp_path: Path) -> None:
+    clock = FakeClock()
+    host = await open_host(PlayAgent(idle), clock=clock)
+    session = await host.start(by="test", cwd=str(tmp_path))
+    for day in range(4):
+        await host.do(c.RenameSession(session=session.id, title=f"day {day}"), ADA.asking("k"))
+        clock.advance(2 * 86_400)
+        await host.sweep()
+    left = await host.log.drop_kv(HOST, RECEIPTS, f"{RECEIPTS}~")
+    assert (session.state.title, left) == ("day 3", 0)
+
+
+# -- effects follow commits ------------------------------------------------------------------------------------
+
+
+async def test_nothing_happens_before_the_commit(open_host: HostOpener, tmp_path: Path) -> None:
+    """When the agent hears of a turn, its beginning is durable; when a refused one never began, it hears nothing."""
+    heard: list[bool] = []
+
+    async def look(message: e.Message, turn: Any) -> None:
+        records = await turn.session.host.log.read(turn.session.channel)
+        heard.append(any(isinstance(each.event, e.TurnStarted) and each.event.turn == turn.id for each in records))
+
+    host = await open_host(PlayAgent(look))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    begun: c.TurnBegun = await host.do(c.SendMessage(session=session.id, text="go"), ADA)
+    await session.wait(begun.turn)
+    with pytest.raises(Conflict):
+        await host.do(c.SendMessage(session=session.id, text="go", turn=begun.turn, busy="refuse"), ADA)
+    assert heard == [True]
+
+
+async def test_a_turn_begins_whatever_becomes_of_who_asked_for_it(open_host: HostOpener, tmp_path: Path) -> None:
+    """The caller left between the append and its commit, and the turn stood there without an agent for ever."""
+    host = await open_host(PlayAgent(idle))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    for count in range(1, 6):
+        asking = asyncio.ensure_future(host.do(c.SendMessage(session=session.id, text="go"), ADA))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await session.wait_until(lambda state: state.active is None)
+        assert len(session.state.turns) <= count
+        assert all(turn.outcome == "completed" for turn in session.state.turns)
+
+
+async def test_commands_together_are_done_all_or_none(host: Host, tmp_path: Path) -> None:
+    session = await host.start(by="test", cwd=str(tmp_path))
+    driver = c.Caller("token-3", "driver", frozenset({"read", "drive"}))
+    rename = c.RenameSession(session=session.id, title="new")
+    with pytest.raises(Forbidden):
+        await host.commands.do_together(
+            [rename, c.ConfigureSession(session=session.id, values={"approvals": "allow"})], driver
+        )
+    with pytest.raises(NotFound):
+        await host.commands.do_together([rename, c.SetModel(session=session.id, model="nosuch")], driver)
+    assert (session.state.title, session.state.config) == ("", {})
+    await host.commands.do_together([rename, c.ArchiveSession(session=session.id, archived=True)], driver)
+    assert (session.state.title, session.state.archived) == ("new", True)
+
+
+async def test_many_plain_commands_share_an_append_and_no_refusal(host: Host, tmp_path: Path) -> None:
+    session = await host.start(by="test", cwd=str(tmp_path))
+    driver = c.Caller("token-3", "driver", frozenset({"drive"}))
+    asked: list[tuple[c.Command, c.Caller]] = [
+        (c.RenameSession(session=session.id, title="one"), driver),
+        (c.RenameSession(session=session.id, title=""), driver),
+        (c.ArchiveSession(session=session.id, archived=True), c.Caller("t", "reader", frozenset({"read"}))),
+        (c.ShareData(session=session.id, key="draft", value={"text": "x"}), driver),
+    ]
+    commits = host.log.commits  # type: ignore[attr-defined]
+    answers = await host.commands.do_all(session, asked)
+    assert [getattr(answer, "code", answer) for answer in answers] == [None, "bad_request", "forbidden", None]
+    assert (session.state.title, session.state.archived) == ("one", False)
+    assert session.state.client_data == {"draft": {"text": "x"}}
+    assert host.log.commits - commits <= 2  # type: ignore[attr-defined]  # the events, and the summary
+
+
+# -- rates -----------------------------------------------------------------------------------------------------
+
+
+async def test_messages_are_counted_for_each_token(host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REQUEST_BURST", 2)
+    monkeypatch.setattr(limits, "REQUESTS_PER_SECOND", 0.001)
+    session = await host.start(by="test", cwd=str(tmp_path))
+    send = c.SendMessage(session=session.id, text="go")
+    for _ in range(2):
+        await host.do(send, ADA)
+    with pytest.raises(RateLimited):
+        await host.do(send, ADA)
+    await host.do(send, c.Caller("token-2", "bob", ADA.scopes))
+    await host.do(send, c.Caller.inside("host"))
+    await host.do(c.RenameSession(session=session.id, title="free"), ADA)
+
+
+async def test_an_agent_that_does_not_answer_a_steer_does_not_hold_up_a_cancel(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CANCEL_SECONDS", 0.2)
+    host = await open_host(PlayAgent(hang))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    begun: c.TurnBegun = await host.do(c.SendMessage(session=session.id, text="go"), ADA)
+    asked = asyncio.Event()
+
+    async def never(message: e.Message) -> bool:
+        asked.set()
+        await asyncio.get_running_loop().create_future()
+        return True
+
+    monkeypatch.setattr(session.runner, "steer", never)
+    steering = asyncio.ensure_future(host.do(c.SendMessage(session=session.id, text="left", busy="steer"), ADA))
+    await asked.wait()
+    async with asyncio.timeout(10):
+        await host.do(c.CancelTurn(session=session.id), ADA)
+        assert (await session.wait(begun.turn)).outcome == "cancelled"
+        assert await steering == c.Steered(False, True)

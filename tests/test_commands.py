@@ -1,0 +1,78 @@
+"""docs/reference/commands.md tells the truth about every command, and the table refuses one that lacks a column."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from portico import commands as c
+from tests.test_events import rows
+
+PAGE = Path(__file__).parents[1] / "docs/reference/commands.md"
+
+
+def sections() -> dict[str, str]:
+    found = re.split(r"^### `(.+?)`$", PAGE.read_text(), flags=re.MULTILINE)
+    return dict(zip(found[1::2], found[2::2], strict=True))
+
+
+def test_every_command_and_no_other_is_described() -> None:
+    assert set(sections()) == set(c.COMMANDS)
+
+
+@pytest.mark.parametrize("name", list(c.COMMANDS))
+def test_a_command_is_described_as_it_is(name: str) -> None:
+    kind, section = c.COMMANDS[name], sections()[name]
+    assert f"{c.sentence(kind)} Scope `{kind.scope}`." in section
+    if kind.http is not None:
+        assert f"`{kind.http.method} {kind.http.path}`" in section
+    fields = {
+        field: label.replace("](#", "](events.md#").replace("[Isolation](events.md#isolation)", "object")
+        + (", protocol" if field in kind.private else "")
+        for field, label in rows(kind).items()
+    }
+    assert dict(re.findall(r"^\| `(\w+)` \| (.*?) \|$", section, flags=re.MULTILINE)) == fields
+
+
+@pytest.mark.parametrize("name", list(c.COMMANDS))
+def test_a_command_survives_its_bytes(name: str) -> None:
+    """Forwarded or stored, it is the same command."""
+    kind = c.COMMANDS[name]
+    samples = {str: "x", bool: True, int: 7, float: 1.5}
+    said = {
+        field.name: samples.get(field.type, {"text": "x"} if field.type is not list else [])
+        for field in msgspec.structs.fields(kind)
+        if field.required and field.type in (str, bool, int, float)
+    }
+    said |= {
+        field.name: [] if "list" in str(field.type) else {"text": "x"}
+        for field in msgspec.structs.fields(kind)
+        if field.required and field.name not in said
+    }
+    command = msgspec.convert({"command": name, **said}, kind)
+    assert c.decode_command(c.encode_command(command)) == command
+
+
+def test_a_command_without_a_scope_a_subject_or_a_sentence_does_not_import() -> None:
+    class NoScope(c.Command, frozen=True, tag="no.scope"):
+        """It has a sentence."""
+
+        about = "host"
+
+    class NoSentence(c.Command, frozen=True, tag="no.sentence"):
+        scope = "read"
+        about = "host"
+
+    class NoSubject(c.Command, frozen=True, tag="no.subject"):
+        """It says that it is about a session and names none."""
+
+        scope = "read"
+        about = "session"
+
+    NoSentence.__doc__ = None
+    for kind in (NoScope, NoSentence, NoSubject):
+        with pytest.raises(TypeError, match=kind.__name__):
+            c.check_table([kind])
+    with pytest.raises(TypeError, match="both called"):
+        c.check_table([c.SendMessage, c.SendMessage])

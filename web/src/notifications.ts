@@ -1,0 +1,33 @@
+/** Notifications of the browser, for whoever asked for them: something is done or needs a person, and nobody looks at the page. */
+
+const KEY = "portico.notifications";
+
+const possible = () => "Notification" in window;
+const wanted = () => possible() && Notification.permission === "granted" && localStorage.getItem(KEY) === "on";
+
+/** `tag`: a later notification takes the place of an earlier one with the same. */
+export function notify(title: string, body: string, tag: string): void {
+  if (!wanted() || !document.hidden) return;
+  const shown = new Notification(title, { body, tag });
+  shown.addEventListener("click", () => {
+    window.focus();
+    shown.close();
+  });
+}
+
+/** A button that switches them on, which asks the browser once, and off again. */
+export function notificationButton(button: HTMLButtonElement): void {
+  const show = () => {
+    button.setAttribute("aria-pressed", String(wanted()));
+    button.textContent = wanted() ? "Notifications are on" : "Notify me";
+  };
+  button.hidden = !possible();
+  button.addEventListener("click", () => void toggle().then(show));
+  show();
+}
+
+async function toggle(): Promise<void> {
+  if (wanted()) localStorage.setItem(KEY, "off");
+  else if ((await Notification.requestPermission()) === "granted") localStorage.setItem(KEY, "on");
+  else window.alert("The browser does not allow notifications of this page. Its settings for this address can change that.");
+}
