@@ -50,6 +50,8 @@ TITLE_CHARS = 200
 """A title: what a list can show."""
 ACTIVITY_CHARS = 160
 """What a session does now, in one line: no list has room for more."""
+USAGE_DAYS = 400
+"""How far back usage is counted: a year and a month to compare with."""
 BOARD_ROWS = 500
 """Sessions that the live list begins with: more than anybody scrolls through, and 300 KB at most."""
 BOARD_SECONDS = 0.1

@@ -1,5 +1,6 @@
 /** The frame: the list on the left, the place in the middle, the panel on the right; on a phone one of them at a time. */
 
+import { notify } from "../notifications";
 import { byId, make, makeButton } from "../page";
 import { v1 } from "../v1";
 import { badge } from "./badge";
@@ -146,10 +147,27 @@ export class Shell {
       count.setAttribute("role", "img");
     }
     this.showTitle();
+    this.tellAway();
     badge(needed);
     this.session?.showHead();
     if (this.router.place.at === "home" && this.feed.live) this.home();
     this.showConnection();
+  }
+
+  private told: Map<string, string> | undefined;
+
+  /** Whoever looked away is told what waits for them, and what is done: once, and nothing of what was there before. */
+  private tellAway(): void {
+    if (!this.feed.live) return;
+    const before = this.told;
+    this.told = new Map(this.feed.entries().map(({ key, state }) => [key, state]));
+    if (!before) return;
+    for (const entry of this.feed.entries()) {
+      const was = before.get(entry.key);
+      if (was === entry.state || (was === undefined && entry.state === "done")) continue;
+      if (entry.state === "need" || entry.state === "ask") notify(entry.title, entry.line || "Waits for you.", entry.key);
+      else if (was === "work") notify(entry.title, entry.state === "done" ? "Done." : entry.line, entry.key);
+    }
   }
 
   private showConnection(): void {
@@ -311,7 +329,7 @@ export class Shell {
         }
         return this.openJob(place);
       case "usage":
-        return new (await import("./usage")).UsageView();
+        return new (await import("./usage")).UsageView(this);
       case "settings":
       case "more":
         return new (await import("./settings")).SettingsView(place.at === "more" ? "more" : place.section, this);

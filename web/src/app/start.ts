@@ -4,7 +4,7 @@ import { explain } from "../api";
 import { commandsOf, commandView } from "../commands";
 import { price } from "../conversation/words";
 import { hasKeys, make, makeButton } from "../page";
-import { type Agent, type Start, v1 } from "../v1";
+import { type Agent, call, type Start, v1 } from "../v1";
 import { MODES } from "./composer";
 import { icon } from "./icons";
 import { prefer, remember, remembered } from "./preferences";
@@ -136,8 +136,24 @@ export class NewSession implements View {
     if (label) label.hidden = models.length === 0;
     const hint = agent?.missing ?? "";
     this.missing.hidden = !hint;
-    this.missing.replaceChildren(...(hint ? [make("p", "", hint), ...commandsOf(hint).map(commandView), makeButton("", "Check again", () => void this.load())] : []));
+    this.missing.replaceChildren(...(hint ? [make("p", "", hint), ...commandsOf(hint).map(commandView), this.checkAgain(id)] : []));
     this.button.disabled = Boolean(hint) || !agent;
+  }
+
+  /** The host starts it and speaks its first words with it: that says more than a look at the disk. */
+  private checkAgain(id: string): HTMLElement {
+    const button = makeButton("", "Check again", async () => {
+      button.disabled = true;
+      button.textContent = "Checking…";
+      try {
+        const { status, detail } = await call<{ status: string; detail?: string }>("POST", `/agents/${encodeURIComponent(id)}/check`);
+        if (status !== "ready" && detail) this.say(detail);
+      } catch {
+        // A host that cannot check still knows what is missing.
+      }
+      await this.load();
+    });
+    return button;
   }
 
   private say(text: string): void {

@@ -4,7 +4,19 @@ The Python client, the command line and the pages use it. It translates and deci
 """
 
 from portico.doors.app import App
-from portico.doors.rest import board, changes, commands, events, people, queue, review, search, sessions, terminals
+from portico.doors.rest import (
+    admin,
+    board,
+    changes,
+    commands,
+    events,
+    people,
+    queue,
+    review,
+    search,
+    sessions,
+    terminals,
+)
 from portico.doors.route import Table
 
 
@@ -20,4 +32,5 @@ def rest(app: App) -> Table:
         *terminals.table(app),
         *board.table(app),
         *review.table(app),
+        *admin.table(app),
     ]
