@@ -44,7 +44,7 @@ describe("one session", () => {
     await begin(person, "demo", "write something");
     await page.waitForSelector(".approval");
     expect(await page.$$eval(".approval .diff-added", (all) => all.length)).toBe(3);
-    expect(await page.textContent(".approval h3")).toBe("Change portico-demo.md?");
+    expect(await page.textContent(".approval h2")).toBe("Change portico-demo.md?");
     expect(await person.barriers()).toEqual([]);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
     await page.tap(".approval button.primary");

@@ -60,7 +60,7 @@ export class Details {
         return item;
       }),
     );
-    return this.grants?.length ? [make("h3", "", "Remembered answers"), list] : [];
+    return this.grants?.length ? [make("h2", "", "Remembered answers"), list] : [];
   }
 
   private turns(): HTMLElement[] {
@@ -77,6 +77,6 @@ export class Details {
       row.append(...cells.map((text) => make("td", "", text)));
       table.append(row);
     }
-    return [make("h3", "", "Turn by turn"), table];
+    return [make("h2", "", "Turn by turn"), table];
   }
 }

@@ -1,5 +1,6 @@
 /** The border between two columns: dragged, moved with the arrow keys, set back with a double click, remembered. */
 
+import { make } from "../page";
 import { remember, remembered } from "./preferences";
 
 export interface Grip {
@@ -17,8 +18,12 @@ const STEP = 16;
 /** Widths belong to a kind of screen. */
 const sizeClass = () => (window.innerWidth >= 1800 ? "large" : window.innerWidth >= 1280 ? "middle" : "small");
 
-export function grip(element: HTMLElement, { name, property, label, first, least, most, towards }: Grip): void {
+/** `column`: what gets wider and narrower; the grip stands at its edge. */
+export function grip(column: HTMLElement, { name, property, label, first, least, most, towards }: Grip): void {
   const root = document.documentElement;
+  const element = make("div", `grip ${towards === 1 ? "right" : "left"}`);
+  element.id = `grip-${name}`;
+  column.append(element);
   const key = () => `width.${name}.${sizeClass()}`;
   element.tabIndex = 0;
   element.setAttribute("role", "separator");
@@ -31,7 +36,7 @@ export function grip(element: HTMLElement, { name, property, label, first, least
     else root.style.setProperty(property, `${Math.round(Math.min(Math.max(width, least), Math.min(most, window.innerWidth * 0.7)))}px`);
     element.setAttribute("aria-valuenow", String(Math.round(width ?? first)));
   };
-  const width = () => parseFloat(root.style.getPropertyValue(property)) || (element.previousElementSibling && towards === 1 ? element.previousElementSibling.getBoundingClientRect().width : (element.nextElementSibling?.getBoundingClientRect().width ?? first));
+  const width = () => column.getBoundingClientRect().width || first;
   const load = () => set(Number(remembered(key())) || undefined);
   const save = (value: number | undefined) => {
     set(value);

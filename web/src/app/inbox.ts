@@ -87,7 +87,7 @@ export class Inbox implements View {
     if (!this.waiting.some(({ id }) => id === this.opened)) this.opened = this.waiting[0]?.id ?? "";
     const focused = this.list.contains(document.activeElement);
     this.list.replaceChildren(...this.waiting.map((asked) => (asked.id === this.opened ? this.card(asked) : this.line(asked))), ...(count === 0 ? [this.nothing()] : []), ...this.history());
-    if (focused || document.activeElement === document.body) this.list.querySelector<HTMLElement>(".card h3")?.focus({ preventScroll: true });
+    if (focused || document.activeElement === document.body) this.list.querySelector<HTMLElement>(".card h2")?.focus({ preventScroll: true });
   }
 
   private about(asked: Asked): HTMLElement {
@@ -116,7 +116,7 @@ export class Inbox implements View {
       },
     };
     const card = asked.approval && asked.call ? approvalCard(asked.approval, asked.call, acts) : questionCard(asked.question as QuestionPart, acts);
-    card.querySelector("h3")?.after(this.about(asked));
+    card.querySelector("h2")?.after(this.about(asked));
     return card;
   }
 
@@ -124,7 +124,7 @@ export class Inbox implements View {
     const row = makeButton("asked", "", () => {
       this.opened = asked.id;
       this.show();
-      this.list.querySelector<HTMLElement>(".card h3")?.focus();
+      this.list.querySelector<HTMLElement>(".card h2")?.focus();
     });
     const text = make("span", "asked-text");
     const waits = span(Date.now() - asked.since);
@@ -176,7 +176,7 @@ export class Inbox implements View {
     if (!next) return;
     this.opened = next.id;
     this.show();
-    this.list.querySelector<HTMLElement>(".card h3")?.focus();
+    this.list.querySelector<HTMLElement>(".card h2")?.focus();
   }
 
   press(key: "y" | "n"): boolean {

@@ -55,7 +55,7 @@ export class Panel {
     head.append(back, list, make("span", "spring"), close);
     this.body.id = "panel-body";
     this.body.setAttribute("role", "tabpanel");
-    element.append(head, this.body);
+    element.append(make("h1", "vh phone-only", "Changes, terminal and details"), head, this.body);
   }
 
   get isOpen(): boolean {
@@ -93,6 +93,7 @@ export class Panel {
     document.body.dataset["panel"] = "open";
     this.element.hidden = false;
     if (this.shell.phone) document.body.dataset["at"] = "panel";
+    this.shell.landmarks();
     this.fill();
     if (tab === "changes" && (turn !== undefined || file !== undefined)) this.review?.aim(turn, file);
   }
@@ -101,6 +102,7 @@ export class Panel {
   close(away = false): void {
     if (!away) remember("panel", "closed");
     if (document.body.dataset["at"] === "panel") document.body.dataset["at"] = "main";
+    this.shell.landmarks();
     if (away && !this.shell.phone && this.shell.session) return;
     document.body.dataset["panel"] = "closed";
     this.element.hidden = true;

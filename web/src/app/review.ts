@@ -216,7 +216,7 @@ export class Review {
     viewed.addEventListener("change", () => this.setViewed(file, viewed.checked));
     const label = make("label", "check");
     label.append(viewed, "Viewed");
-    const title = make("h3", "file-name");
+    const title = make("h2", "file-name");
     title.append(make("bdi", "", exact(file.path)));
     head.append(title, ...(file.status === "modified" ? [] : [make("span", "pill", STATUS[file.status])]), label);
     const content = make("div");

@@ -52,8 +52,8 @@ export class Shell {
     this.panel = new Panel(byId("panel"), this);
     this.router = new Router((place) => void this.show(place));
     this.build();
-    grip(byId("grip-side"), { name: "side", property: "--side", label: "Width of the list", first: 288, least: 220, most: 460, towards: 1 });
-    grip(byId("grip-panel"), { name: "panel", property: "--panel-width", label: "Width of the panel", first: 480, least: 360, most: 1600, towards: -1 });
+    grip(byId("side"), { name: "side", property: "--side", label: "Width of the list", first: 288, least: 220, most: 460, towards: 1 });
+    grip(byId("panel"), { name: "panel", property: "--panel-width", label: "Width of the panel", first: 480, least: 360, most: 1600, towards: -1 });
     keys(this);
     this.feed.watch(() => this.fresh());
     document.addEventListener("visibilitychange", () => this.session?.markRead());
@@ -233,11 +233,11 @@ export class Shell {
   }
 
   /** A page has one main part and one heading of the first rank, also where the list is all there is. */
-  private landmarks(): void {
-    const side = byId("side");
-    const alone = this.phone && document.body.dataset["at"] === "list";
-    if (alone) side.setAttribute("role", "main");
-    else side.removeAttribute("role");
+  landmarks(): void {
+    for (const [id, at] of [["side", "list"], ["panel", "panel"]] as const) {
+      if (this.phone && document.body.dataset["at"] === at) byId(id).setAttribute("role", "main");
+      else byId(id).removeAttribute("role");
+    }
   }
 
   /** What needs you most, else where you were; on a phone the list itself. */

@@ -18,7 +18,7 @@ export function approvalCard(approval: Approval, call: CallPart, acts: CardActs)
   const card = make("section", "card approval");
   const reasons = dangers(approval, acts.cwd());
   if (reasons.length > 0) card.classList.add("dangerous");
-  const title = make("h3");
+  const title = make("h2");
   title.append(...question(approval, call, acts.cwd()));
   title.id = `title-${approval.id}`;
   title.tabIndex = -1;

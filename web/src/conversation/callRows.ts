@@ -92,7 +92,7 @@ export class CallRow implements Row {
     const steps = planOf(this.call);
     const plan = make("section", "plan");
     const done = steps.filter(({ state }) => state === "done").length;
-    plan.append(make("h3", "", `Plan, ${done} of ${steps.length} done`));
+    plan.append(make("h2", "", `Plan, ${done} of ${steps.length} done`));
     const list = make("ol");
     list.append(
       ...steps.map(({ text, state }) => {
@@ -238,7 +238,7 @@ const terminalsOf = (call: CallPart): string[] =>
 
 function section(title: string, content: HTMLElement): HTMLElement {
   const found = make("section");
-  found.append(make("h4", "", title), content);
+  found.append(make("p", "label", title), content);
   return found;
 }
 

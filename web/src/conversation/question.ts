@@ -11,7 +11,7 @@ type Control = { field: Field; read(): unknown };
 
 export function questionCard(question: QuestionPart, acts: CardActs): HTMLElement {
   const card = make("form", "card question");
-  const title = make("h3", "", plain(question.text));
+  const title = make("h2", "", plain(question.text));
   title.id = `title-${question.id}`;
   card.setAttribute("aria-labelledby", title.id);
   card.append(title);
