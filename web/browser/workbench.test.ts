@@ -331,6 +331,7 @@ describe("agents and jobs", () => {
       const { agents } = (await (await route.fetch()).json()) as { agents: object[] };
       await route.fulfill({ json: { agents: lacking ? [{ id: "absent", name: "Absent", missing: "It is not installed: npm install -g absent" }, ...agents] : [{ id: "absent", name: "Absent" }, ...agents] } });
     });
+    await page.route("**/v1/agents/absent/check", (route) => route.fulfill({ json: { status: "ready" } }));
     await page.goto(`${host.url}/app/new?agent=absent`);
     await page.waitForSelector(".agent-choice.lacking");
     expect(await page.$$eval(".agent-choice span", (all) => all.map((each) => each.textContent))).toEqual(["Scripted", "Demo", "Absent"]);

@@ -3,6 +3,7 @@ import { changedFiles } from "../src/conversation/changes";
 import { Conversation } from "../src/conversation/conversation";
 import { diffView, kindsOf, unified } from "../src/conversation/diff";
 import { exact, pretty, relative } from "../src/conversation/pieces";
+import { markdownReady } from "../src/conversation/rows";
 import type { CallPart, SessionState } from "../src/conversation/state";
 import { Transcript } from "../src/conversation/transcript";
 import { ago, count, duration, folder, who, words } from "../src/conversation/words";
@@ -64,7 +65,8 @@ describe("the conversation", () => {
     view = document.getElementById("v")!;
   });
 
-  test("teaches while it is empty, then grows and updates in place", () => {
+  test("teaches while it is empty, then grows and updates in place", async () => {
+    await markdownReady;
     const now = state();
     const shown = new Conversation(view, document.querySelector("button")!, acts);
     shown.open(now);

@@ -179,6 +179,14 @@ export class Inbox implements View {
     this.list.querySelector<HTMLElement>(".card h2")?.focus();
   }
 
+  choose(number: string): boolean {
+    const card = this.list.querySelector<HTMLElement>(".card.question");
+    const button = card?.querySelector<HTMLButtonElement>(`button[data-answer="${number}"]:enabled`);
+    if (!card || !button) return false;
+    if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) button.click();
+    return true;
+  }
+
   press(key: "y" | "n"): boolean {
     const card = this.list.querySelector<HTMLElement>(".card.approval");
     if (!card) return false;

@@ -385,6 +385,10 @@ export class JobView implements View {
     return this.step?.press(key) ?? false;
   }
 
+  chooseAnswer(number: string): boolean {
+    return this.step?.choose(number) ?? false;
+  }
+
   // -- what can be done ---------------------------------------------------------------------------------------------
 
   private async attempt(work: () => Promise<unknown>): Promise<void> {

@@ -4,7 +4,6 @@ import { active } from "../conversation/state";
 import { make } from "../page";
 import { dialog } from "../shortcuts";
 import { v1 } from "../v1";
-import { openPalette } from "./palette";
 import { rename } from "./sessionMenu";
 import type { Shell } from "./shell";
 
@@ -13,6 +12,11 @@ interface Key {
   text: string;
   /** False: it does not apply now, and the key stays the browser's. */
   run?(shell: Shell): boolean | void;
+}
+
+/** Its code is loaded with its first use. */
+export function openPalette(shell: Shell): void {
+  void import("./palette").then((module) => module.openPalette(shell));
 }
 
 const TYPING = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]";
@@ -41,6 +45,7 @@ export const KEYS: Key[] = [
   { keys: "f", text: "Filter the list", run: (shell) => shell.list.search.focus() },
   { keys: "y", text: "Allow once what waits", run: (shell) => shell.answering?.press("y") ?? false },
   { keys: "n", text: "Deny what waits", run: (shell) => (shell.panel.hasFocus() ? shell.panel.step(1) : (shell.answering?.press("n") ?? false)) },
+  { keys: "1…9", text: "Choose an answer of the question that waits" },
   { keys: "w", text: "Go to what waits in this session", run: (shell) => shell.session?.conversation.goToWaiting() ?? false },
   { keys: "d", text: "Changes open or closed", run: (shell) => shell.panel.toggle("changes") },
   { keys: "t", text: "Terminal", run: (shell) => shell.panel.toggle("terminal") },
@@ -94,6 +99,7 @@ export function keys(shell: Shell): void {
     }
     if (event.ctrlKey || event.metaKey || event.altKey || typing || (target instanceof Element && target.closest(".xterm"))) return;
     if (event.key.length === 1 && !shell.lettersOn()) return;
+    if (/^[1-9]$/.test(event.key) && shell.chooseAnswer(event.key)) return event.preventDefault();
     const [pressed, sequence] = [event.key.length === 1 ? event.key.toLowerCase() : event.key, `${before} ${event.key.toLowerCase()}`];
     before = pressed === "g" ? "g" : "";
     const list = target instanceof Element && target.closest(".list") && (pressed === "ArrowDown" || pressed === "ArrowUp");

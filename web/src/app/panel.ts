@@ -1,12 +1,12 @@
 /** The panel on the right: changes, terminal, details. Closed until it is wanted; its tab and width are remembered. */
 
 import { make, makeButton } from "../page";
-import { TerminalTab } from "./terminalTab";
-import { Details } from "./details";
 import { icon } from "./icons";
 import { remember, remembered } from "./preferences";
-import { Review } from "./review";
+import type { Details } from "./details";
+import type { Review } from "./review";
 import type { SessionView } from "./sessionView";
+import type { TerminalTab } from "./terminalTab";
 import type { Shell } from "./shell";
 
 export type Tab = "changes" | "terminal" | "details";
@@ -82,7 +82,7 @@ export class Panel {
     this.terminal = undefined;
     this.showCount();
     if (remembered("panel") === "open" && window.innerWidth >= 1280) this.open(this.tab);
-    else if (this.isOpen) this.fill();
+    else if (this.isOpen) void this.fill();
   }
 
   open(tab: Tab, { turn, file }: { turn?: string; file?: string } = {}): void {
@@ -94,8 +94,9 @@ export class Panel {
     this.element.hidden = false;
     if (this.shell.phone) document.body.dataset["at"] = "panel";
     this.shell.landmarks();
-    this.fill();
-    if (tab === "changes" && (turn !== undefined || file !== undefined)) this.review?.aim(turn, file);
+    void this.fill().then(() => {
+      if (tab === "changes" && (turn !== undefined || file !== undefined)) this.review?.aim(turn, file);
+    });
   }
 
   /** `away`: the place has none; it is not what somebody wants remembered. */
@@ -122,28 +123,33 @@ export class Panel {
     if (this.isOpen && window.innerWidth < 1280) this.close();
   }
 
-  private fill(): void {
-    const view = this.view;
+  /** The code of a tab is loaded when somebody opens it. */
+  private async fill(): Promise<void> {
+    const { view, tab } = this;
     if (!view) return;
-    for (const [tab, button] of this.tabs) {
-      button.setAttribute("aria-selected", String(tab === this.tab));
-      button.tabIndex = tab === this.tab ? 0 : -1;
+    for (const [each, button] of this.tabs) {
+      button.setAttribute("aria-selected", String(each === tab));
+      button.tabIndex = each === tab ? 0 : -1;
     }
-    this.body.setAttribute("aria-labelledby", `tab-${this.tab}`);
-    if (this.tab !== "terminal") {
+    this.body.setAttribute("aria-labelledby", `tab-${tab}`);
+    if (tab !== "terminal") {
       this.terminal?.leave();
       this.terminal = undefined;
     }
-    if (this.tab === "changes") {
-      this.review ??= new Review(view);
+    const modules = { changes: () => import("./review"), details: () => import("./details"), terminal: () => import("./terminalTab") };
+    const module = await modules[tab]();
+    // Somebody may have gone on meanwhile.
+    if (this.view !== view || this.tab !== tab || !this.isOpen) return;
+    if ("Review" in module) {
+      this.review ??= new module.Review(view);
       this.body.replaceChildren(this.review.element);
       void this.review.load();
-    } else if (this.tab === "details") {
-      this.details ??= new Details(view);
+    } else if ("Details" in module) {
+      this.details ??= new module.Details(view);
       this.body.replaceChildren(this.details.element);
       this.details.show();
     } else if (!this.terminal) {
-      this.terminal = new TerminalTab(view);
+      this.terminal = new module.TerminalTab(view);
       this.body.replaceChildren(this.terminal.element);
     }
   }
@@ -157,9 +163,17 @@ export class Panel {
   changed(view: SessionView, what: "opened" | "state" | "delta"): void {
     if (view !== this.view || what === "delta") return;
     this.showCount();
-    if (!this.isOpen) return;
+    if (!this.isOpen) return this.openOnce(view);
     if (this.tab === "changes") this.review?.stale();
     if (this.tab === "details") this.details?.show();
+  }
+
+  /** By itself only once, at the first change of a session, where there is room for it and nobody has closed it. */
+  private openOnce(view: SessionView): void {
+    const key = `opened.${view.id}`;
+    if (this.count.hidden || window.innerWidth < 1280 || remembered("panel") === "closed" || remembered(key)) return;
+    remember(key, "yes");
+    this.open("changes");
   }
 
   // -- keys in the changes ------------------------------------------------------------------------------------------

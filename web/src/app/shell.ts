@@ -8,15 +8,13 @@ import type { Entry } from "./entries";
 import { Feed } from "./feed";
 import { grip } from "./grip";
 import { icon, type Icon } from "./icons";
-import { Inbox } from "./inbox";
-import { keys } from "./keys";
+import type { Inbox } from "./inbox";
+import { keys, openPalette } from "./keys";
 import { ListView } from "./list";
-import { openPalette } from "./palette";
 import { Panel } from "./panel";
 import { prefer, remember, remembered, setPreference, watchLook } from "./preferences";
 import { type Place, pathOf, Router } from "./router";
 import { SessionView } from "./sessionView";
-import { NewSession } from "./start";
 import { clock } from "./time";
 
 /** A place that is not a session. */
@@ -300,12 +298,18 @@ export class Shell {
     if (this.view?.element === view.element && view.element.isConnected) return;
     this.leaveView();
     this.view = view;
-    if (view instanceof Inbox) this.inbox = view;
+    if (place.at === "inbox") this.inbox = view as Inbox;
     this.main.replaceChildren(view.element);
     this.titled(view.title);
   }
 
-  private jobs: { element: HTMLElement; id: string; choose(step?: string): void; press(key: "y" | "n"): boolean } | undefined;
+  private jobs: { element: HTMLElement; id: string; choose(step?: string): void; press(key: "y" | "n"): boolean; chooseAnswer(number: string): boolean } | undefined;
+
+  /** One of the answers of the question that waits here. */
+  chooseAnswer(number: string): boolean {
+    if (this.jobs?.element.isConnected) return this.jobs.chooseAnswer(number);
+    return (this.inbox ?? this.session?.conversation)?.choose(number) ?? false;
+  }
 
   /** What Y and N answer here. */
   get answering(): { press(key: "y" | "n"): boolean } | undefined {
@@ -316,10 +320,10 @@ export class Shell {
   private async viewOf(place: Place): Promise<View> {
     switch (place.at) {
       case "inbox":
-        return new Inbox(this);
+        return new (await import("./inbox")).Inbox(this);
       case "new":
         if (place.what === "job") return new (await import("./startJob")).StartJob(this);
-        return new NewSession(this);
+        return new (await import("./start")).NewSession(this);
       case "jobs":
         return new (await import("./jobsView")).JobsView(this);
       case "job":

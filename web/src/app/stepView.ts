@@ -141,6 +141,10 @@ export class StepView {
     return this.conversation.press(key);
   }
 
+  choose(number: string): boolean {
+    return this.conversation.choose(number);
+  }
+
   leave(): void {
     this.source?.close();
     this.stream?.stop();

@@ -132,6 +132,17 @@ export class Conversation {
     return true;
   }
 
+  /** Chooses an answer of the question that waits, by its number. */
+  choose(number: string): boolean {
+    const part = this.state?.turns?.at(-1)?.parts?.find((each) => each.part === "question" && waits(each));
+    const card = part && this.transcript.element(this.rowKey(part.id))?.querySelector<HTMLElement>(".question");
+    const button = card?.querySelector<HTMLButtonElement>(`button[data-answer="${number}"]:enabled`);
+    if (!part || !card || !button) return false;
+    if (!this.inSight(card)) this.transcript.reveal(this.rowKey(part.id));
+    else if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) button.click();
+    return true;
+  }
+
   private inSight(card: HTMLElement): boolean {
     const [inner, outer] = [card.querySelector(".answers")?.getBoundingClientRect(), this.view.getBoundingClientRect()];
     return inner !== undefined && inner.top >= outer.top && inner.top <= outer.bottom;

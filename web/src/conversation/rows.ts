@@ -1,6 +1,5 @@
 /** What a conversation is made of on the screen: messages, texts, questions, and the ends of turns. Calls: callRows.ts. */
 
-import { toHtml } from "../markdown";
 import { make, makeButton } from "../page";
 import { copyButton, dressCode } from "./code";
 import { type Acts, plain } from "./pieces";
@@ -74,6 +73,15 @@ export function picture(data: string, type: string, label: string): HTMLElement 
   button.append(image);
   return button;
 }
+
+/** Loaded beside the page and not before it: the list is there sooner, and the first texts are plain for a moment. */
+let toHtml: ((text: string) => string) | undefined;
+const waiting = new Set<TextRow>();
+export const markdownReady: Promise<void> = import("../markdown").then((module) => {
+  toHtml = module.toHtml;
+  for (const row of waiting) row.again();
+  waiting.clear();
+});
 
 /** Rendering costs more the longer a text is, so a growing one is rendered again after ten times what it took. */
 const REST = 10;
@@ -150,8 +158,17 @@ export class TextRow implements Row {
     this.shown = text.length;
     this.finished = this.part.done === true;
     if (this.details && !this.part.done) this.body.textContent = plain(text).trimEnd().split("\n").slice(-THOUGHT_LINES).join("\n").slice(-600);
-    else this.body.innerHTML = toHtml(plain(text));
+    else if (toHtml) this.body.innerHTML = toHtml(plain(text));
+    else {
+      this.body.textContent = plain(text);
+      waiting.add(this);
+    }
     dressCode(this.body, this.finished);
+  }
+
+  again(): void {
+    this.shown = -1;
+    this.render();
   }
 }
 

@@ -84,7 +84,7 @@ export interface Field {
   message?: string;
   required?: boolean;
   kind?: string;
-  options?: { id: unknown; label?: string }[];
+  options?: { id: unknown; label?: string; description?: string }[];
 }
 
 export interface QuestionPart {
