@@ -8,7 +8,7 @@ WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' 2>/dev/n
 
 LIVE := tests/live/node_modules/.installed
 
-.PHONY: run test check unit web-test browser-test bench dist outdated screenshots clean
+.PHONY: docs run test check unit web-test browser-test bench dist outdated screenshots clean
 
 # What a step prints is shown when it fails.
 QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
@@ -18,7 +18,9 @@ run: $(VENV)/.core $(VENV)/.compiled $(WEB)
 	@$(BIN)/portico model offer || true
 	@$(BIN)/portico serve $(ARGS)
 
+# Does all that this machine can, and says in the end what it left out; .ci/run leaves nothing out.
 test: check web-test browser-test unit
+	@bash .ci/left-out
 
 check: $(VENV)/.dev $(WEB)
 	$(BIN)/ruff check .
@@ -32,8 +34,7 @@ web-test: $(WEB)
 	cd web && npm test
 
 browser-test: $(VENV)/.core $(WEB)
-	bash web/browser/chromium.sh
-	cd web && npm run --silent test:browser
+	@if bash web/browser/chromium.sh; then cd web && npm run --silent test:browser; else test -z "$$PORTICO_TEST_ALL"; fi
 
 bench: $(VENV)/.dev $(VENV)/.compiled
 	$(BIN)/python -m bench
@@ -44,6 +45,15 @@ dist: $(VENV)/.dev $(WEB)
 	$(call quiet,$(BIN)/python -m hatchling build --target sdist --directory dist)
 	$(call quiet,$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz)
 	@ls dist/*
+
+# The documentation as a site, in site/; a broken link is an error.
+docs: $(VENV)/.docs
+	@$(BIN)/zensical build --strict
+
+$(VENV)/.docs: pyproject.toml $(VENV)/bin/pip
+	@echo "Installing what builds the documentation into $(VENV) ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
 
 # Exit code 1 when a library that we name has a newer release: for a schedule.
 outdated: $(VENV)/.dev web/node_modules/.installed $(LIVE)
@@ -87,4 +97,4 @@ $(WEB): web/node_modules/.installed $(WEB_SOURCES)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) web/node_modules src/portico/doors/pages .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) web/node_modules src/portico/doors/pages .mypy_cache .ruff_cache .hypothesis dist site

@@ -7,7 +7,16 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src/portico"
 
-WORDS = {"portico", "portico.errors", "portico.commands", "portico.events", "portico.limits", "portico.faults"}
+WORDS = {
+    "portico",
+    "portico.cache",
+    "portico.commands",
+    "portico.correlation",
+    "portico.errors",
+    "portico.events",
+    "portico.faults",
+    "portico.limits",
+}
 """What everybody may use. `portico` itself holds the version only."""
 
 ROOMS: dict[str, set[str]] = {

@@ -16,6 +16,8 @@ const inputs = {
 
 export default defineConfig({
   root: import.meta.dirname,
+  // Relative addresses everywhere: a proxy may offer the pages below a base path.
+  base: "./",
   build: {
     outDir: here("../src/portico/doors/pages"),
     emptyOutDir: true,

@@ -15,6 +15,7 @@
     ├── Misdirected           the Host header names somebody else
     ├── TooLarge              a body, frame, file or list over its limit
     ├── RateLimited           slow down; `retry_after` seconds
+    ├── CursorLost            a cursor of another log or beyond its end; take a snapshot
     ├── TooSlow               a reader behind its bound; its cursor lets it come back
     ├── Unreachable           a client finds no host, or it does not answer
     ├── LogUnavailable        the disk is full, read-only or locked; what was acknowledged is safe
@@ -31,7 +32,7 @@ table and nothing else. A message says what happened and what to do next; names 
 
 import difflib
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 class PorticoError(Exception):
@@ -42,6 +43,12 @@ class PorticoError(Exception):
         self.message = message
         self.field = field
         self.retry_after = retry_after
+
+    def copy(self) -> Self:
+        """The same refusal for another caller. An exception that is raised again and again keeps every traceback."""
+        error = type(self).__new__(type(self), self.message)
+        error.__dict__.update(self.__dict__)
+        return error
 
 
 class BadRequest(PorticoError):
@@ -109,6 +116,10 @@ class RateLimited(PorticoError):
     code = "rate_limited"
 
 
+class CursorLost(PorticoError):
+    code = "cursor_lost"
+
+
 class TooSlow(PorticoError):
     code = "too_slow"
 
@@ -167,6 +178,7 @@ KINDS: dict[str, Kind] = {
     "misdirected": Kind(421, -32009, 77),
     "too_large": Kind(413, -32602, 65),
     "rate_limited": Kind(429, -32603, 75),
+    "cursor_lost": Kind(410, -32008, 75),
     "too_slow": Kind(503, -32603, 75),
     "unreachable": Kind(503, -32603, 69),
     "log_unavailable": Kind(503, -32603, 74),

@@ -27,6 +27,10 @@ class Endpoint(Struct, omit_defaults=True):
     pid: int
     token_path: str | None
     version: str
+    socket: str | None = None
+    """The Unix socket, where it listens there and on no address."""
+    certificate: str | None = None
+    """Of a host that speaks TLS itself: its clients on this machine trust exactly this one."""
 
 
 class Home:

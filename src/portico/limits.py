@@ -40,6 +40,8 @@ SESSIONS = 100_000
 """Stored sessions: what is known of one that rests stays in memory, about 3 KB."""
 LIVE_TURNS = 1_000
 """Turns running at once: each may own a process of some 50 MB elsewhere."""
+AGENT_PROCESSES = 20
+"""Agent processes at once: with the 200 MB that most of them take, 4 GB."""
 MESSAGE_BYTES = 4 * MIB
 """One message with its attachments; larger things are files in the workspace."""
 QUEUE_LENGTH = 100
@@ -64,6 +66,13 @@ GRANTS = 1_000
 """Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0
 """An agent that says nothing for this long is taken for dead."""
+SILENCE_SECONDS = (20.0, 120.0, 600.0)
+"""Without a word of the agent: then a person is told what the turn waits for. Vendors retry in silence for a minute."""
+DESCRIBE_SECONDS = 5.0
+"""An agent that has not described itself by then is listed as one that does not answer: lists of agents are waited for
+by people, and finding a local model server takes a second."""
+STEER_SECONDS = 5.0
+"""An agent that has not taken a message into its turn by then gets it as its next one. The session waits meanwhile."""
 CANCEL_SECONDS = 5.0
 """An agent that does not obey a cancel in this time is left behind; the turn ends anyway."""
 STOP_SECONDS = 10.0
@@ -91,6 +100,8 @@ INTERRUPTIONS = 20
 # -- the doors -------------------------------------------------------------------------------------------------
 BODY_BYTES = 8 * MIB
 """One HTTP body: MESSAGE_BYTES with room for JSON escapes."""
+ARCHIVE_BYTES = 64 * MIB
+"""A session that comes from another host, with its blobs: some of them, in base64; all of it stands in memory once."""
 FRAME_BYTES = 8 * MIB
 """One WebSocket frame, the same."""
 JSON_DEPTH = 64
@@ -124,3 +135,6 @@ RECENT_BYTES = 512 * KIB
 """Actions of one channel kept ready for clients that come back: some thousand, minutes of a lively session."""
 RECENT_TOTAL_BYTES = 16 * MIB
 """The same for all channels; it is a cache, and the log has everything."""
+
+EACH_ITEMS = 1_000
+"""Of one Each in a job: each is at least one session; more is a mistake in a glob."""

@@ -29,6 +29,19 @@ class Server(Struct, forbid_unknown_fields=True):
     """The address to listen on. Anything but loopback needs --allow-remote. Read at start."""
     port: int = 8888
     """The port; 0 picks a free one. Read at start."""
+    unix_socket: str = ""
+    """A Unix socket to listen on instead of an address. Read at start."""
+    tls_cert: str = ""
+    """A certificate (PEM, with its chain): the host then speaks TLS. Read at start, its contents when they change."""
+    tls_key: str = ""
+    """The key of that certificate."""
+    public_url: str = ""
+    """How people reach this host, for the login link; its name is allowed as `Host`."""
+    root_path: str = ""
+    """The base path below which a proxy offers this host, such as `/portico`. Read at start."""
+    trusted_proxies: list[str] = []
+    """Addresses or networks whose `X-Forwarded-*` headers count; `unix` for whoever comes over the Unix socket. Read
+    at start."""
 
 
 class Security(Struct, forbid_unknown_fields=True):
@@ -49,6 +62,13 @@ class LogSettings(Struct, forbid_unknown_fields=True):
     """The least that is logged."""
 
 
+class Telemetry(Struct, forbid_unknown_fields=True):
+    endpoint: str = ""
+    """Where OpenTelemetry goes (OTLP over HTTP), such as `http://127.0.0.1:4318`; empty: nowhere. Read at start."""
+    content: bool = False
+    """Also what was said, and what tools got and gave. Read at start."""
+
+
 class AgentSettings(Struct, forbid_unknown_fields=True):
     enabled: bool = True
     """The built-in agent loop, on or off."""
@@ -64,6 +84,10 @@ class AgentSettings(Struct, forbid_unknown_fields=True):
     """Seconds; no answer in time means no. Unset: an approval waits as long as its turn lives."""
     turn_idle_timeout: float = limits.TURN_IDLE_SECONDS
     """Seconds of silence after which an agent counts as dead."""
+    max_processes: int = limits.AGENT_PROCESSES
+    """Agent processes at once; 0: no bound. One that nobody uses is ended first, then turns wait."""
+    max_memory_mb: int = 0
+    """Memory of all agent processes together, in MB; 0: half of the machine's."""
     capture_changes: bool = True
     """Remember what each turn changes in a git work tree."""
 
@@ -92,6 +116,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     server: Server = msgspec.field(default_factory=Server)
     security: Security = msgspec.field(default_factory=Security)
     log: LogSettings = msgspec.field(default_factory=LogSettings)
+    telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     http: HttpSettings = msgspec.field(default_factory=HttpSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
@@ -121,7 +146,9 @@ _MOST_HOURS = 100 * 365 * 24
 _MOST_SECONDS = _MOST_HOURS * 3600
 """As good as for ever, and still a number that one can reckon with: TOML knows `inf`."""
 
-SECTIONS = ("server", "security", "log", "agent", "http", "approvals")
+_OTHERS = ("PORTICO_HOME", "PORTICO_URL", "PORTICO_TOKEN", "PORTICO_CONTEXT")
+"""Variables of ours that are no settings."""
+SECTIONS = ("server", "security", "log", "telemetry", "agent", "http", "approvals")
 
 
 def keys() -> dict[str, Any]:
@@ -198,7 +225,7 @@ def _check_known(key: str, where: str) -> None:
 def _variable(name: str) -> str | None:
     """The key that an environment variable sets. One that is nearly a setting's is a mistake; others are not ours."""
     names = {env_name(key): key for key in keys() if key != "agents"}  # a table has no place in one variable
-    if name not in names and name != "PORTICO_HOME":
+    if name not in names and name not in _OTHERS:
         near = nearest(name, names, 0.85)
         if near:
             raise BadRequest(f"The environment: there is no setting {name!r}. Did you mean {near!r}?", field=name)

@@ -192,7 +192,7 @@ class Fake:
         said = "".join(block.get("text", "") for block in params["prompt"])
         self.keep(said)
         self.blocks = params["prompt"]
-        start = said.find("[[")
+        start = max(said.rfind("\n[["), -1 if not said.startswith("[[") else 0)  # not the steps of a retold turn
         reply: Json = {"stopReason": "end_turn"}
         for step in json.loads(said[start:]) if start >= 0 else [["text", f"You said: {said}"]]:
             if self.cancelled.is_set():

@@ -405,7 +405,7 @@ async def test_a_locked_agent_is_signed_in_as_the_settings_say(open_host: HostOp
     session = await start(open_host, tmp_path, FAKE_LOCKED="1")
     turn = await turn_of(session, "hello")
     assert turn.error is not None
-    assert (turn.outcome, turn.error.code) == ("failed", "agent_unavailable")
+    assert (turn.outcome, turn.error.code) == ("failed", "sign_in_required")
     assert "['key']" in turn.error.message
     host = await open_host(fake_agent(tmp_path, settings={"auth": "key"}, env={"FAKE_LOCKED": "1"}))
     session = await host.get(session.id)
@@ -414,11 +414,35 @@ async def test_a_locked_agent_is_signed_in_as_the_settings_say(open_host: HostOp
 
 async def test_an_error_of_the_model_fails_the_turn_with_its_text(open_host: HostOpener, tmp_path: Path) -> None:
     session = await start(open_host, tmp_path)
-    turn = await turn_of(session, steps(["error", -32603, "Internal error", {"details": "401 no such key"}]))
+    turn = await turn_of(session, steps(["error", -32603, "Internal error", {"details": "500 no such model"}]))
     assert turn.error is not None
     assert (turn.outcome, turn.error.code) == ("failed", "agent_failed")
-    assert "401 no such key" in turn.error.message
+    assert "500 no such model" in turn.error.message
     assert (await turn_of(session, "hello")).outcome == "completed"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        [-32000, "Authentication required"],
+        [-32603, "Internal error", {"details": "401 no such key"}],
+        [-32603, "You are not logged in"],
+        [-32603, "Internal error", {"message": "Invalid API key"}],
+    ],
+)
+async def test_a_missing_sign_in_has_one_code_and_is_remembered_until_it_works(
+    open_host: HostOpener, tmp_path: Path, refusal: list[Any]
+) -> None:
+    agent = fake_agent(tmp_path, settings={"login": "fake login"})
+    host = await open_host(agent)
+    session = await host.start(by="test", cwd=str(tmp_path))
+    turn = await turn_of(session, steps(["error", *refusal]))
+    assert turn.error is not None
+    assert (turn.error.code, turn.error.message.endswith("Run: fake login.")) == ("sign_in_required", True), turn.error
+    for known in (agent, fake_agent(tmp_path, settings={"login": "fake login"})):
+        assert (await known.describe()).missing == turn.error.message
+    assert (await turn_of(session, "hello")).outcome == "completed"
+    assert (await agent.describe()).missing is None
 
 
 async def test_the_end_of_a_turn_may_come_after_the_reply(open_host: HostOpener, tmp_path: Path) -> None:

@@ -40,23 +40,35 @@ async def test_a_permission_to_read_is_none_to_write_or_to_run(session: Session,
     state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
     assert state.active is not None, "nobody was asked"
     assert not _exists(path)
-    await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
-    await session.wait(turn_id)
+    await _refuse_all(session, turn_id)
     assert not _exists(path)
+
+
+async def _refuse_all(session: Session, turn: str) -> list[str]:
+    """To its end; what was asked for."""
+    asked: list[str] = []
+    while True:
+        state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+        if state.active is None:
+            await session.wait(turn)
+            return asked
+        ident = await waiting_approval(session)
+        [approval] = [call.approval for call in calls(state.active) if call.approval is not None]
+        asked.append(approval.command or approval.path or approval.title)
+        await session.approvals.answer(ident, by="test", allow=False)
 
 
 @pytest.mark.parametrize(("rule", "named"), [(True, "locations"), (True, "content"), (False, "locations")])
 async def test_a_permission_is_for_the_file_that_was_looked_at(session: Session, rule: bool, named: str) -> None:
     """A second place that was only named beside it was written unseen, also one that always asks. A person sees all
-    of a diff, a rule the first file."""
+    of a diff; a rule passes only what it knows all files of."""
     shown, hook = (str(Path(session.state.cwd) / name) for name in ("a.txt", ".git/hooks/pre-commit"))
     session.host.rules.settings = Rules("setting", edits={"**": True} if rule else {})
     places = [{"type": "diff", "path": path, "oldText": None, "newText": "new"} for path in (shown, hook)]
     asking = {"kind": "edit", named: places}
     writes = [["ask", "fs/write_text_file", {"path": path, "content": "new"}] for path in (shown, hook)]
     turn_id = await session.send(Message(steps(["permission", asking], *writes)), by="test")
-    if not rule:
-        await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=not rule)
     state = await session.wait_until(lambda state: _exists(shown) and (state.status != "running"))
     assert state.active is not None, "nobody was asked"
     await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
@@ -67,7 +79,7 @@ async def test_a_permission_is_for_the_file_that_was_looked_at(session: Session,
 async def test_a_tool_that_passes_by_its_name_brings_no_command_with_it(session: Session) -> None:
     path = str(Path(session.state.cwd) / "a.txt")
     session.host.rules.settings = Rules("setting", tools={"Look": True})
-    asking = {"kind": "other", "title": "Look: around", "rawInput": {"command": f"touch {path}"}}
+    asking = {"kind": "other", "title": "Look: around", "_meta": {"toolName": "Look"}, "rawInput": {"path": path}}
     turn_id = await session.send(Message(steps(["permission", asking], ["terminal", "touch", path])), by="test")
     state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
     assert state.active is not None, "nobody was asked"

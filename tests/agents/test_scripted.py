@@ -372,7 +372,8 @@ async def test_steering_is_answered(one: Session) -> None:
     turn_id = await one.send(Message("[[gap:20]] [[deltas:3]] [[reasoning:0]]"), by="test")
     await one.wait_until(lambda state: bool(state.active and state.active.parts))
     assert await one.queue.steer(Message("faster"), by="ada")
-    assert shown(await one.wait(turn_id)) == [("text", "Hello!.\n\nSteered: faster")]
+    answer = ("text", "Hello!.\n\nSteered: faster")
+    assert shown(await one.wait(turn_id)) == [answer, ("notice", "Said meanwhile: faster")]
 
 
 async def test_seeded_sessions_are_there_once(open_host: HostOpener, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from portico.events import Message
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
-from portico.workspace.jail import Jail
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
@@ -48,7 +47,7 @@ def test_no_update_breaks_a_turn(tmp_path: Path) -> None:
     sent: list[dict[str, Any]] = []
 
     async def play(message: Message, turn: Turn) -> None:
-        heard = Updates(turn, OwnTools(()), Commands(Jail([tmp_path])))
+        heard = Updates(turn, OwnTools(()), Commands())
         for update in sent:
             await heard.apply(update)
         await heard.finish()

@@ -3,14 +3,18 @@
 import contextlib
 import json
 import sqlite3
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from portico.agents.agent import AgentInfo, Model, Resource
-from portico.cli.doctor import Finding, agent_finding
+from portico.cli.doctor import agent_finding
+from portico.cli.finding import Finding
+from portico.host.readiness import described
 from portico.log.database import Batch, Database, Row
+from tests.agents.acp_agent import FAKE
 from tests.cli.terminal import TerminalCommand
 from tests.process import inside, portico
 
@@ -67,10 +71,31 @@ def test_doctor_is_well_with_and_without_a_host(home: Path, tmp_path: Path) -> N
 def test_doctor_says_who_is_signed_in() -> None:
     github = Resource("https://api.github.com", "GitHub Copilot", state="given")
     known = AgentInfo("copilot", "Copilot", models=[Model("a", "A")], resources=[github])
-    assert agent_finding(known) == Finding("agent copilot", True, "1 model, signed in to GitHub Copilot")
+    words = "1 model, signed in to GitHub Copilot"
+    assert agent_finding(known, described(known)) == Finding("agent copilot", True, words, "ready")
     asked = msgspec.structs.replace(github, state="required")
     unknown = AgentInfo("copilot", "Copilot", missing="Run: copilot login", resources=[asked])
-    assert agent_finding(unknown) == Finding("agent copilot", False, "Run: copilot login")
+    finding = agent_finding(unknown, described(unknown))
+    assert finding == Finding("agent copilot", False, "Run: copilot login", "not_signed_in")
+
+
+def test_doctor_starts_each_agent(tmp_path: Path) -> None:
+    """It called every program on the PATH ready."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "opencode").write_text("#!/bin/sh\necho 'unknown command acp' >&2\nexit 2\n")
+    fake = f"#!/bin/sh\nexec {sys.executable} -S -E {FAKE}\n"
+    for name, text in (("qwen", fake), ("goose", fake.replace("exec", "FAKE_LOCKED=1 exec"))):
+        (programs / name).write_text(text)
+    for path in programs.iterdir():
+        path.chmod(0o755)
+    done = inside(tmp_path / "home", "doctor", PATH=f"{programs}:/usr/bin:/bin")
+    lines = [line for line in done.stdout.splitlines() if "agent acp:" in line]
+    assert done.returncode == 0
+    assert lines[0].startswith("MISS  agent acp:goose (not signed in): goose is not signed in.")
+    assert lines[1].startswith("MISS  agent acp:opencode (not acp): ")
+    assert "unknown command acp" in lines[1]
+    assert lines[2] == "ok    agent acp:qwen (ready): version 1.2, 2 models"
 
 
 def _findings(home: Path) -> tuple[int, dict[str, tuple[bool, str]]]:

@@ -26,7 +26,7 @@ def test_every_verb_is_there() -> None:
     names = {name.split()[0] for name, _ in commands()}
     assert names == set(VERBS)
     assert {name for name, _ in commands() if name.startswith("sessions ")} == {
-        f"sessions {verb}" for verb in ("list", "show", "tail", "resume", "changes", "export", "delete")
+        f"sessions {verb}" for verb in ("list", "show", "tail", "resume", "changes", "export", "import", "delete")
     }
     assert {name for name, _ in commands() if name.startswith("token ")} == {
         f"token {verb}" for verb in ("new", "list", "revoke")
@@ -41,7 +41,11 @@ def test_every_verb_has_an_example_of_itself_and_words_for_every_option(name: st
             assert parameter.help, f"{name}: {parameter.name}"
 
 
-@pytest.mark.parametrize(("name", "command"), [each for each in commands() if each[0] != "model-server"])
+PROTOCOLS = ("model-server", "acp")
+"""Verbs that speak a protocol of their own to programs."""
+
+
+@pytest.mark.parametrize(("name", "command"), [each for each in commands() if each[0] not in PROTOCOLS])
 def test_every_verb_speaks_json(name: str, command: Any) -> None:
     assert any("--json" in parameter.opts for parameter in command.params)
 

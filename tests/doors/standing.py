@@ -85,7 +85,7 @@ async def read_events(answer: httpx.Response, count: int) -> list[tuple[int, dic
             for frame in frames:
                 fields = dict(line.split(b": ", 1) for line in frame.split(b"\n"))
                 if b"id" in fields:
-                    found.append((int(fields[b"id"]), msgspec.json.decode(fields[b"data"])))
+                    found.append((int(fields[b"id"].partition(b".")[0]), msgspec.json.decode(fields[b"data"])))
             if len(found) >= count:
                 break
     return found

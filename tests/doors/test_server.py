@@ -19,9 +19,10 @@ from portico.client import Client
 from portico.doors import server as module
 from portico.doors.gate import Gate
 from portico.doors.identity import new_token, revoke_token
-from portico.doors.server import Server, listen
-from portico.errors import BadRequest, HomeInUse
-from portico.events import Audited, HostStopped, PartDelta, TurnEnded
+from portico.doors.server import Server
+from portico.doors.sockets import listen
+from portico.errors import BadRequest, HomeInUse, LogUnavailable
+from portico.events import HOST, Audited, Event, HostStopped, PartDelta, TurnEnded
 from portico.home import Endpoint, Home
 from portico.host.catalogue import Catalogue
 from portico.host.host import Host
@@ -403,3 +404,29 @@ async def test_everything_in_the_home_is_private(tmp_path: Path) -> None:
 def _check_private(folder: Path) -> None:
     for path in [folder, *folder.rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+async def test_an_audit_that_fails_is_not_the_last_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One failed audit ended the watcher of settings and tokens for good: revoked tokens kept their connections."""
+    monkeypatch.setattr(module, "_WATCH_SECONDS", 0.01)
+    async with standing(tmp_path) as here:
+        log, failures = here.server.host.log, iter([RuntimeError("a bug"), LogUnavailable("The disk is full.")])
+        right = log.append
+
+        async def append(channel: str, *events: Event) -> int:
+            if any(isinstance(event, Audited) for event in events) and (error := next(failures, None)):
+                raise error
+            return await right(channel, *events)
+
+        monkeypatch.setattr(log, "append", append)
+        new_token(here.home, "phone", ["read"])
+        async with asyncio.timeout(30):
+            async for records in log.follow(HOST):
+                if any(isinstance(each.event, Audited) and each.event.detail == {"token": "phone"} for each in records):
+                    break
+        here.home.settings_path.write_text("[agent]\nmax_steps = 7\n")
+        await until(lambda: here.server.loaded.settings.agent.max_steps == 7)
+    assert "a bug" in caplog.text
+    assert "The disk is full." in caplog.text

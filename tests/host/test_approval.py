@@ -261,13 +261,29 @@ async def test_allow_in_this_session_is_remembered_there_and_ends(open_host: Hos
 
     await session.send(Message("again"), by="test")
     assert await said(session) == "yes: policy"
-    assert call_of(session.state.turns[1]).rule == f"grant {grant.id}: allow shell *"
+    assert call_of(session.state.turns[1]).rule == f"grant {grant.id}: allow shell line:make"
 
     other, _ = await ask(host)
     await other.cancel(by="test")
 
     clock.advance(limits.GRANT_SECONDS)
     await ask(host, session)
+
+
+async def test_a_grant_that_has_ended_stays_ended_when_the_clock_goes_back(
+    open_host: HostOpener, clock: FakeClock
+) -> None:
+    host = await open_host(PlayAgent(allowed), clock=clock)
+    session = await host.start(by="test", cwd="/")
+    await host.grants.add(agent="play", tool="shell", allow=True, by="ada", session=session.id)
+    clock.advance(limits.GRANT_SECONDS)
+    await ask(host, session)
+    await session.cancel(by="test")
+    clock.advance(-limits.GRANT_SECONDS)
+    await ask(host, session)
+    await session.cancel(by="test")
+    await host.sweep()
+    assert (await open_host(PlayAgent(allowed), clock=clock)).grants == {}
 
 
 async def test_a_yes_to_all_edits_is_none_to_hooks_and_secrets(open_host: HostOpener) -> None:

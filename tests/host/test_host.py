@@ -19,6 +19,7 @@ from portico.errors import (
     TooLarge,
 )
 from portico.events import HOST, Event, Message
+from portico.host import host as module
 from portico.host.clock import Clock
 from portico.host.host import Host
 from portico.host.state import Summary
@@ -319,3 +320,21 @@ async def test_terminals_are_bounded(host: Host, monkeypatch: pytest.MonkeyPatch
     await host.terminals.start(claim={}, cwd="/", by="test")
     with pytest.raises(RateLimited):
         await host.terminals.start(claim={}, cwd="/", by="test")
+
+
+async def test_a_sweep_that_fails_is_not_the_last_one(
+    host: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Any error but the log's own ended the sweeping for good: memory and the log then only grew."""
+    swept = asyncio.Event()
+
+    async def sweep() -> int:
+        if "a bug" not in caplog.text:
+            raise RuntimeError("a bug")
+        swept.set()
+        return 0
+
+    monkeypatch.setattr(module, "_SWEEP_SECONDS", 0.01)
+    monkeypatch.setattr(host, "sweep", sweep)
+    host.own(host._sweep(), "sweep again")
+    await asyncio.wait_for(swept.wait(), 5)

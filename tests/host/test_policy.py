@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 
 from portico import events as e
 from portico.events import Message
+from portico.host.action import of
 from portico.host.approval import Request, Ruling
 from portico.host.commandline import forbids, mentions, split
-from portico.host.policy import Rules, WorkspacePolicy, below, rules_of
+from portico.host.policy import Rules, WorkspacePolicy, rules_of
 from portico.host.session import Session
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from portico.workspace.jail import below
 
 _NONE = Rules("setting")
 
@@ -34,7 +36,8 @@ def judge(
 ) -> Ruling | None:
     state, folders = SimpleNamespace(cwd=str(folder), config=config or {}), SimpleNamespace(reach=lambda: [str(folder)])
     session = cast(Session, SimpleNamespace(state=state, folders=folders))
-    request = Request(kind=kind, tool="t", call="c", title="t", input="{}", **fields)
+    action = of(kind, fields.pop("path", None), fields.pop("command", None))
+    request = Request(action, "t", "c", "t", "{}", str(folder), **fields)
     policy = WorkspacePolicy()
     policy.settings, policy.clients = settings, rules
     return policy.refuse(session, request) or policy.allow(session, request)
@@ -50,6 +53,7 @@ def passes(folder: Path, rules: Rules, kind: str, **fields: Any) -> bool:
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "app"
     (folder / "src").mkdir(parents=True)
+    (folder / ".git").mkdir()
     (tmp_path / "app-evil").mkdir()
     (folder / "out").symlink_to(tmp_path / "app-evil")
     return folder

@@ -6,11 +6,11 @@ import pytest
 
 from portico import events as e
 from portico import limits
-from portico.agents.agent import Message, Turn
+from portico.agents.agent import Message, Opening, Turn
 from portico.errors import Conflict, NotFound
 from portico.host.session import Session
 from portico.testing.fixtures import HostOpener
-from portico.testing.play import PlayAgent
+from portico.testing.play import PlayAgent, PlayConversation
 from tests.host.plays import hang, idle
 
 
@@ -189,3 +189,44 @@ async def test_a_held_queue_that_was_emptied_is_held_no_more(open_host: HostOpen
     assert (session.state.queue_held, waiting(session)) == (True, ["a"])
     await session.queue.remove("a", by="test")
     assert (session.state.queue_held, waiting(session)) == (False, [])
+
+
+class DeafAgent(PlayAgent):
+    """Its conversations never answer whether they take a message."""
+
+    async def open(self, opening: Opening) -> "DeafConversation":
+        return DeafConversation(self)
+
+
+class DeafConversation(PlayConversation):
+    async def steer(self, message: Message) -> bool:
+        await asyncio.get_running_loop().create_future()
+        return True
+
+
+async def deaf(open_host: HostOpener) -> Session:
+    session = await (await open_host(DeafAgent(hang))).start(by="test", cwd="/")
+    await session.send(Message("running"), by="test")
+    await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    return session
+
+
+async def test_a_turn_is_cancelled_while_its_agent_does_not_answer_to_steering(open_host: HostOpener) -> None:
+    """`steer` held the session's lock without a bound, and `cancel` hung with it."""
+    session = await deaf(open_host)
+    steering = asyncio.ensure_future(session.queue.steer(Message("left"), by="ada"))
+    await session.wait_until(lambda state: bool(state.queue))
+    async with asyncio.timeout(2):
+        await session.cancel(by="ada")
+        assert not await steering
+    state = await session.wait_until(lambda state: len(state.turns) == 2)
+    assert (state.turns[0].outcome, state.turns[1].message.text) == ("cancelled", "left")
+
+
+async def test_a_message_that_the_agent_does_not_take_in_time_is_the_next(
+    open_host: HostOpener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "STEER_SECONDS", 0.01)
+    session = await deaf(open_host)
+    assert not await session.queue.steer(Message("left"), by="ada")
+    assert waiting(session) == ["left"]

@@ -213,3 +213,19 @@ def test_the_index_finds_what_reading_everything_finds(stories: list[tuple[str, 
         await opener.close()
 
     run(story)
+
+
+async def test_a_deletion_that_could_not_be_written_is_not_forgotten(searcher: Searcher) -> None:
+    """What a person had deleted stayed in the index until the next start."""
+    one = await searcher.say("the bilby")
+    assert await searcher.sessions("bilby") == [one]
+    assert searcher.search is not None
+    index = searcher.search._index
+    assert index is not None
+    await searcher.host.delete(one, by="test")
+    await searcher.search._run(lambda: index._db.execute("PRAGMA query_only = ON").fetchall())
+    await searcher.search.catch_up()
+    assert index.sessions() == {one}
+    await searcher.search._run(lambda: index._db.execute("PRAGMA query_only = OFF").fetchall())
+    await searcher.search.catch_up()
+    assert index.sessions() == set()

@@ -294,3 +294,12 @@ async def test_a_cancel_is_not_lost_while_the_agent_is_released(
     closing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await closing
+
+
+async def test_whoever_gives_up_waiting_does_not_keep_the_session_in_memory(session: Session) -> None:
+    waiting = asyncio.ensure_future(session.wait_until(lambda state: state.closed))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    session.unload()
+    assert not session.loaded

@@ -110,7 +110,7 @@ def test_a_wrong_type_is_named_at_every_level(place: tuple[str | int, ...]) -> N
 @pytest.mark.parametrize(
     ("place", "value", "expected"),
     [
-        ("kind", "Fork", 'kind: "Fork" is not a valid kind. Known kinds: Ref, Seq, Par, Loop, Alt.'),
+        ("kind", "Fork", 'kind: "Fork" is not a valid kind. Known kinds: Ref, Seq, Par, Loop, Alt, Ask, Wait, Each.'),
         ("kind", 3, "kind: Should be a string but is a number."),
         ("works", {}, "works: Should be a list but is an object."),
         ("works", None, "works: Should be a list but is null."),

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the real agents that these tests drive (about 800 MB) into node_modules here. Quick the second time.
+# Installs the real agents that these tests drive, and acpx with its Node 22, which drives us (about 950 MB), into
+# node_modules here. Quick the second time.
 set -euo pipefail
 cd "$(dirname "$0")"
 

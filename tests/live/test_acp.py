@@ -18,6 +18,7 @@ from portico.workspace.child import started
 from tests.agents.acp_agent import calls, said, waiting_approval
 from tests.live.host import SECONDS, agent_of, begin, hosting, play, process_of, processes, script
 from tests.live.programs import LIVE, Live, age_gemini
+from tests.workspace.living import gone, pids_in
 
 pytestmark = pytest.mark.live
 agents = pytest.mark.parametrize("live", LIVE, ids=lambda live: live.name)
@@ -202,3 +203,30 @@ async def again(live: Live, folder: Path, ident: str, model: ModelServer) -> Tur
         asked = [str(each.body) for each in list(model.requests)[before:]]
         assert any("I shall remember." in body and "one two three" in body for body in asked)
         return turn
+
+
+@agents
+async def test_a_flood_is_taken_whole(live: Live, tmp_path: Path) -> None:
+    """Copilot gives up when nobody takes what it says: half the text, and a cancel that nobody asked for."""
+    words = [f"w{number} " for number in range(6000)]
+    async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+        session = await host.start(by="test", cwd=str(tmp_path / "work"))
+        turn = await play(session, {"say": words})
+        assert (turn.outcome, said(turn).strip() == "".join(words).strip()) == ("completed", True), turn.error
+
+
+async def test_a_cancel_ends_the_command_that_goose_runs(tmp_path: Path) -> None:
+    """Reported: it was alive two minutes later, and its call was recorded as ok."""
+    (live,) = [live for live in LIVE if live.name == "goose"]
+    async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
+        session = await host.start(by="test", cwd=str(tmp_path / "work"), config={"approvals": "allow"})
+        command = "echo $$ > pid; exec sleep 1000"
+        steps = script({"calls": [{"kind": "execute", "args": {"command": command}}]}, {"say": "Ran."})
+        turn = await session.send(Message(steps), by="test")
+        async with asyncio.timeout(SECONDS):
+            (pid,) = await pids_in(tmp_path / "work" / "pid", 1)
+            await session.cancel(by="test")
+            ended = await session.wait(turn)
+            await gone(pid)
+        assert ended.outcome == "cancelled"
+        assert {(call.ok, call.outcome) for call in calls(ended) if call.tool != "terminal"} == {(False, "cancelled")}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.log import database
+from portico.log import database, reader
 from portico.log.sqlite import SqliteLog
 from portico.testing.clock import FakeClock
 from tests.log.events import CHANNEL, delta, ended, output, started
@@ -42,7 +42,7 @@ async def test_chosen_channels_behind_any_number(
     old: SqliteLog, clock: FakeClock, stretch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also behind one whose record is gone: each channel is read from where it stood then."""
-    monkeypatch.setattr(database, "_STRETCH", stretch)
+    monkeypatch.setattr(reader, "_STRETCH", stretch)
     for index in range(6):
         await old.append(f"session/{index % 3}", started(), delta("x"), ended("x"))
     clock.advance(60)

@@ -14,7 +14,8 @@ import pytest
 
 from portico import limits
 from portico.errors import LogDamaged, LogUnavailable
-from portico.log import database, sqlite
+from portico.events import Audited, Unreadable
+from portico.log import sqlite, trouble
 from portico.log.database import Batch, Database, Row
 from portico.log.sqlite import SqliteLog
 from tests.log.events import fact
@@ -56,7 +57,8 @@ async def test_a_failed_commit_is_told_and_leaves_no_hole(tmp_path: Path, break_
         await log.append("a", fact("refused"))
     with pytest.raises(LogUnavailable):
         log.post("a", fact("refused"))
-    await log.flush()
+    with pytest.raises(LogUnavailable, match=words):
+        await log.flush()
     assert [r.event for r in await log.read("a")] == [fact(1)], "reading goes on"
 
     pragma(log, mend)
@@ -67,6 +69,44 @@ async def test_a_failed_commit_is_told_and_leaves_no_hole(tmp_path: Path, break_
 
     log = await SqliteLog.open(tmp_path / "log.db")
     assert log.seq == 2
+    await log.close()
+
+
+async def test_refusals_while_the_disk_is_full_do_not_pile_up(tmp_path: Path) -> None:
+    """One shared exception kept the traceback of every refusal: 16 MB after 5,000."""
+    log = await SqliteLog.open(tmp_path / "log.db")
+    pragma(log, "query_only = ON")
+    waiting = [asyncio.ensure_future(log.append("a", fact(number))) for number in range(3)]
+    await asyncio.wait(waiting)
+    errors: list[BaseException | None] = [each.exception() for each in waiting]
+    for attempt in (log.append("a", fact(4)), log.append("a", fact(5)), log.flush(), log.flush()):
+        with pytest.raises(LogUnavailable) as refusal:
+            await attempt
+        errors.append(refusal.value)
+    assert len({id(error) for error in errors}) == len(errors)
+    assert log.down is not None
+    assert log.down.__traceback__ is None
+    pragma(log, "query_only = OFF")
+    await log.close()
+
+
+async def test_nobody_is_told_that_a_lost_note_is_safe(tmp_path: Path) -> None:
+    """`settled` returned normally when the log was down, so a door acknowledged what was not durable; also when the
+    disk came back before the waiting task ran again."""
+    log = await SqliteLog.open(tmp_path / "log.db")
+    pragma(log, "query_only = ON")
+    log.put_kv("host", "projects", b"lost")
+    settling = asyncio.ensure_future(log.flush())
+
+    def come_back(_: LogUnavailable) -> None:
+        log._down = None
+
+    log.on_failure(come_back)
+    with pytest.raises(LogUnavailable):
+        await asyncio.wait_for(settling, 5)
+    pragma(log, "query_only = OFF")
+    await log.append("host", fact(1))
+    assert await log.get_kv("host", "projects") is None
     await log.close()
 
 
@@ -127,7 +167,8 @@ async def test_what_a_dead_disk_refused_holds_nobody_up_later(tmp_path: Path, mo
     log = await SqliteLog.open(tmp_path / "log.db")
     pragma(log, "query_only = ON")
     log.post("a", fact("x" * 100))
-    await asyncio.wait_for(log.flush(), 5)
+    with pytest.raises(LogUnavailable, match="read-only"):
+        await asyncio.wait_for(log.flush(), 5)
     assert log.down is not None
     pragma(log, "query_only = OFF")
     await log.available()
@@ -230,8 +271,10 @@ async def test_damage_met_while_running(tmp_path: Path) -> None:
             file.seek(page * 4096)
             file.write(b"\xde\xad" * 2048)
     pragma(log, "shrink_memory")
-    with pytest.raises(LogDamaged):
-        await log.read("a", 0, 2000)
+    records = await log.read("a", 0, 2000)
+    assert [record.pos for record in records] == list(range(1, 2001)), "what is lost is named in its place"
+    assert {Unreadable} <= {type(record.event) for record in records} <= {Audited, Unreadable}
+    assert all(record.event == fact("x" * 1000) for record in records if isinstance(record.event, Audited))
     await log.close()
 
 
@@ -278,6 +321,6 @@ def test_what_sqlite_says_becomes_what_to_do(
 ) -> None:
     """On a full disk SQLite speaks of an I/O error when its shared memory finds no room, and a person looks for a
     broken disk."""
-    monkeypatch.setattr(database, "has_room", lambda path: room)
-    error = database.translate(sqlite3.OperationalError(words), tmp_path / "log.db", "then start again")
+    monkeypatch.setattr(trouble, "has_room", lambda path: room)
+    error = trouble.translate(sqlite3.OperationalError(words), tmp_path / "log.db", "then start again")
     assert said in error.message

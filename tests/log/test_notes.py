@@ -2,7 +2,9 @@
 
 import asyncio
 import hashlib
+import json
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ import pytest
 from portico import limits
 from portico.errors import NotFound, TooLarge
 from portico.events import HistoryCopied, ToolEnded
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.log import journal
 from portico.log.sqlite import SqliteLog
 from tests.log.events import fact
 
@@ -157,3 +162,104 @@ async def test_a_deleted_channel_is_forgotten_but_its_numbers_are_not(tmp_path: 
     log = await SqliteLog.open(tmp_path / "log.db")
     assert log.seq == 4, "deleted events do not give their numbers back"
     await log.close()
+
+
+async def test_a_lone_event_is_one_commit(host: Host, session: Session) -> None:
+    """Its summary was a second one."""
+    log = host.log
+    assert isinstance(log, SqliteLog)
+    await log.flush()
+    before = log.commits
+    await session.rename("one", by="test")
+    await session.rename("two", by="test")
+    await asyncio.sleep(0.05)
+    assert log.commits == before + 2
+    assert json.loads((await log.list_kv("summary"))[session.channel])["title"] == "two", "it holds at once"
+
+
+async def test_lazy_notes_go_with_the_next_commit_or_the_end(tmp_path: Path) -> None:
+    log = await SqliteLog.open(tmp_path / "log.db")
+    log.put_kv("a", "one", b"1", lazy=True)
+    await log.append("b", fact(1))
+    assert log._database.get_kv("a", "one") == b"1"
+    log.put_kv("a", "two", b"2", lazy=True)
+    await log.close()
+    log = await SqliteLog.open(tmp_path / "log.db")
+    assert (await log.get_kv("a", "one"), await log.get_kv("a", "two")) == (b"1", b"2")
+    await log.close()
+
+
+async def test_a_journaled_note_survives_a_kill_without_a_commit(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    log = await SqliteLog.open(path)
+    await log.append("a", fact(1))
+    before = log.commits
+    log.journal("a", "cursor", b"1")
+    log.journal("a", "cursor", b"2")
+    log.journal("a", "told", b"x")
+    log.journal("a", "told", None)
+    log.journal("gone", "cursor", b"3")
+    assert await log.get_kv("a", "cursor") == b"2"
+    assert log.commits == before
+    left = path.with_name("log.db-notes").read_bytes()
+    await log.close()
+
+    for data in (left, left + b"\0\0\0\7torn"):
+        path.with_name("log.db-notes").write_bytes(data)
+        db = sqlite3.connect(path)
+        db.execute("DELETE FROM notes")
+        db.commit()
+        db.close()
+        log = await SqliteLog.open(path)
+        assert await log.get_kv("a", "cursor") == b"2"
+        assert await log.get_kv("a", "told") is None
+        assert await log.get_kv("gone", "cursor") is None, "a channel without events was deleted"
+        assert path.with_name("log.db-notes").stat().st_size == 0
+        await log.close()
+
+
+async def test_a_journal_is_emptied_when_all_of_it_is_committed(
+    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "_BYTES", 100)
+    await log.append("a", fact(1))
+    for number in range(10):
+        log.journal("a", "cursor", b"%d" % number)
+    assert (tmp_path / "log.db-notes").stat().st_size > 100
+    await log.append("a", fact(2))
+    assert (tmp_path / "log.db-notes").stat().st_size == 0
+    assert await log.get_kv("a", "cursor") == b"9"
+
+
+async def test_notes_of_clients_that_never_came_back_go(log: SqliteLog) -> None:
+    for key in ("live:one", "live:two", "summary"):
+        log.put_kv("a", key, b"x")
+    await log.flush()
+    assert await log.expire_kv("live", int(time.time() * 1000) - 1000) == 0
+    assert await log.expire_kv("live", int(time.time() * 1000) + 1000) == 2
+    assert await log.get_kv("a", "summary") == b"x"
+
+
+async def test_a_deletion_reads_nothing_but_its_own_channel(log: SqliteLog) -> None:
+    """It read the whole log to learn who else refers to a blob."""
+    digests = [await log.put_blob(data) for data in (b"own", b"shared")]
+    for channel, referred in (("session/a", digests), ("session/b", digests[1:])):
+        await log.append(channel, *(ran(digest) for digest in referred))
+    steps: list[int] = []
+    connection = log._database._reading
+    for index in range(2_000):
+        log.post("session/c", fact(f"{index}"))
+    await log.flush()
+
+    def counting() -> sqlite3.Connection:
+        db = connection()
+        db.set_progress_handler(lambda: steps.append(1), 100)
+        return db
+
+    log._database._reading = counting  # type: ignore[method-assign]
+    await log.delete("session/a")
+    assert len(steps) < 10
+    log._database._reading = connection  # type: ignore[method-assign]
+    with pytest.raises(NotFound):
+        await log.blob(digests[0])
+    assert await log.blob(digests[1]) == b"shared"

@@ -41,11 +41,15 @@ async def gone(pid: int) -> None:
 
 async def pids_in(file: Path, count: int) -> list[int]:
     """The process ids that a test's script has written down, once there are `count` of them."""
+    return [int(pid) for pid in await lines_in(file, count)]
+
+
+async def lines_in(file: Path, count: int) -> list[str]:
     async with asyncio.timeout(30):
         # Another process writes the file, and tells nobody.
         while len(found := _words(file)) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    return [int(pid) for pid in found]
+    return found
 
 
 def _words(file: Path) -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from portico.errors import BadRequest, Forbidden, NotFound
 from portico.workspace import process
 from portico.workspace.child import UnownedPipe
-from portico.workspace.process import Clip, environment, run
+from portico.workspace.process import Clip, command_environment, environment, run
 
 from .living import alive, gone, open_descriptors, pids_in
 
@@ -220,3 +220,17 @@ async def test_a_pipe_that_a_transport_has_is_closed_once() -> None:
         os.close(descriptor)  # raises, where somebody else has closed it
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(pipe.fileno())
+
+
+async def test_a_folder_that_looks_like_a_repository_runs_nothing(tmp_path: Path) -> None:
+    """`git status` in a subfolder that an agent had written ran the program that its config named."""
+    evil = tmp_path / "sub"
+    await run(["git", "init", "-q", "--bare", str(evil)], cwd=tmp_path, env=environment())
+    with (evil / "config").open("a") as config:
+        config.write(f"[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = touch {tmp_path}/pwned;false\n")
+    await run("git status", cwd=evil, env=environment())
+    assert (tmp_path / "pwned").exists(), "the attack itself does not work any more: find another one"
+    (tmp_path / "pwned").unlink()
+    done = await run("git status", cwd=evil, env=command_environment())
+    assert done.code != 0
+    assert not (tmp_path / "pwned").exists()

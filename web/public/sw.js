@@ -1,7 +1,9 @@
 /* The offline shell: the page itself and its hashed files are kept, what the host says never is. */
 
 const CACHE = "portico-shell-1";
-const SHELL = "/app";
+/** Where the host begins: a proxy may offer it below a base path. */
+const ROOT = new URL(self.registration.scope).pathname.replace(/\/$/, "");
+const SHELL = `${ROOT}/app`;
 const KEPT = /^\/(assets\/|app\.js$|app.*\.css$|favicon\.svg$|icon-\d+\.png$|app\.webmanifest$)/;
 
 self.addEventListener("install", (event) => {
@@ -35,6 +37,8 @@ self.addEventListener("fetch", (event) => {
   const { request } = event;
   const url = new URL(request.url);
   if (request.method !== "GET" || url.origin !== self.location.origin) return;
-  if (request.mode === "navigate" && /^\/app(\/|$)/.test(url.pathname)) event.respondWith(answer(request, SHELL));
-  else if (KEPT.test(url.pathname)) event.respondWith(answer(request, url.pathname));
+  if (!url.pathname.startsWith(ROOT)) return;
+  const path = url.pathname.slice(ROOT.length);
+  if (request.mode === "navigate" && /^\/app(\/|$)/.test(path)) event.respondWith(answer(request, SHELL));
+  else if (KEPT.test(path)) event.respondWith(answer(request, url.pathname));
 });

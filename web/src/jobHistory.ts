@@ -53,12 +53,12 @@ async function load(): Promise<void> {
     );
 }
 
-shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("/app") }]);
+shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("./app") }]);
 
 const say = (error: unknown) => {
   const trouble = byId("trouble");
   trouble.textContent = explain(error);
   trouble.hidden = false;
 };
-v1.about().then(({ workspaces }) => (byId("new-job", HTMLAnchorElement).href = `/jobs.html?${new URLSearchParams({ wb: workspaces[0] ?? "" })}`), say);
+v1.about().then(({ workspaces }) => (byId("new-job", HTMLAnchorElement).href = `./jobs.html?${new URLSearchParams({ wb: workspaces[0] ?? "" })}`), say);
 watch(load).catch(say);

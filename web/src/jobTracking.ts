@@ -178,5 +178,5 @@ class TrackingView {
 
 const query = new URLSearchParams(window.location.search);
 const jobName = query.get("jobName");
-if (jobName === null) window.location.replace("/index.html");
+if (jobName === null) window.location.replace("./index.html");
 else new TrackingView(jobName, query.get("jobId") ?? undefined);

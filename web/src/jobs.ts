@@ -110,5 +110,5 @@ class JobsView {
 }
 
 const folder = new URLSearchParams(window.location.search).get("wb");
-if (folder === null) window.location.replace("/index.html");
+if (folder === null) window.location.replace("./index.html");
 else new JobsView(folder);

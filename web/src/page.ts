@@ -30,7 +30,7 @@ export function makeButton(className: string, text: string, click: () => void): 
 export function trackingAddress(jobName: string, jobId?: string): string {
   const query = new URLSearchParams({ jobName });
   if (jobId !== undefined) query.set("jobId", jobId);
-  return `/jobTracking.html?${query}`;
+  return `./jobTracking.html?${query}`;
 }
 
 /** A new tab, or this one where the browser forbids new ones: what was asked for is shown either way. */

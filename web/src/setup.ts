@@ -17,7 +17,7 @@ export class SetupView {
     this.start.addEventListener("click", () => void this.startSession());
     byId("refresh-button").addEventListener("click", () => void this.loadJobs());
     byId("jobs-button").addEventListener("click", () => {
-      window.location.assign(`/jobs.html?${new URLSearchParams({ wb: this.folder.value.trim() })}`);
+      window.location.assign(`./jobs.html?${new URLSearchParams({ wb: this.folder.value.trim() })}`);
     });
   }
 

@@ -3,6 +3,7 @@
 import { goToLogin, type Job, reason, Refused } from "./api";
 import type { ChartGraph } from "./chart/graph";
 import type { SessionState, Summary } from "./conversation/state";
+import { root } from "./root";
 
 export interface AgentModel {
   id: string;
@@ -92,7 +93,7 @@ type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 async function answer(method: Method, path: string, body?: object): Promise<Response> {
   const request: RequestInit = { method, cache: "no-store" };
   if (method !== "GET") Object.assign(request, { body: JSON.stringify(body ?? {}), headers: { "Content-Type": "application/json" } });
-  const response = await fetch(`/v1${path}`, request);
+  const response = await fetch(`${root}/v1${path}`, request);
   if (response.ok) return response;
   if (response.status === 401) goToLogin();
   throw new Refused(response.status, await reason(response));
@@ -121,9 +122,16 @@ export interface Change {
   read?: boolean;
 }
 
+export interface Agents {
+  agents: Agent[];
+  /** Who answers where nobody names an agent. */
+  default: string | null;
+}
+
 export const v1 = {
   about: () => call<About>("GET", ""),
-  agents: async () => (await call<{ agents: Agent[] }>("GET", "/agents")).agents,
+  agents: async () => (await call<Agents>("GET", "/agents")).agents,
+  offers: () => call<Agents>("GET", "/agents"),
   sessions: () => call<{ sessions: Summary[]; total: number }>("GET", "/sessions"),
   search: (text: string) => call<{ hits: Hit[]; complete: boolean }>("GET", `/search?${new URLSearchParams({ q: text })}`),
   start: (body: Start) => call<Summary>("POST", "/sessions", body),
@@ -160,13 +168,13 @@ export const v1 = {
   retryJob: (id: string) => call<{ job: string }>("POST", `/jobs/${part(id)}/retry`),
 };
 
-export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") => `/v1${session(id)}/export?format=${format}`;
-export const eventsAddress = (id: string, after: number) => `/v1${session(id)}/events?after=${after}`;
-export const blobAddress = (digest: string) => `/v1/blobs/${part(digest)}`;
-export const sessionAddress = (id: string) => `/app/s/${part(id)}`;
-export const terminalAddress = (id: string) => `/terminal.html?${new URLSearchParams({ id })}`;
+export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") => `${root}/v1${session(id)}/export?format=${format}`;
+export const eventsAddress = (id: string, after: number) => `${root}/v1${session(id)}/events?after=${after}`;
+export const blobAddress = (digest: string) => `${root}/v1/blobs/${part(digest)}`;
+export const sessionAddress = (id: string) => `${root}/app/s/${part(id)}`;
+export const terminalAddress = (id: string) => `${root}/terminal.html?${new URLSearchParams({ id })}`;
 export function socketAddress(id: string, after: number | undefined): string {
-  const address = new URL(`/v1/terminals/${part(id)}/socket`, window.location.href);
+  const address = new URL(`${root}/v1/terminals/${part(id)}/socket`, window.location.href);
   address.protocol = address.protocol.replace("http", "ws");
   if (after !== undefined) address.searchParams.set("after", String(after));
   return address.href;

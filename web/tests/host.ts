@@ -53,7 +53,7 @@ export class FakeHost {
   }
 
   private async fetch(input: string, init?: RequestInit): Promise<Response> {
-    const path = decodeURIComponent(input.replace(/^\/api\//, "").replace(/\?.*$/, ""));
+    const path = decodeURIComponent(input.replace(/^\.\/api\//, "").replace(/\?.*$/, ""));
     const body = typeof init?.body === "string" ? init.body : "";
     this.calls.push({ path, body });
     const live = /^copilot\/((?:session|task|job)\/[^/]+)\/live\/(.+)$/.exec(path);

@@ -28,7 +28,7 @@ test("what is sent leaves every other input too", async () => {
   expect(fetch).not.toHaveBeenCalled();
   draft.offer("please look");
   draft.sent();
-  expect(fetch).toHaveBeenCalledWith("/v1/sessions/s/draft", expect.objectContaining({ method: "PUT", body: '{"text":""}' }));
+  expect(fetch).toHaveBeenCalledWith("./v1/sessions/s/draft", expect.objectContaining({ method: "PUT", body: '{"text":""}' }));
   vi.unstubAllGlobals();
 });
 

@@ -8,7 +8,7 @@ const built = resolve(import.meta.dirname, "../../src/portico/doors/pages");
 const pages = readdirSync(built).filter((name) => name.endsWith(".html"));
 const MOST = 200 * 1024;
 
-const ADDRESSES = /(?:src|href)="(\/[^"]+)"/g;
+const ADDRESSES = /(?:src|href)="\.\/([^"]+)"/g;
 const IMPORTS = /(?:\bfrom|\bimport)\s*"(\.{1,2}\/[^"]+)"/g;
 
 /** A file and what it loads at once, by name. What is imported by a call comes later. */
@@ -17,7 +17,7 @@ function needed(name: string, found = new Set<string>()): Set<string> {
   if (found.has(name) || !existsSync(path) || !/\.(html|js|css|svg)$/.test(name)) return found;
   found.add(name);
   const text = readFileSync(path, "utf8");
-  if (name.endsWith(".html")) for (const [, address = ""] of text.matchAll(ADDRESSES)) if (/\.(js|css|svg)$/.test(address)) needed(address.slice(1), found);
+  if (name.endsWith(".html")) for (const [, address = ""] of text.matchAll(ADDRESSES)) if (/\.(js|css|svg)$/.test(address)) needed(address, found);
   if (name.endsWith(".js")) for (const [, module = ""] of text.matchAll(IMPORTS)) needed(join(dirname(name), module), found);
   return found;
 }

@@ -5,7 +5,9 @@ An entry point in the group `portico.agents` names a function `(AgentContext) ->
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from portico.errors import AgentDied, AgentError, AgentUnavailable, SignInRequired, Unauthenticated
 from portico.events import ErrorInfo, Json, Message, Option, ToolSpec
@@ -15,6 +17,9 @@ from portico.host.autonomy import Autonomy
 from portico.host.call import Call
 from portico.host.question import Answer
 from portico.host.turn import Turn
+
+if TYPE_CHECKING:
+    from portico.agents.pool import Pool
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,13 @@ class AgentContext:
     """`--script FILE`, for the scripted agent."""
     script_delay: float = 0.0
     """`--script-delay`, in seconds."""
+
+    @cached_property
+    def pool(self) -> "Pool":
+        """Where the processes of all agents need a place."""
+        from portico.agents.pool import Pool
+
+        return Pool.of(self.home)
 
 
 Factory = Callable[[AgentContext], Iterable[Agent]]

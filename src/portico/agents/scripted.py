@@ -56,8 +56,9 @@ def demo(context: AgentContext) -> Iterable[Agent]:
     return [ScriptedAgent(provider, script.rules, context.script_delay) for provider in script.providers]
 
 
-async def seed(host: Host) -> None:
-    """The sessions that scripts declare are there, with their history, when a host starts for the first time."""
+async def seed(host: Host, workspace: str | None = None) -> None:
+    """The sessions that scripts declare are there, with their history, when a host starts for the first time. Where a
+    script names no folder they are in the workspace: editors list the sessions of the folder they have open."""
     if host.log.channels("session/"):
         return
     for agent in host.agents.values():
@@ -67,7 +68,7 @@ async def seed(host: Host) -> None:
                     by="host",
                     agent=agent.id,
                     model=each.model,
-                    cwd=each.cwd,
+                    cwd=each.cwd or workspace,
                     title=each.title,
                     history=[_seeded(index, turn, host.now()) for index, turn in enumerate(each.turns, 1)],
                 )

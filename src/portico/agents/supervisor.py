@@ -8,17 +8,20 @@ order of the end: the connection's own goodbye, then the process with all it sta
 
 import asyncio
 import contextlib
+import fcntl
 import logging
 import os
 import secrets
 import subprocess
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from portico.agents.pool import Pool, Tell
 from portico.agents.process_registry import ProcessRegistry
 from portico.errors import AgentDied, AgentUnavailable
-from portico.workspace.child import MARK, Child, Outlet, UnownedPipe, environment
+from portico.workspace.child import MARK, Child, Outlet, UnownedPipe, command_environment
 from portico.workspace.escapes import plain
 
 LINE_BYTES = 32 * 1024 * 1024
@@ -33,6 +36,8 @@ LAST_WORDS = 4 * 1024
 """Bytes of error output that are kept to explain a death."""
 GOODBYE_SECONDS = 1.0
 """For the connection's own end; the process is ended afterwards in any case."""
+PIPE_BYTES = 1024 * 1024
+"""Of the pipe that it writes to: all that an ordinary user may have, some thousand updates."""
 DRAIN_SECONDS = 0.2
 """After a death the rest of its error output is there at once."""
 
@@ -43,6 +48,9 @@ PASSED = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
 )
 
+STARTS: Counter[str] = Counter()
+"""Started processes by the agent's name, over all supervisors of this process."""
+
 logger = logging.getLogger("portico.agents")
 T = TypeVar("T")
 
@@ -51,7 +59,7 @@ def agent_environment(passed: Sequence[str] = (), extra: Mapping[str, str] | Non
     """What an agent's process gets: the way to its own files and the network, what the settings pass on by name, what
     they say in full. Never our token, never another agent's key."""
     own = {name: os.environ[name] for name in (*PASSED, *passed) if name in os.environ}
-    return environment(NO_COLOR="1", TERM="dumb") | own | dict(extra or {})
+    return command_environment(NO_COLOR="1", TERM="dumb") | own | dict(extra or {})
 
 
 class Process:
@@ -180,8 +188,10 @@ class Supervisor(Generic[C]):
         *,
         start_seconds: float = START_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
+        pool: Pool | None = None,
     ) -> None:
-        """`idle_seconds`: 0 for a process that stays."""
+        """`idle_seconds`: 0 for a process that stays. `pool`: where its processes need a place."""
+        self._pool = pool
         self.name = name
         self.command = list(command)
         self.env = dict(env)
@@ -191,7 +201,7 @@ class Supervisor(Generic[C]):
         self._connect = connect
         self._start_seconds = start_seconds
         self._idle_seconds = idle_seconds
-        self._used_at = 0.0
+        self.used_at = 0.0
         self._current: C | None = None
         self._starting = asyncio.Lock()
         self._processes: set[Process] = set()
@@ -199,10 +209,19 @@ class Supervisor(Generic[C]):
         self._leaving: list[C] = []
         self._closed = False
 
-    async def get(self) -> C:
-        """The connection to the living process, which is started first if need be."""
+    @property
+    def pids(self) -> list[int]:
+        return [process.child.pid for process in self._processes]
+
+    @property
+    def is_idle(self) -> bool:
+        current = self._current
+        return current is not None and not current.running and current.resumes and current.usable
+
+    async def get(self, tell: Tell = lambda text: None) -> C:
+        """The connection to the living process, which is started first if need be. `tell` is told what it waits for."""
         async with self._starting:
-            self._used_at = asyncio.get_running_loop().time()
+            self.used_at = asyncio.get_running_loop().time()
             current = self._current
             if current is not None and current.usable:
                 return current
@@ -210,6 +229,8 @@ class Supervisor(Generic[C]):
                 self.dismiss(current)
             if self._closed:
                 raise AgentUnavailable(f"{self.name} has been closed.")
+            if self._pool is not None:
+                await self._pool.admit(self, tell)
             self._current = await self._start()
             if self._idle_seconds and self._current.resumes:
                 self._own(self._rest(self._current), f"rest {self.name}")
@@ -232,15 +253,17 @@ class Supervisor(Generic[C]):
             connection.running -= 1
             if connection.doomed and not connection.running:
                 self.dismiss(connection)
+            if self._pool is not None:
+                self._pool.changed()
 
     async def _rest(self, connection: C) -> None:
         """Ends a process that nobody has used for long; the next turn starts another."""
         now = asyncio.get_running_loop().time
-        self._used_at = now()
+        self.used_at = now()
         while self._current is connection and connection.usable:
             if connection.running:
-                self._used_at = now()
-            elif now() - self._used_at >= self._idle_seconds:
+                self.used_at = now()
+            elif now() - self.used_at >= self._idle_seconds:
                 logger.info("%s rests: it was idle for %g seconds", self.name, self._idle_seconds)
                 self.dismiss(connection)
                 return
@@ -282,7 +305,9 @@ class Supervisor(Generic[C]):
             )
         except (ValueError, OSError) as error:
             raise AgentUnavailable(f"{self.name} cannot be started ({self.command[0]!r}): {error}.") from error
+        _widen(made)
         self.starts += 1
+        STARTS[self.name] += 1
         self._registry.register(made.pid, mark, self.name)
         process = Process(self.name, Child(made, mark))
         self._processes.add(process)
@@ -324,6 +349,8 @@ class Supervisor(Generic[C]):
     async def end(self, process: Process) -> None:
         await process.end()
         self._processes.discard(process)
+        if self._pool is not None:
+            self._pool.changed()
         self._registry.unregister(process.child.pid, process.child.mark)
 
     async def close(self) -> None:
@@ -336,6 +363,16 @@ class Supervisor(Generic[C]):
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._pool is not None:
+            self._pool.forget(self)
+
+
+def _widen(process: "subprocess.Popen[bytes]") -> None:
+    """Room for a flood while we are busy elsewhere: some agents give up when nobody takes what they say."""
+    size = getattr(fcntl, "F_SETPIPE_SZ", None)  # Linux
+    if size is not None and process.stdout is not None:
+        with contextlib.suppress(OSError):  # many pipes of this user are wide already
+            fcntl.fcntl(process.stdout.fileno(), size, PIPE_BYTES)
 
 
 def _code(code: int) -> str:

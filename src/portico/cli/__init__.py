@@ -5,7 +5,9 @@ Exit codes: 0 well, 1 a turn or job failed, 2 wrong use of the command line, 130
 77 not allowed.
 """
 
+import os
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated
 
@@ -22,10 +24,17 @@ VERBS = (
     "check",
     "chart",
     "model",
+    "agents",
     "sessions",
+    "acp",
     "token",
     "config",
     "doctor",
+    "service",
+    "context",
+    "backup",
+    "restore",
+    "log",
     "model-server",
     "version",
 )
@@ -60,10 +69,32 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _set(name: str) -> Callable[[str | None], None]:
+    """An option before the verb counts as its variable: the client looks there."""
+
+    def put(value: str | None) -> None:
+        if value is not None:
+            os.environ[name] = value
+
+    return put
+
+
 def _root(
     version: Annotated[
         bool, typer.Option("--version", "-V", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
+    url: Annotated[
+        str | None,
+        typer.Option(help="A host on another machine, for this command.", callback=_set("PORTICO_URL"), is_eager=True),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(help="Its token; better in PORTICO_TOKEN.", callback=_set("PORTICO_TOKEN"), is_eager=True),
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(help="A saved host (`portico context`).", callback=_set("PORTICO_CONTEXT"), is_eager=True),
+    ] = None,
 ) -> None:
     """The host for coding agents: one log, many doors."""
 

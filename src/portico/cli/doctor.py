@@ -1,22 +1,25 @@
 """`portico doctor`: is everything there, and what to do about what is not."""
 
 import asyncio
+import dataclasses
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import typer
 
 from portico import __version__
-from portico.agents.agent import Agent, AgentContext, AgentInfo
+from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
 from portico.agents.registry import discover
+from portico.cli.finding import Finding
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.client import Client
 from portico.doors.web import NO_PAGES, pages_folder, pages_missing
 from portico.errors import LogUnavailable, PorticoError
 from portico.home import Home
+from portico.host.readiness import check_agent
 from portico.log.examination import examine
 from portico.settings import load
 
@@ -25,25 +28,56 @@ _ROOM = 100_000_000
 HOST_SECONDS = 5
 
 
-@dataclass
-class Finding:
-    what: str
-    ok: bool
-    detail: str
+EditorFlag = Annotated[
+    bool, typer.Option("--editor", help="Connect as an editor would, and print the settings to paste into it.")
+]
+AddressOption = Annotated[
+    str | None, typer.Option("--address", help="With --editor: another host's address, with ?tkn=TOKEN.")
+]
 
 
-def doctor(as_json: JsonFlag = False, home: HomeOption = None) -> None:
-    """Check the home folder, the settings, the log, the running host and the agents. Exit code 1 if something is wrong.
+def doctor(
+    editor: EditorFlag = False, address: AddressOption = None, as_json: JsonFlag = False, home: HomeOption = None
+) -> None:
+    """Check the home folder, the settings, the log, the running host, and start each agent. Exit code 1 if something
+    but an agent is wrong.
 
-    Example: portico doctor
+    With --editor: whether VS Code and others get in (origin, token, versions), and what to paste into their settings.
+
+    Example: portico doctor --editor
     """
+    if editor or address is not None:
+        _check_editor(Home.default(home), address, as_json)
+        return
     findings = run(_look(Home.default(home)))
     if as_json:
-        print_json([{"what": f.what, "ok": f.ok, "detail": f.detail} for f in findings])
+        print_json([dataclasses.asdict(finding) for finding in findings])
     else:
-        for finding in findings:
-            print(f"{'ok  ' if finding.ok else 'MISS'}  {finding.what}: {finding.detail}")
+        _print(findings)
     if not all(finding.ok for finding in findings if not finding.what.startswith("agent ")):
+        raise typer.Exit(1)
+
+
+def _print(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        status = f" ({finding.status.replace('_', ' ')})" if finding.status else ""
+        print(f"{'ok  ' if finding.ok else 'MISS'}  {finding.what}{status}: {finding.detail}")
+
+
+def _check_editor(home: Home, given: str | None, as_json: bool) -> None:
+    from portico.cli import editor_check
+
+    address = editor_check.find_address(home, given)
+    findings = run(editor_check.check(address))
+    paste = editor_check.settings(address) if all(each.ok for each in findings) else {}
+    if as_json:
+        found = [{"what": f.what, "ok": f.ok, "detail": f.detail} for f in findings]
+        print_json({"address": address.url, "findings": found, "settings": paste})
+    else:
+        _print(findings)
+        for where, lines in paste.items():
+            print(f"\n{where}:\n\n{lines}")
+    if not all(each.ok for each in findings):
         raise typer.Exit(1)
 
 
@@ -64,32 +98,30 @@ async def _look(home: Home) -> list[Finding]:
         return [*findings, Finding("settings", False, error.message)]
     there = "" if home.settings_path.exists() else " (none yet: every value is the default)"
     findings += [Finding("settings", True, f"{home.settings_path}{there}"), await _log(home), await _host(home)]
-    return findings + [agent_finding(info) for info in await _described(home, agents)]
+    return findings + await _agents(home, agents)
 
 
-async def _described(home: Home, agents: Iterable[Agent]) -> list[AgentInfo]:
-    """By the running host, whose environment may be another than ours; without one as it would find them here."""
+async def _agents(home: Home, agents: Sequence[Agent]) -> list[Finding]:
+    """Each is started. By the running host, whose environment may be another than ours; without one from here."""
     try:
-        async with asyncio.timeout(HOST_SECONDS), Client.local(home.path) as client:
-            return await client.agents()
+        async with Client.local(home.path) as client:
+            async with asyncio.timeout(HOST_SECONDS):
+                infos = await client.agents()
+            checks = await asyncio.gather(*(client.check_agent(info.id) for info in infos))
     except (PorticoError, TimeoutError):  # it does not run, or the line about the host says what is wrong with it
-        return [await _describe(agent) for agent in agents]
+        try:
+            checks = await asyncio.gather(*map(check_agent, agents))
+            infos = [await agent.describe() for agent in agents]  # now they have told their models
+        finally:
+            await asyncio.gather(*(agent.close() for agent in agents))
+    return [agent_finding(info, check) for info, check in zip(infos, checks, strict=True)]
 
 
-async def _describe(agent: Agent) -> AgentInfo:
-    try:
-        return await agent.describe()
-    finally:
-        await agent.close()
-
-
-def agent_finding(info: AgentInfo) -> Finding:
+def agent_finding(info: AgentInfo, check: Check) -> Finding:
     """What is missing (a sign-in too), or what there is."""
     signed_in = [f"signed in to {each.name}" for each in info.resources if each.state == "given"]
-    count = len(info.models)
-    models = f"{count} model{'s' * (count != 1)}" if count else "ready; it tells its models when it first runs"
-    there = ", ".join([models, *signed_in]) + (f" ({info.label})" if info.label else "")
-    return Finding(f"agent {info.id}", info.missing is None, info.missing or there)
+    there = ", ".join([check.detail, *signed_in]) + (f" ({info.label})" if info.label else "")
+    return Finding(f"agent {info.id}", check.ok, there if check.ok else check.detail, check.status)
 
 
 def _home(home: Home) -> Finding:

@@ -16,6 +16,7 @@ import typer
 
 from portico import heap
 from portico.cli.output import HomeOption, print_json
+from portico.correlation import current
 from portico.errors import BadRequest
 from portico.home import Home
 
@@ -28,6 +29,11 @@ def serve(
         int | None, typer.Option("--port", "-p", help="The port; 0 picks a free one. [8888]")
     ] = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on. [127.0.0.1]")] = None,
+    unix_socket: Annotated[Path | None, typer.Option(help="Listen on this Unix socket, and on no address.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="Speak TLS with this certificate (PEM).")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The certificate's key.")] = None,
+    root_path: Annotated[str | None, typer.Option(help="The base path below which a proxy offers it.")] = None,
+    public_url: Annotated[str | None, typer.Option(help="How people reach it, for the login link.")] = None,
     allow_remote: Annotated[bool, typer.Option("--allow-remote", help="Allow an address beyond loopback.")] = False,
     without_token: Annotated[
         bool, typer.Option("--without-token", help="No token, loopback only; for old scripts.")
@@ -62,6 +68,11 @@ def serve(
     flags: dict[str, Any] = {
         "server.port": port if port is not None else port_option,
         "server.host": host,
+        "server.unix_socket": str(unix_socket.absolute()) if unix_socket else None,
+        "server.tls_cert": str(tls_cert.absolute()) if tls_cert else None,
+        "server.tls_key": str(tls_key.absolute()) if tls_key else None,
+        "server.root_path": root_path,
+        "server.public_url": public_url,
         "workspaces": [str(each.absolute()) for each in workspace] if workspace else None,
     }
     if api_level not in ("000", "latest"):
@@ -106,10 +117,11 @@ def serve(
 def say_hello(server: Any, without_token: bool) -> None:
     from portico.doors.web import NO_PAGES, pages_missing
 
-    print(f"Portico is ready: {server.url}", file=sys.stderr)
+    where = server.public_url if server.port else f"unix:{server.socket_path}"
+    print(f"Portico is ready: {where}", file=sys.stderr)
     print(f"Log in with:      {server.login_url}", file=sys.stderr)
     print(f"Agents:           {agents_line(list(server.host.agents))}", file=sys.stderr)
-    print(f"Stop with Ctrl-C, or: {server.url}/api/stop", file=sys.stderr)
+    print(f"Stop with Ctrl-C, or: {server.public_url}/api/stop", file=sys.stderr)
     if pages_missing():
         print(f"WARNING: {NO_PAGES}", file=sys.stderr)
     if without_token:
@@ -155,6 +167,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **current(),
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)

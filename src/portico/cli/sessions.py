@@ -4,7 +4,7 @@ import asyncio
 import sys
 from contextlib import aclosing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -16,8 +16,9 @@ from portico.cli.show import Printer
 from portico.client import Client
 from portico.errors import BadRequest
 from portico.host.state import CallPart, ChangeList, FileChange, QuestionPart, SessionState
+from portico.redaction import Redaction, redacted
 
-app = typer.Typer(help="List, show, follow, resume, export and delete sessions.", no_args_is_help=True)
+app = typer.Typer(help="List, show, follow, resume, export, import and delete sessions.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -156,8 +157,12 @@ def _nothing(of: ChangeList) -> str:
 @app.command()
 def export(
     session: str,
-    form: Annotated[str, typer.Option("--format", help="markdown, html or jsonl.")] = "markdown",
+    form: Annotated[str, typer.Option("--format", help="markdown, html, jsonl or archive.")] = "markdown",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the screen.")] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Take known kinds of keys and your home folder's path out of every text.")
+    ] = False,
+    hide: Annotated[list[str] | None, typer.Option(help="Take this text out as well; repeatable.")] = None,
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
@@ -168,7 +173,7 @@ def export(
 
     async def work() -> None:
         async with Client.local(home) as client:
-            data = await client.session(session).export(form)
+            data = await _document(client, session, form, redact or bool(hide), hide or [])
         if output is None:
             text = data.decode()
             print_json({"session": session, "format": form, "text": text}) if as_json else print(plain(text))
@@ -181,6 +186,50 @@ def export(
             print_json({"session": session, "format": form, "path": str(output), "bytes": len(data)})
         else:
             print(f"Wrote {output}", file=sys.stderr)
+
+    run(work())
+
+
+async def _document(client: Client, session: str, form: str, redact: bool, hide: list[str]) -> bytes:
+    remote = client.session(session)
+    redaction = Redaction([*hide, str(Path.home())])
+    if form == "archive":
+        archive = await remote.archive()
+        return msgspec.json.encode(redacted(archive, redaction) if redact else archive)
+    data = await remote.export(form)
+    if not redact:
+        return data
+    if form != "jsonl":
+        return redaction.text(data.decode()).encode()
+    lines = [msgspec.json.encode(redaction.document(msgspec.json.decode(line))) for line in data.splitlines()]
+    return b"".join(line + b"\n" for line in lines)
+
+
+@app.command("import")
+def import_session(
+    file: Annotated[Path, typer.Argument(help="A file of `portico sessions export --format archive`.")],
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Who goes on with it. [as it was]")] = None,
+    cwd: Annotated[str | None, typer.Option(help="The working directory. [the host's first workspace]")] = None,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Take in a session of another host, with its history and blobs, under a new id.
+
+    Example: portico sessions import session.portico --cwd ~/code/project
+    """
+    try:
+        archive = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+    except OSError as error:
+        raise BadRequest(f"{str(file)!r} cannot be read: {error.strerror}.", field="file") from error
+    except msgspec.DecodeError as error:
+        raise BadRequest(f"{str(file)!r} is no archive of a session: {error}.", field="file") from error
+
+    folder = str(Path(cwd).absolute()) if cwd is not None else None
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            ident = await client.import_session(archive, agent=agent, cwd=folder)
+        print_json({"session": ident}) if as_json else print(ident)
 
     run(work())
 

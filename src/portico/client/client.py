@@ -12,7 +12,9 @@ import httpx
 import msgspec
 
 from portico import errors, limits
+from portico.client.context import chosen
 from portico.client.record import RemoteRecord, decoder
+from portico.client.tls import trusting
 from portico.errors import KINDS, PorticoError, Unreachable
 from portico.events import Json, TurnEnded, TurnStarted
 from portico.home import Endpoint, Home
@@ -61,25 +63,45 @@ class _Outage:
 
 
 class Client:
-    def __init__(self, url: str, token: str | None = None, *, patience: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        patience: float = 30.0,
+        socket: str | None = None,
+        certificate: str | None = None,
+    ) -> None:
+        """`socket`: a Unix socket to connect to; `certificate`: a file with the only certificate to trust."""
         self.url = url
         self.patience = patience
         self.on_trouble: Callable[[str], None] = lambda words: None
         """Called with the reason when a stream stands still: its host is gone or cannot write. It goes on by itself."""
         self._home: Home | None = None
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        verify = trusting(certificate) if certificate else True
+        transport = httpx.AsyncHTTPTransport(uds=socket, verify=verify) if socket or certificate else None
         self._http = httpx.AsyncClient(
-            base_url=url, headers=headers, timeout=httpx.Timeout(30, connect=5), trust_env=False
+            base_url=url,
+            headers=headers,
+            timeout=httpx.Timeout(30, connect=5),
+            trust_env=False,
+            transport=transport,
         )
 
     @classmethod
     def local(cls, home: Path | None = None) -> "Client":
-        """The host that runs on this machine and home folder, found by its endpoint file."""
+        """The host that runs on this machine and home folder, found by its endpoint file; or the one that
+        PORTICO_URL, PORTICO_CONTEXT or the saved choice names."""
+        elsewhere = chosen()
+        if elsewhere is not None:
+            return cls(elsewhere.url, elsewhere.token or None)
         place = Home.default(home)
         endpoint = place.endpoint()
         if endpoint is None:
             raise Unreachable(f"No host runs on the home folder {str(place.path)!r}. Start one with: portico serve")
-        client = cls(endpoint.url, _token(place, endpoint))
+        token = _token(place, endpoint)
+        client = cls(endpoint.url, token, socket=endpoint.socket, certificate=endpoint.certificate)
         client._home = place
         return client
 
@@ -132,6 +154,12 @@ class Client:
         answer = await self._call("POST", path, None, {}, limits.AGENT_CHECK_SECONDS + 10)
         return msgspec.json.decode(answer, type=Check)
 
+    async def import_session(self, archive: Json, *, agent: str | None = None, cwd: str | None = None) -> str:
+        """A session of another host, as its archive has it; the id that it has here."""
+        body = {"archive": archive, "agent": agent, "cwd": cwd}
+        answer = await self._call("POST", "/v1/sessions/import", body, {}, 120)
+        return str(msgspec.json.decode(answer)["id"])
+
     async def sessions(self, **query: Any) -> list[Summary]:
         class _Sessions(msgspec.Struct):
             sessions: list[Summary]
@@ -175,15 +203,18 @@ class Client:
         self, path: str, after: int = 0, by_seq: bool = False, **query: Any
     ) -> AsyncGenerator[RemoteRecord, None]:
         """Events behind the cursor, for ever. A dropped connection or a restarted host is waited out, up to
-        `patience` seconds; however long nothing happened before counts for nothing."""
+        `patience` seconds; however long nothing happened before counts for nothing. `cursor_lost` (410): the host has
+        another log now; read the state again."""
         outage = _Outage(self.patience)
+        cursor = str(after)
         while True:
             try:
-                async with aclosing(self._stream(path, after, query)) as records:
+                async with aclosing(self._stream(path, cursor, query)) as records:
                     async for record in records:
                         outage.over()
                         if record is not None:
-                            after = record.seq if by_seq else record.pos
+                            number = record.seq if by_seq else record.pos
+                            cursor = f"{number}.{record.epoch}" if record.epoch else str(number)
                             yield record
             except httpx.TransportError as error:
                 if not outage.goes_on():
@@ -196,18 +227,22 @@ class Client:
                     raise
             await asyncio.sleep(outage.wait)
 
-    async def _stream(self, path: str, after: int, query: dict[str, Any]) -> AsyncGenerator[RemoteRecord | None, None]:
+    async def _stream(self, path: str, after: str, query: dict[str, Any]) -> AsyncGenerator[RemoteRecord | None, None]:
         """First None: the host is there."""
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": after}
         timeout = httpx.Timeout(60, connect=5)  # the host beats every 15 seconds
         async with self._http.stream("GET", path, headers=headers, params=query, timeout=timeout) as answer:
             if answer.status_code >= 400:
                 raise _remote(answer.status_code, await answer.aread())
             yield None
-            down = b""
+            down, epoch = b"", ""
             async for line in _lines(answer):
-                if line.startswith(b'data: {"seq"'):
-                    yield decoder.decode(line[6:])
+                if line.startswith(b"id: "):
+                    epoch = epoch or line.partition(b".")[2].decode("ascii", "replace").strip()
+                elif line.startswith(b'data: {"seq"'):
+                    record = decoder.decode(line[6:])
+                    record.epoch = epoch
+                    yield record
                 elif line.startswith(_DOWN) and line != down:  # said with every beat
                     down = line
                     self.on_trouble(msgspec.json.decode(line.removeprefix(_DOWN), type=str))
@@ -234,16 +269,17 @@ class RemoteSession:
 
     async def head(self) -> int:
         """The position of the newest event."""
-        beyond = 10**17
-        page: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/events", after=beyond))
+        page: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/events", limit=1))
         return int(page["head"])
 
     def follow(self, after: int = 0) -> AsyncGenerator[RemoteRecord, None]:
         return self.client.follow(f"{self.path}/events", after)
 
-    async def post(self, text: str, *, busy: str = "queue", model: str | None = None) -> Json:
+    async def post(
+        self, text: str, *, busy: str = "queue", model: str | None = None, attachments: list[Json] | None = None
+    ) -> Json:
         """Sends without waiting: `{turn}` or `{queued, pending, position}`."""
-        body = {"text": text, "busy": busy, "model": model}
+        body = {"text": text, "busy": busy, "model": model, "attachments": attachments or []}
         found: Json = msgspec.json.decode(await self.client.call("POST", f"{self.path}/messages", body))
         return found
 
@@ -297,6 +333,11 @@ class RemoteSession:
     async def diff(self, path: str | None = None, turn: str | None = None) -> str:
         """The same as a unified diff, of one file or of all."""
         return (await self.client.call("GET", f"{self.path}/changes/diff", path=path, turn=turn)).decode()
+
+    async def archive(self) -> Json:
+        """With its blobs, for `Client.import_session` of another host."""
+        found: Json = msgspec.json.decode(await self.client.call("GET", f"{self.path}/archive"))
+        return found
 
     async def export(self, form: str = "markdown") -> bytes:
         return await self.client.call("GET", f"{self.path}/export", format=form)

@@ -13,6 +13,9 @@ class RemoteRecord(Struct):
     time: int
     raw: msgspec.Raw = msgspec.field(name="event")
 
+    epoch: str = ""
+    """Which log it is of."""
+
     @property
     def event(self) -> Event:
         return decode(bytes(self.raw))

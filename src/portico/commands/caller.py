@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from portico.errors import Forbidden, Unauthenticated
 
-Scope = Literal["open", "read", "drive", "approve", "files", "terminal", "jobs", "admin"]
+Scope = Literal["open", "any", "read", "drive", "approve", "files", "terminal", "jobs", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "drive", "approve", "files", "terminal", "jobs", "admin")
 
 
@@ -29,7 +29,8 @@ class Caller(Struct, frozen=True):
         return self.label or f"token:{self.name}"
 
     def may(self, scope: Scope) -> bool:
-        return scope == "open" or scope in self.scopes
+        """`open` is for strangers too, `any` for everybody with a token."""
+        return scope == "open" or scope in self.scopes or (scope == "any" and bool(self.scopes))
 
     def require(self, scope: Scope) -> None:
         if not self.scopes and scope != "open":

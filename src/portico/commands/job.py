@@ -22,7 +22,7 @@ class StartJob(Command, frozen=True, tag="job.run"):
     cwd: str
     input: str = ""
     entry: dict[str, Any] | None = None
-    """An entry for this job alone; absent: the host's own."""
+    """An entry for this job alone, which needs the scope terminal too; absent: the host's own."""
     strict: bool = True
     """A job that needs input does not start without. The Portal door has no word for that, and lets it pass."""
 

@@ -26,7 +26,7 @@ class StartSession(Command, frozen=True, tag="session.start"):
     about = "host"
     http = Http("POST", "/v1/sessions", 201)
     errors = ("not_found", *_AGENT)
-    private = frozenset({"folders", "uri", "parent", "origin", "model_config"})
+    private = frozenset({"folders", "uri", "parent", "origin", "model_config", "draft"})
 
     agent: str | None = None
     """The first one that is ready, when none is named."""
@@ -44,6 +44,8 @@ class StartSession(Command, frozen=True, tag="session.start"):
     origin: Origin | None = None
     """Where a child comes from. A `fork` begins with the turns of that session, through that turn."""
     model_config: Json = {}
+    draft: bool = False
+    """It is not listed before its first message, and goes when its client leaves without one."""
 
 
 class ForkSession(Command, frozen=True, tag="session.fork"):

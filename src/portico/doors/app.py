@@ -1,7 +1,7 @@
 """What a door gets when it is built: the host and what belongs to this process."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ class App:
     gate: "Gate | None" = None
     search: Search | None = None
     """With an index; None: searching reads the log."""
+    at_start: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
+    """What doors have to do before the first request, for example to go on with what a crash left waiting."""
 
     @property
     def workspaces(self) -> list[Path]:

@@ -24,11 +24,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from portico import limits
+from portico.correlation import REQUEST, begin_request
 from portico.doors.body import error_response, too_large
 from portico.doors.cors import answer_headers, is_preflight, preflight_headers
 from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
 from portico.doors.identity import Tokens
 from portico.doors.origin import check_host, check_origin, is_editor_origin
+from portico.doors.proxy import ROOT
 from portico.doors.rate import WrongTokens
 from portico.doors.route import Caller, Route, Socket, Table
 from portico.errors import Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated, WrongMethod
@@ -118,6 +120,7 @@ class Gate:
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         _check_head(scope)
+        begin_request(headers.get("x-request-id"))
         check_host(headers.get("host"), self.hosts)
         if is_preflight(scope, headers, self.origins):
             await self._answer_preflight(headers, send)
@@ -177,7 +180,7 @@ class Gate:
                 await self.wrong_token(scope)
                 raise Unauthenticated("This token is not valid (any more). `portico token list` shows the valid ones.")
             return caller
-        cookie = self._cookie(headers)
+        cookie = self._cookie(scope, headers)
         caller = self.tokens.by_cookie(cookie) if cookie else None
         if caller is not None:
             return caller
@@ -187,9 +190,16 @@ class Gate:
             return Caller("", "nobody", frozenset())
         raise Unauthenticated("A token is needed: 'Authorization: Bearer TOKEN', or log in at /login.")
 
-    def _cookie(self, headers: Headers) -> str | None:
+    def cookie_of(self, scope: Scope) -> str:
+        """Its name. Over TLS browsers themselves refuse such a name to whoever is not this very server; without it
+        only the port in the name keeps two servers of one machine apart."""
+        if scope["scheme"] not in ("https", "wss"):
+            return self.cookie
+        return f"__Secure-{self.cookie}" if scope.get(ROOT) else f"__Host-{self.cookie}"
+
+    def _cookie(self, scope: Scope, headers: Headers) -> str | None:
         try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+            morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie_of(scope))
         except CookieError:
             return None
         return morsel.value if morsel else None
@@ -234,6 +244,8 @@ class Gate:
 
     def close_revoked(self) -> int:
         """Ends the open connections of tokens that are no more; returns how many. Called every second."""
+        for ident in [each for each in self._buckets if self.tokens.by_id(each) is None]:
+            del self._buckets[ident]
         revoked = [ident for ident in self._open if self.tokens.by_id(ident) is None]
         return sum(self._close(ident, POLICY_VIOLATION) for ident in revoked)
 
@@ -253,6 +265,8 @@ class Gate:
 
     def _counting(self, headers: Headers, send: Send) -> Send:
         extra = [*SECURITY_HEADERS, *answer_headers(headers, self.origins)]
+        if ident := REQUEST.get():
+            extra.append((b"x-request-id", ident.encode()))
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":

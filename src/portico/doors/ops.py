@@ -12,6 +12,7 @@ from portico import __version__
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.gate import Gate
+from portico.doors.meter import Meter, Metric
 from portico.doors.route import Route, Table
 
 
@@ -20,25 +21,29 @@ class Health(Struct):
 
 
 def ops(app: App, gate: Gate) -> Table:
+    meter = Meter(app.host)
+
     async def health(request: Request) -> Response:
         """200 while the host can do its work; 503 when the log cannot be written. Says nothing to strangers."""
         down = app.host.log.down
         return JsonResponse(Health(down is None), 200 if down is None else 503)
 
+    async def ready(request: Request) -> Response:
+        """200 while new work is taken: it has started, does not stop, and its log can be written."""
+        ok = app.host.log.down is None and not app.host.stopping
+        return JsonResponse(Health(ok), 200 if ok else 503)
+
     async def metrics(request: Request) -> Response:
-        return Response(render(measure(app, gate)), media_type="text/plain; version=0.0.4")
+        return Response(render(measure(app, gate, meter)), media_type="text/plain; version=0.0.4")
 
     return [
         Route("/healthz", health, "open", summary="Is the host well?", doc={"answer": Health}),
+        Route("/readyz", ready, "open", summary="Does the host take new work?", doc={"answer": Health}),
         Route("/metrics", metrics, "read", summary="Prometheus metrics.", doc={"media": "text/plain"}),
     ]
 
 
-Metric = tuple[str, str, str, dict[str, float]]
-"""Name, kind, help, and the value by label."""
-
-
-def measure(app: App, gate: Gate) -> list[Metric]:
+def measure(app: App, gate: Gate, meter: Meter) -> list[Metric]:
     host = app.host
     statuses: dict[str, float] = {
         'status="idle"': 0,
@@ -62,6 +67,7 @@ def measure(app: App, gate: Gate) -> list[Metric]:
             "Answers by status.",
             {f'code="{code}"': count for code, count in sorted(gate.requests.items())},
         ),
+        *meter.metrics(),
         ("process_resident_memory_bytes", "gauge", "Memory.", {"": resident()}),
         (
             "process_cpu_seconds_total",

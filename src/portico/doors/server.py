@@ -16,33 +16,39 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import uvicorn
+from starlette.types import ASGIApp
 
 from portico import __version__, limits
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
-from portico.doors.ahp.door import ahp, restore
+from portico.doors.ahp.door import ahp
 from portico.doors.anywhere import anywhere
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
 from portico.doors.jobs import job_routes
 from portico.doors.mcp import mcp
+from portico.doors.notify import Notify
 from portico.doors.openapi import openapi
 from portico.doors.ops import ops
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
 from portico.doors.portal import portal
 from portico.doors.portal.answer import Level
 from portico.doors.protocol import BoundedHttp
+from portico.doors.proxy import BehindProxy, Proxies, check_root_path
 from portico.doors.rest import rest
 from portico.doors.route import Table
+from portico.doors.sockets import open_sockets
+from portico.doors.tls import Certificate
 from portico.doors.web import web
 from portico.doors.websocket import Line
-from portico.errors import BadRequest
-from portico.events import HOST
+from portico.errors import BadRequest, LogUnavailable
+from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
 from portico.host.host import Host
 from portico.host.policy import Rules
@@ -50,7 +56,7 @@ from portico.host.search import Search
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
-from portico.settings import ApprovalSettings, Loaded, load
+from portico.settings import ApprovalSettings, Loaded, Settings, load
 from portico.workspace.orphans import end_orphans
 
 logger = logging.getLogger("portico.server")
@@ -95,6 +101,9 @@ class Server:
         self._watcher: asyncio.Task[None] | None = None
         self._known: dict[str, str] = {}
         self.port = 0
+        self.socket_path: str | None = None
+        self.notify = Notify.from_environment()
+        self.certificate: Certificate | None = None
 
     # -- start -------------------------------------------------------------------------------------------------
 
@@ -108,16 +117,13 @@ class Server:
 
     async def _start(self) -> None:
         settings, options, stack = self.loaded.settings, self.options, self._stack
-        check_address(settings.server.host, options)
-        check_origins(settings.security.allow_origins)
+        check_settings(settings, options)
+        self.certificate = Certificate(settings.server) if settings.server.tls_cert else None
         self.home.make()
         self.home.lock()
         stack.callback(self.home.unlock)
         await asyncio.to_thread(end_orphans)  # before anything runs a second time
-        self._sockets = listen(settings.server.host, settings.server.port)
-        for each in self._sockets:
-            stack.callback(each.close)
-        self.port = self._sockets[0].getsockname()[1]
+        self._open_sockets()
         log = await SqliteLog.open(self.home.log_path, durability=settings.log.durability)
         stack.push_async_callback(log.close)
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
@@ -125,7 +131,7 @@ class Server:
         stack.push_async_callback(self.host.close)
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
-        await seed(self.host)
+        await seed(self.host, str(self._workspaces()[0]))
         self.jobs = await Jobs.open(self.host, entry_source(options))
         stack.push_async_callback(self.jobs.close)
         self.tokens = Tokens(self.home, options.with_token)
@@ -142,15 +148,34 @@ class Server:
         self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.gate, search)
         self._apply_settings()
         self._build()
-        await restore(self.app)  # before anything runs again that it may concern
+        self._measure()
+        await self._open_doors()
         await self.jobs.recover()
         await self._listen()
         stack.callback(self.home.retract)
         self.home.announce(
-            Endpoint(self.url, os.getpid(), str(self.home.token_path) if options.with_token else None, __version__)
+            Endpoint(
+                self.url,
+                os.getpid(),
+                str(self.home.token_path) if options.with_token else None,
+                __version__,
+                None if self.port else self.socket_path,
+                str(self.certificate.path) if self.certificate is not None else None,
+            )
         )
         self._watcher = asyncio.get_running_loop().create_task(self._watch(), name="watch settings")
         stack.push_async_callback(_cancel, self._watcher)
+
+    def _open_sockets(self) -> None:
+        self._sockets = open_sockets(self.loaded.settings.server)
+        for each in self._sockets:
+            self._stack.callback(each.close)
+            if each.family == socket.AF_UNIX:
+                self.socket_path = str(each.getsockname())
+                if self.loaded.settings.server.unix_socket:
+                    self._stack.callback(Path(self.socket_path).unlink, missing_ok=True)
+        ports = [each.getsockname()[1] for each in self._sockets if each.family != socket.AF_UNIX]
+        self.port = ports[0] if ports else 0
 
     def _build(self) -> None:
         level: Level = "000" if self.options.api_level == "000" else "latest"
@@ -164,9 +189,27 @@ class Server:
         self.gate.add(ops(self.app, self.gate))
         self.gate.add(web(self.app, self.gate))
 
+    def _measure(self) -> None:
+        settings = self.loaded.settings.telemetry
+        if not settings.endpoint:
+            return
+        try:
+            from portico.doors.telemetry import Telemetry
+        except ImportError as error:
+            words = f"Telemetry needs more packages: pip install 'portico[otel]' ({error})."
+            raise BadRequest(words, field="telemetry.endpoint") from error
+        self._stack.push_async_callback(Telemetry(self.host, settings).close)
+
+    async def _open_doors(self) -> None:
+        for begin in self.app.at_start:
+            try:
+                await begin()
+            except LogUnavailable as error:
+                logger.warning("a door begins at its first request: %s", error.message)
+
     async def _listen(self) -> None:
         config = uvicorn.Config(
-            self.gate,
+            self._front(),
             http=BoundedHttp,
             ws=Line,
             lifespan="off",
@@ -181,6 +224,8 @@ class Server:
             timeout_graceful_shutdown=2,
             backlog=2048,
         )
+        config.load()
+        config.ssl = self.certificate.context if self.certificate is not None else None
         self._uvicorn = _Uvicorn(config)
         serving = asyncio.get_running_loop().create_task(self._uvicorn.serve(self._sockets), name="serve")
         self._stack.push_async_callback(self._unlisten, serving)
@@ -213,40 +258,65 @@ class Server:
 
     @property
     def url(self) -> str:
+        """For clients on this machine."""
+        if not self.port:
+            return "http://localhost"  # over the Unix socket
         host = self.loaded.settings.server.host
         shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
-        return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
+        scheme = "https" if self.certificate is not None else "http"
+        return f"{scheme}://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
+
+    @property
+    def public_url(self) -> str:
+        """For people."""
+        settings = self.loaded.settings.server
+        return settings.public_url.rstrip("/") or self.url + check_root_path(settings.root_path)
 
     @property
     def login_url(self) -> str:
-        return f"{self.url}/login?tkn={self.home.token()}" if self.options.with_token else self.url
+        return f"{self.public_url}/login?tkn={self.home.token()}" if self.options.with_token else self.public_url
 
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            self.gate.close_revoked()
-            await self._audit_tokens()
-            now = stamp(self.home.settings_path)
-            if now != self._stamp:
-                self._stamp = now
-                await self._reload()
+            self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
+            for look in (self._audit_tokens, self._look_at_settings, self._look_at_certificate):
+                try:
+                    self.gate.close_revoked()
+                    await look()
+                except LogUnavailable as error:
+                    logger.warning("watching settings and tokens: %s", error.message)
+                except Exception:
+                    logger.exception("watching settings and tokens failed; the next look comes in a second")
+
+    async def _look_at_settings(self) -> None:
+        now = stamp(self.home.settings_path)
+        if now != self._stamp:
+            self._stamp = now
+            await self._reload()
+
+    async def _look_at_certificate(self) -> None:
+        if self.certificate is not None:
+            self.certificate.reload()
 
     async def _audit_tokens(self) -> None:
         """`portico token` edits a file, also while no host runs: what is new since the last look is written down."""
         known = self.tokens.known()
         if known == self._known or self.host.log.down is not None:
             return
-        before, self._known = self._known, known
+        before = self._known
+        changes = [("token.added", known[ident]) for ident in known.keys() - before.keys()]
+        changes += [("token.revoked", before[ident]) for ident in before.keys() - known.keys()]
         self.host.log.put_kv(HOST, _TOKENS, msgspec.json.encode(known))
-        for ident in known.keys() - before.keys():
-            await self.host.audit("token.added", "file", token=known[ident])
-        for ident in before.keys() - known.keys():
-            await self.host.audit("token.revoked", "file", token=before[ident])
+        audited = [Audited(action=action, by="file", detail={"token": name}) for action, name in changes]
+        if audited:
+            await self.host.log.append(HOST, *audited)
+        self._known = known  # not before: what could not be written down is for the next look
 
     async def _reload(self) -> None:
         try:
             loaded = load(self.home.settings_path, flags=self.options.flags)
-            check_origins(loaded.settings.security.allow_origins)
+            check_settings(loaded.settings, self.options)
         except BadRequest as error:
             logger.error("the settings are not taken over: %s", error.message)
             return
@@ -269,9 +339,18 @@ class Server:
         self.gate.origins = frozenset(settings.security.allow_origins)
         self.host.workspaces[:] = self._workspaces()
 
+    def _front(self) -> ASGIApp:
+        """Most hosts have no proxy, and then nothing stands before the gate."""
+        settings = self.loaded.settings.server
+        if not (settings.root_path or settings.trusted_proxies):
+            return self.gate
+        return BehindProxy(self.gate, Proxies(settings.trusted_proxies), check_root_path(settings.root_path))
+
     def _hosts(self) -> frozenset[str]:
         settings = self.loaded.settings
         names = {name.lower() for name in settings.security.allow_hosts}
+        if public := urlsplit(settings.server.public_url).hostname:
+            names.add(public)
         bound = settings.server.host.lower()
         if is_loopback(bound):
             return LOOPBACK_NAMES | names
@@ -312,6 +391,18 @@ def check_address(host: str, options: Options) -> None:
         )
 
 
+def check_settings(settings: Settings, options: Options) -> None:
+    """What one value alone does not tell."""
+    if not settings.server.unix_socket:
+        check_address(settings.server.host, options)
+    check_origins(settings.security.allow_origins)
+    Proxies(settings.server.trusted_proxies)
+    check_root_path(settings.server.root_path)
+    public = settings.server.public_url
+    if public and not (urlsplit(public).scheme in ("http", "https") and urlsplit(public).hostname):
+        raise BadRequest(f"{public!r} is not an address such as 'https://box.example'.", field="server.public_url")
+
+
 def check_origins(origins: Sequence[str]) -> None:
     for origin in origins:
         if not is_origin(origin):
@@ -327,42 +418,6 @@ def settings_rules(approvals: ApprovalSettings) -> Rules:
         commands=dict.fromkeys(approvals.allow_commands, True) | dict.fromkeys(approvals.ask_commands, False),
         refused=tuple(approvals.deny_commands),
     )
-
-
-def listen(host: str, port: int) -> list[socket.socket]:
-    """127.0.0.1 and ::1 on the same port where the default is meant; else just the address given."""
-    first = _bind(host, port)
-    sockets = [first]
-    if host in ("127.0.0.1", "localhost"):
-        with contextlib.suppress(OSError):  # no IPv6 here, or somebody else has the port there
-            sockets.append(_bind_raw(socket.AF_INET6, "::1", first.getsockname()[1]))
-    return sockets
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return _bind_raw(family, host, port)
-    except OSError as error:
-        raise BadRequest(
-            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another port with --port (0 picks a free one).",
-            field="port",
-        ) from error
-
-
-def _bind_raw(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
-    made = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited: small frames must not wait 40 ms
-        if family is socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        made.bind((host, port))
-        made.setblocking(False)
-    except BaseException:  # whatever it was, it is the caller's to tell; the socket is ours
-        made.close()
-        raise
-    return made
 
 
 def allow_files(wanted: int) -> None:
@@ -381,7 +436,9 @@ async def run(options: Options, ready: Callable[[Server], None]) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, server.stop)
         ready(server)
+        server.notify.ready(f"Listening on {server.public_url}")
         await server.stopped()
+        server.notify.stopping()
 
 
 async def _cancel(task: "asyncio.Task[None]") -> None:

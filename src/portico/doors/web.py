@@ -17,6 +17,7 @@ from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import COOKIE_SECONDS
 from portico.doors.origin import is_loopback
+from portico.doors.proxy import ROOT
 from portico.doors.route import Route, Table, caller
 from portico.errors import BadRequest, NotFound
 
@@ -92,11 +93,25 @@ class Pages:
         return Response(path.read_bytes(), media_type=media, headers=headers)
 
 
+def root(request: Request) -> str:
+    """The base path below which this request came."""
+    found: str = request.scope.get(ROOT, "")
+    return found
+
+
 def web(app: App, gate: Gate) -> Table:
     pages = Pages(pages_folder())
 
     def send(request: Request, name: str) -> Response:
-        answer = pages.answer(name, request.headers.get("accept-encoding", ""))
+        return isolated(request, pages.answer(name, request.headers.get("accept-encoding", "")))
+
+    def send_workbench(request: Request) -> Response:
+        """It has addresses at every depth, so the names of its files are completed here, with the base path."""
+        text = pages.find("app.html").read_text("utf-8").replace('="./', f'="{root(request)}/')
+        headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-cache"}
+        return isolated(request, Response(text, media_type=_TYPES[".html"], headers=headers))
+
+    def isolated(request: Request, answer: Response) -> Response:
         # Elsewhere browsers ignore it, and complain on the console.
         if request.url.scheme == "https" or is_loopback(request.url.hostname or ""):
             answer.headers["Cross-Origin-Opener-Policy"] = "same-origin"
@@ -106,8 +121,9 @@ def web(app: App, gate: Gate) -> Table:
         name = request.path_params.get("name", "") or "index.html"
         moved = _moved(request, name)
         if moved is not None:
-            return RedirectResponse(moved, 303)
-        if name.partition("/")[0] == "app":
+            return RedirectResponse(f"{root(request)}{moved}", 303)
+        workbench = name.partition("/")[0] == "app"
+        if workbench:
             name = "app.html"  # its own script reads the rest of the address
         if name == "api":
             return Response("Not Found", 404, media_type="text/plain")  # as the pages' old clients know it
@@ -118,7 +134,7 @@ def web(app: App, gate: Gate) -> Table:
         if name.endswith(".html") and pages.empty:
             return no_pages()
         try:
-            return send(request, name)
+            return send_workbench(request) if workbench else send(request, name)
         except NotFound:
             return Response("Not Found", 404, media_type="text/plain")
 
@@ -143,12 +159,15 @@ def web(app: App, gate: Gate) -> Table:
         found = gate.tokens.by_token(token)
         if found is None:
             await gate.wrong_token(request.scope)
-            return RedirectResponse("/login?error=1", 303)
-        answer = RedirectResponse(wanted if _OWN_PAGE.fullmatch(wanted) else _WORKBENCH, 303)
+            return RedirectResponse(f"{root(request)}/login?error=1", 303)
+        page = wanted.removeprefix(root(request))
+        lands = page if _OWN_PAGE.fullmatch(page) else _WORKBENCH
+        answer = RedirectResponse(f"{root(request)}{lands}", 303)
         answer.set_cookie(
-            gate.cookie,
+            gate.cookie_of(request.scope),
             gate.tokens.cookie(found),
             max_age=COOKIE_SECONDS,
+            path=f"{root(request)}/",
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",
@@ -156,8 +175,9 @@ def web(app: App, gate: Gate) -> Table:
         return answer
 
     async def logout(request: Request) -> Response:
-        answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(gate.cookie)
+        answer = RedirectResponse(f"{root(request)}/login", 303)
+        secure = request.url.scheme == "https"
+        answer.delete_cookie(gate.cookie_of(request.scope), path=f"{root(request)}/", secure=secure, httponly=True)
         return answer
 
     return [
@@ -191,5 +211,6 @@ def _moved(request: Request, name: str) -> str | None:
 
 def _login_for(request: Request) -> str:
     """The start page needs no word: the login leads to the workbench by itself."""
-    path = request.url.path
-    return "/login" if path in ("/", "/index.html") else f"/login?{urlencode({'next': path})}"
+    path = request.url.path.removeprefix(root(request))
+    login = f"{root(request)}/login"
+    return login if path in ("/", "/index.html") else f"{login}?{urlencode({'next': path})}"

@@ -10,6 +10,15 @@ class HostStarted(Event, frozen=True, tag="host.started"):
     pid: int
 
 
+class LogLost(Event, frozen=True, tag="log.lost"):
+    """A start found that the last numbers of the log are gone (a cut write-ahead log, an older copy of the file). None
+    of them is given again, and cursors from before are refused."""
+
+    count: int
+    last: int
+    """The last number that was given before."""
+
+
 class HostStopped(Event, frozen=True, tag="host.stopped"):
     reason: str = ""
 
@@ -36,7 +45,9 @@ class Grant(Struct, frozen=True, omit_defaults=True):
     project: str | None = None
     """Exactly one of session and project (a folder) is set."""
     pattern: str = "*"
-    """Glob over the path or command line of the call."""
+    """Glob over the path or command line of the call; it counts where nothing is in `covers`."""
+    covers: list[str] = []
+    """What was shown when somebody answered: `command:npm test`, `line:...`, `path:...`, `call:...`."""
 
 
 class GrantAdded(Event, frozen=True, tag="grant.added"):
@@ -65,4 +76,4 @@ class SessionRemoved(Event, frozen=True, tag="session.removed"):
     by: str
 
 
-HostEvent = HostStarted | HostStopped | Audited | GrantAdded | GrantRevoked | SessionListed | SessionRemoved
+HostEvent = HostStarted | HostStopped | LogLost | Audited | GrantAdded | GrantRevoked | SessionListed | SessionRemoved

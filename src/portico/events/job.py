@@ -62,6 +62,8 @@ class JobStarted(Event, frozen=True, tag="job.started"):
     """The job that this one repeats or goes on with."""
     done: dict[str, bool] = {}
     """The outcomes it takes over from that job, by path."""
+    values: dict[str, dict[str, str]] = {}
+    """The values that it takes over with them, by path and name."""
 
 
 class JobResumed(Event, frozen=True, tag="job.resumed"):
@@ -87,6 +89,14 @@ class JobStopping(Event, frozen=True, tag="job.stopping"):
 class JobDecided(Event, frozen=True, tag="job.decided"):
     path: str
     reason: str
+
+
+class JobValue(Event, frozen=True, tag="job.value"):
+    """Something that later works use: the output of a task, an answer, the items of an Each."""
+
+    path: str
+    name: str
+    value: str
 
 
 class WorkStarted(Event, frozen=True, tag="work.started"):
@@ -125,6 +135,7 @@ JobEvent = (
     | JobWaiting
     | JobStopping
     | JobDecided
+    | JobValue
     | WorkStarted
     | WorkEnded
     | JobEnded

@@ -1,6 +1,6 @@
 """All events as one union, their bytes, and an event in its place in the log."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -12,7 +12,11 @@ from portico.events.terminal import TerminalEvent
 from portico.events.turn import TurnEvent
 from portico.events.words import Channel, Event, Json
 
-AnyEvent = HostEvent | SessionEvent | TurnEvent | TerminalEvent | JobEvent
+
+class Unreadable(Event, frozen=True, tag="unreadable"):
+    """Here was an event that the disk has damaged: one gap, in its place, for every reader alike."""
+
+    reason: Literal["checksum", "page"]
 
 
 class Unknown(Event, frozen=True, tag="unknown"):
@@ -20,6 +24,8 @@ class Unknown(Event, frozen=True, tag="unknown"):
 
     raw: Json = field(default_factory=dict)
 
+
+AnyEvent = HostEvent | SessionEvent | TurnEvent | TerminalEvent | JobEvent | Unreadable
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
@@ -64,6 +70,9 @@ class Record(Struct, eq=False, gc=False):
         if self._event is None:
             self._event = decode(self.data)
         return self._event
+
+    def place(self) -> tuple[int, Channel, int, int]:
+        return self.seq, self.channel, self.pos, self.time
 
     def form(self, door: str, make: Any) -> Any:
         if self._forms is None:

@@ -23,6 +23,8 @@ class SessionStarted(Event, frozen=True, tag="session.started"):
     """Where it works besides."""
     model_config: Json = {}
     """What a client wants of the model besides, in its own words."""
+    draft: bool = False
+    """Made before anybody has said anything: it is listed from its first message on."""
 
 
 class SessionRenamed(Event, frozen=True, tag="session.renamed"):

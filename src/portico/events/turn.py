@@ -145,11 +145,16 @@ class ApprovalAsked(Event, frozen=True, tag="approval.asked"):
     options: list[Option]
     path: str | None = None
     command: str | None = None
+    """Verbatim: what is run, with the environment and the folder it asks for."""
+    files: list[str] = []
+    """All files, where there are several."""
     diff: str | None = None
     editable: bool = False
     result: bool = False
     """True: the call has run, and it is its result that waits."""
     meta: Json = {}
+    why: str = ""
+    """Why a person is asked: the rule that wants it, or that none lets it pass."""
 
 
 class ApprovalAnswered(Event, frozen=True, tag="approval.answered"):

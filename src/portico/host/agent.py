@@ -98,6 +98,8 @@ class Opening:
     """Where it may work, if that is not just `cwd`; for agents that can (`Capabilities.folders`)."""
     off: frozenset[str] = frozenset()
     """The ids of the customizations that a person switched off here."""
+    tell: Callable[[str], None] = lambda text: None
+    """Shows a notice in the turn that waits for this conversation."""
     client: str = ""
     """Whose token counts, for agents that take tokens (`Authenticates`)."""
 

@@ -1,6 +1,7 @@
 """Who may do what: policies and grants decide, or a person is asked. Everything is written down.
 
-The order: a denying grant, then the policies, then an allowing grant (but for edits that always ask), then a person.
+The order: a denying grant, then the policies, then an allowing grant, then a person. What must always be asked about
+passes by none of them: only their no counts then.
 The first valid answer wins. It is waited for as long as the turn lives; only where a time is set (by the user or by the
 agent) no answer in time is no. A turn that ends takes its open approvals with it.
 """
@@ -8,13 +9,15 @@ agent) no answer in time is no. A turn that ends takes its open approvals with i
 import asyncio
 import contextlib
 import fnmatch
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from portico import events as e
-from portico.errors import AlreadyAnswered, BadRequest, NotFound
+from portico.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
 from portico.events import HOST, Channel, Grant, Json, Option
+from portico.host.action import Action, coverage, covered
 from portico.host.fold import find_approval
 
 if TYPE_CHECKING:
@@ -30,14 +33,14 @@ OPTIONS = [ONCE, SESSION, DENY]
 class Request:
     """A call that wants to run, as it would be shown to a person."""
 
-    kind: str
-    """read, write, shell or other."""
+    action: Action
+    """What it is about to do; this is judged, shown and run."""
     tool: str
     call: str
     title: str
     input: str
-    path: str | None = None
-    command: str | None = None
+    home: str = "/"
+    """The session's folder: names without a folder begin there."""
     diff: str | None = None
     options: list[Option] | None = None
     editable: bool = False
@@ -53,9 +56,28 @@ class Request:
     """Not said yet: it goes into the log together with the decision or the question."""
 
     @property
+    def kind(self) -> str:
+        return self.action.kind
+
+    @property
+    def path(self) -> str | None:
+        """The first of its files."""
+        return self.action.files[0] if self.action.files else None
+
+    @property
+    def command(self) -> str | None:
+        """Verbatim, with its environment and its folder."""
+        return self.action.shown(self.home)
+
+    @property
     def subject(self) -> str:
         """What a grant's pattern is matched against."""
         return self.path or self.command or ""
+
+    @property
+    def paths(self) -> list[str]:
+        """All of its files, from the root and with links followed."""
+        return [os.path.realpath(os.path.join(self.home, path)) for path in self.action.files if "\0" not in path]
 
 
 @dataclass(frozen=True)
@@ -97,10 +119,16 @@ def matching(grants: Iterable[Grant], session: "Session", request: Request, allo
             and grant.agent == session.state.agent
             and grant.tool in ("*", request.tool)
             and (grant.session == session.id if grant.session else grant.project == session.state.cwd)
-            and fnmatch.fnmatchcase(request.subject, grant.pattern)
+            and _covers(grant, request)
         ),
         None,
     )
+
+
+def _covers(grant: Grant, request: Request) -> bool:
+    if grant.covers:
+        return covered(grant.covers, request.action, request.paths, request.input, request.home)
+    return fnmatch.fnmatchcase(request.subject, grant.pattern)
 
 
 class Approvals:
@@ -109,6 +137,7 @@ class Approvals:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
+        self._asked: dict[str, Request] = {}
 
     async def request(self, turn: str, request: Request) -> Decision:
         ruling = self._rule(request)
@@ -122,18 +151,17 @@ class Approvals:
 
     def _rule(self, request: Request) -> Ruling | None:
         session = self._session
-        host, now = session.host, session.host.now()
+        host, now = session.host, session.host.grants.now()
         denied = matching(host.grants.values(), session, request, False, now)
         if denied is not None:
-            return Ruling(False, f"grant {denied.id}: deny {denied.tool} {denied.pattern}")
+            return Ruling(False, f"grant {denied.id}: deny {_named(denied)}")
+        asks = host.rules.must_ask(session, request) is not None
         for policy in host.policies:
             ruling = policy(session, request)
-            if ruling is not None:
+            if ruling is not None and not (asks and ruling.allowed):
                 return ruling
-        granted = matching(host.grants.values(), session, request, True, now)
-        if granted is not None and not host.rules.protects(session, request):
-            return Ruling(True, f"grant {granted.id}: allow {granted.tool} {granted.pattern}")
-        return None
+        granted = None if asks else matching(host.grants.values(), session, request, True, now)
+        return Ruling(True, f"grant {granted.id}: allow {_named(granted)}") if granted is not None else None
 
     async def _ask(self, turn: str, request: Request) -> Decision:
         session = self._session
@@ -142,7 +170,7 @@ class Approvals:
         deadline = clock.time() + timeout if timeout is not None else None
         ident = f"{session.id}.{session.new_id('a')}"
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        self._waiting[ident] = future
+        self._waiting[ident], self._asked[ident] = future, request
         try:
             await session.append(
                 *_before(request),
@@ -158,10 +186,12 @@ class Approvals:
                     options=request.options or OPTIONS,
                     path=request.path,
                     command=request.command,
+                    files=list(request.action.files) if len(request.action.files) > 1 else [],
                     diff=request.diff,
                     editable=request.editable,
                     result=request.result,
                     meta=request.meta or {},
+                    why=self._why(request),
                 ),
             )
             if deadline is not None:
@@ -171,6 +201,17 @@ class Approvals:
             return await future
         finally:
             self._waiting.pop(ident, None)
+            self._asked.pop(ident, None)
+
+    def _why(self, request: Request) -> str:
+        if request.result:
+            return ""
+        rule = self._session.host.rules.must_ask(self._session, request)
+        if rule is not None:
+            return f"It always asks: {rule}."
+        if request.action.unclear:
+            return f"It cannot be judged: {request.action.unclear}."
+        return "The agent's settings want it." if request.strict else "No rule lets it pass."
 
     async def _time_out(self, ident: str) -> None:
         with contextlib.suppress(AlreadyAnswered):  # a person was faster by a hair: the future holds that answer
@@ -201,9 +242,11 @@ class Approvals:
                 raise BadRequest("This call's input cannot be edited.", field="input")
             turn = session.state.active
             assert turn is not None  # an open approval lives in the active turn
+            if session.running is not None and session.running.withdrawn:
+                raise Conflict("The turn is being cancelled: nothing of it can be approved any more.")
             # The grant comes first: if it is refused the approval stays open, and the agent goes on only with both.
             if chosen.grant != "once":
-                await self._remember(call.tool, chosen, by)
+                await self._remember(call.tool, self._asked.get(ident), chosen, by)
             answered = e.ApprovalAnswered(
                 turn=turn.id,
                 approval=ident,
@@ -217,8 +260,12 @@ class Approvals:
             await session.host.log.append_all((session.channel, answered), *_audited(answered))
         return _decision(answered)
 
-    async def _remember(self, tool: str, chosen: Option, by: str) -> None:
+    async def _remember(self, tool: str, request: Request | None, chosen: Option, by: str) -> None:
+        """What was shown, and no more: this program and subcommand, these files."""
         session = self._session
+        if request is None:
+            return  # nobody waits for it any more
+        covers = coverage(request.action, request.paths, request.input, request.home)
         await session.host.grants.add(
             agent=session.state.agent,
             tool=tool,
@@ -226,6 +273,7 @@ class Approvals:
             by=by,
             session=session.id if chosen.grant == "session" else None,
             project=session.state.cwd if chosen.grant == "project" else None,
+            covers=covers,
         )
 
     def settle(self, answered: e.ApprovalAnswered) -> None:
@@ -239,6 +287,10 @@ class Approvals:
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(Decision(False, "turn", reason="the turn ended"))
+
+
+def _named(grant: Grant) -> str:
+    return f"{grant.tool} {', '.join(grant.covers) or grant.pattern}"
 
 
 def _before(request: Request) -> list[e.Event]:

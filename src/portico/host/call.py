@@ -7,6 +7,8 @@ from urllib.parse import quote
 from portico import events as e
 from portico import faults, limits
 from portico.events import ErrorInfo, Json, Outcome
+from portico.host.action import Action
+from portico.host.action import of as describe
 from portico.host.approval import Decision, Request
 from portico.host.tool import ToolResult, cut, pieces
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Call:
-    def __init__(self, turn: "Turn", ident: str, tool: str, owner: str | None) -> None:
+    def __init__(self, turn: "Turn", ident: str, tool: str, owner: str | None, title: str = "") -> None:
         self.turn = turn
         self.id = ident
         self.tool = tool
@@ -26,7 +28,7 @@ class Call:
         self._input: list[str] = []
         self._ready = False
         self._unsaid: e.ToolReady | None = None
-        self._title = ""
+        self._title = title
         self._output: list[str] = []
         self._content: list[Json] = []
         self.result: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
@@ -63,6 +65,7 @@ class Call:
         self,
         kind: str = "other",
         *,
+        action: Action | None = None,
         title: str = "",
         path: str | None = None,
         command: str | None = None,
@@ -75,17 +78,18 @@ class Call:
         passing: str = "",
         meta: Json | None = None,
     ) -> Decision:
-        """May this exact call run? A policy, a grant or a person decides; no answer in a time that is set is no."""
+        """May this exact call run? A policy, a grant or a person decides; no answer in a time that is set is no.
+
+        `action` says all of what it is about to do; `kind`, `path` and `command` are enough where that is all."""
         if not self._ready:
             self.ready()
         request = Request(
-            kind=kind,
+            action=action or describe(kind, path, command),
+            home=self.turn.session.state.cwd,
             tool=self.tool,
             call=self.id,
             title=title or self._title or self.tool,
             input=self.input,
-            path=path,
-            command=command,
             diff=diff,
             options=options,
             editable=editable,
@@ -101,6 +105,10 @@ class Call:
         if decision.input is not None:
             self._input = [decision.input]
         return decision
+
+    @property
+    def title(self) -> str:
+        return self._title
 
     @property
     def shown(self) -> str:

@@ -62,7 +62,7 @@ class Catalogue:
         """All sessions below, oldest first."""
         return descendants(root, children(session.summary for session in self))
 
-    def list(self, *, archived: bool | None, parent: str | None, children: bool) -> list[Summary]:
+    def list(self, *, archived: bool | None, parent: str | None, children: bool, drafts: bool) -> list[Summary]:
         """Newest first; of several that changed in the same millisecond, the one that began last."""
         found = [
             summary
@@ -70,6 +70,7 @@ class Catalogue:
             if (archived is None or summary.archived is archived)
             and (parent is None or summary.parent == parent)
             and (children or summary.parent is None)
+            and (drafts or not summary.draft)
         ]
         return sorted(found, key=_MODIFIED, reverse=True)  # stable, so equal ones stay as they came
 
@@ -90,11 +91,13 @@ class Catalogue:
             session = Session(self._host, ident, None, decoder.decode(data) if data else None)
             if data is None:
                 await session.load()
-                if not session.state.agent:  # its beginning is gone: a kill at the last step of a deletion
+                if not session.state.agent and not await self._log.read(channel, 0, 1):
+                    # Nothing of it is left: a kill at the last step of a deletion.
                     await self.erase(channel)
                     continue
                 session.refresh_summary()
             self._add(session)
+        self._next += self._log.identity.lost  # sessions that were lost do not give their ids back either
 
     async def recover(self) -> None:
         """Closes what a crash left open."""

@@ -57,9 +57,28 @@ _KEYWORDS = frozenset(
 """Words of the shell itself: what follows them is not a plain command."""
 
 
+_STARTING = {
+    "find": frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf"}),
+    "fd": frozenset({"-x", "--exec", "-X", "--exec-batch"}),
+    "fdfind": frozenset({"-x", "--exec", "-X", "--exec-batch"}),
+    "rg": frozenset({"--pre", "--hostname-bin"}),
+    "sort": frozenset({"--compress-program"}),
+    "tar": frozenset({"--to-command", "--use-compress-program", "-I", "--checkpoint-action", "-F", "--info-script"}),
+}
+"""Options with which a program that looks starts another one, or changes files."""
+
+
+def starts_another(words: Words) -> bool:
+    """Does a program that usually only looks do more here? A rule for its name alone does not mean that."""
+    options = _STARTING.get(_program(words[0]), frozenset())
+    return any(word.partition("=")[0] in options for word in words[1:])
+
+
 def allows(rule: str, words: Words, *, options: bool = True) -> bool:
     """Does an allowing rule speak of this sub-command? Its words are the first ones. `options=False`: no further
     option may follow, for programs that write files when told to (`git log --output=x`)."""
+    if starts_another(words) and not starts_another(rule.split() or [""]):
+        return False
     if is_expression(rule):
         return _found(rule, words, broken=False)
     wanted = rule.split()

@@ -35,7 +35,6 @@ Handler = Callable[[Any, c.Caller], Awaitable[Any]]
 
 _AT_REST = (c.CloseSession, c.TruncateSession)
 """What a running turn must not go on under: it is cancelled first."""
-_DAY_MS = 86_400_000
 
 
 class Receipt(msgspec.Struct):
@@ -85,6 +84,13 @@ class Dispatcher:
         if caller.request:
             return await self._once(command, caller)
         return await self._perform(command, caller)
+
+    async def _perform_once(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
+        try:
+            return await self._perform(command, caller, receipt)
+        except PorticoError:
+            self._host.log.put_kv(HOST, RECEIPTS + receipt, None)  # or it would wait there for a disk that is full
+            raise
 
     async def _perform(self, command: c.Command, caller: c.Caller, receipt: str = "") -> Any:
         handler = self._handlers.get(type(command))
@@ -140,7 +146,9 @@ class Dispatcher:
             await self._host.log.append_all(*events)
 
     def context(self, session: "Session", caller: c.Caller, found: Any = None) -> Context:
-        return Context(caller, session.new_id, self._host.running, self._host.stopping, found)
+        host, running = self._host, session.running
+        withdrawn = running is not None and running.withdrawn
+        return Context(caller, session.new_id, host.running, host.stopping, withdrawn, found)
 
     def _session_of(self, command: c.Command) -> str:
         if command.about in ("approval", "question"):
@@ -184,29 +192,33 @@ class Dispatcher:
 
     async def do_all(self, session: "Session", commands: Sequence[tuple[c.Command, c.Caller]]) -> list[Any]:
         """Plain commands about one session in one append; a refused one gives its error and hinders no other."""
-        decided: list[Decision | PorticoError] = []
+        planned: list[Decision | PorticoError] = []
         for command, caller in commands:
             try:
-                caller.require(command.scope)
-                if not command.plain:
-                    raise TypeError(f"{type(command).__name__} is not a plain command.")
-                decided.append(decide(session.state, command, self.context(session, caller)))
+                planned.append(self.plan(session, command, caller))
             except PorticoError as error:
-                decided.append(error)
-        return await self._append_all(session, decided)
+                planned.append(error)
+        answers = [each if isinstance(each, PorticoError) else each.answer for each in planned]
+        accepted = [each for each in planned if isinstance(each, Decision)]
+        refused = await self.write(session, accepted) if accepted else None
+        if refused is None:
+            return answers
+        return [refused if isinstance(each, Decision) else each for each in planned]
 
-    async def _append_all(self, session: "Session", decided: list[Decision | PorticoError]) -> list[Any]:
-        events = [event for each in decided if isinstance(each, Decision) for event in each.events]
+    def plan(self, session: "Session", command: c.Command, caller: c.Caller) -> Decision:
+        """What a plain command about a loaded session becomes, whatever else goes on until `write`."""
+        caller.require(command.scope)
+        if not command.plain:
+            raise TypeError(f"{type(command).__name__} is not a plain command.")
+        return decide(session.state, command, self.context(session, caller))
+
+    async def write(self, session: "Session", planned: Sequence[Decision]) -> PorticoError | None:
+        """In one append: all of it, or why none of it."""
         try:
-            if events:
-                await session.append(*events)
+            await self._append(session, *planned)
         except PorticoError as error:
-            accepted = [each for each in decided if isinstance(each, Decision)]
-            if len(accepted) == 1 or self._host.log.down is not None:
-                return [error if isinstance(each, Decision) else each for each in decided]
-            # One of them cannot be written; the others must not suffer for it.
-            return [(await self._append_all(session, [each]))[0] for each in decided]
-        return [each if isinstance(each, PorticoError) else each.answer for each in decided]
+            return error
+        return None
 
     # -- once --------------------------------------------------------------------------------------------------
 
@@ -228,7 +240,7 @@ class Dispatcher:
         return await asyncio.shield(running[1])
 
     def _begin(self, command: c.Command, caller: c.Caller, name: str, digest: str) -> tuple[str, "asyncio.Task[Any]"]:
-        task = self._host.own(self._perform(command, caller, name), f"command {name}")
+        task = self._host.own(self._perform_once(command, caller, name), f"command {name}")
         task.add_done_callback(lambda _: self._running.pop(name, None))
         self._running[name] = (digest, task)
         return digest, task
@@ -247,28 +259,15 @@ class Dispatcher:
             receipt.shown = answer.id
         elif not shown:
             receipt.kind, receipt.answer = type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer))
-        self._host.log.put_kv(HOST, _key(self._host.now() // _DAY_MS, name), msgspec.json.encode(receipt))
+        self._host.log.put_kv(HOST, RECEIPTS + name, msgspec.json.encode(receipt))
 
     async def _receipt(self, name: str) -> Receipt | None:
-        """Of today or yesterday: an id is remembered for a day at least."""
-        today = self._host.now() // _DAY_MS
-        for day in (today, today - 1):
-            data = await self._host.log.get_kv(HOST, _key(day, name))
-            if data is not None:
-                return msgspec.json.decode(data, type=Receipt)
-        return None
-
-    def expired(self) -> str:
-        """Receipts whose key is below this one may go."""
-        return _key(self._host.now() // _DAY_MS - 1, "")
+        data = await self._host.log.get_kv(HOST, RECEIPTS + name)
+        return msgspec.json.decode(data, type=Receipt) if data is not None else None
 
 
 RECEIPTS = "done/"
 _ANSWERS: dict[str, Any] = {each.__name__: each for each in (*vars(c).values(), Grant) if isinstance(each, type)}
-
-
-def _key(day: int, name: str) -> str:
-    return f"{RECEIPTS}{day:08}/{name}"
 
 
 def _check_same(first: str, digest: str) -> None:

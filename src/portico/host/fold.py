@@ -64,6 +64,7 @@ def _started(state: SessionState, event: e.SessionStarted, record: Record) -> No
     state.config, state.by = event.config, event.by
     state.created = state.last_turn_at = record.time
     state.worktree, state.folders, state.model_config = event.worktree, list(event.folders), event.model_config
+    state.draft = event.draft
 
 
 def _renamed(state: SessionState, event: e.SessionRenamed, record: Record) -> None:
@@ -140,6 +141,7 @@ def _copied(state: SessionState, event: e.HistoryCopied, record: Record) -> None
 
 
 def _child(state: SessionState, event: e.ChildStarted, record: Record) -> None:
+    state.draft = False
     if event.session not in state.children:
         state.children.append(event.session)
 
@@ -168,7 +170,7 @@ def _turn_started(state: SessionState, event: e.TurnStarted, record: Record) -> 
     state.turns.append(TurnState(event.turn, event.message, event.by, record.time, record.pos))
     state.queue = [pending for pending in state.queue if pending.id != event.pending]
     state.last_turn_at = record.time
-    state.read = False
+    state.draft = state.read = False
     state.queue_held = False
     state.history_cut = False
     _count(state, event.turn)
@@ -311,6 +313,8 @@ def _approval_asked(state: SessionState, event: e.ApprovalAsked, record: Record)
                 event.result,
                 proposed=event.meta.get("result") or {},
                 file=os.path.join(state.cwd, event.path) if event.path and event.diff else "",
+                files=event.files,
+                why=event.why,
             )
         )
         _count(state, event.approval)
@@ -349,6 +353,7 @@ def _question_answered(state: SessionState, event: e.QuestionAnswered, record: R
 
 
 def _queue_added(state: SessionState, event: e.QueueAdded, record: Record) -> None:
+    state.draft = False
     if state.pending(event.pending) is None:
         state.queue.append(PendingState(event.pending, event.kind, event.message, event.by))
         _count(state, event.pending)

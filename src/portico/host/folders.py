@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from portico import commands as c
 from portico import limits
-from portico.errors import BadRequest, Conflict
+from portico.errors import BadRequest, Conflict, Forbidden
 from portico.host.state import Summary
+from portico.workspace.jail import below
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -69,6 +70,21 @@ def check_folder(path: str, field: str = "cwd") -> str:
     return os.path.normpath(path)
 
 
+def check_reach(host: "Host", caller: c.Caller, folder: str | None, *scopes: c.Scope) -> None:
+    """A folder outside of the workspaces, where the host does not work yet, needs one of the scopes: agents read, and
+    jobs run, in the whole folder that they are started in."""
+    if folder is None or any(map(caller.may, scopes)):
+        return
+    known = (each for of in host.list() for each in whole(of) if each not in ("", "/"))
+    if not any(below(str(root), folder) is not None for root in (*host.workspaces, *known)):
+        needed = " or ".join(map(repr, scopes))
+        raise Forbidden(
+            f"{folder!r} is in no workspace (portico serve --workspace FOLDER); elsewhere the scope {needed} is "
+            f"needed, which the token {caller.name!r} does not have.",
+            field="cwd",
+        )
+
+
 async def check_folders(host: "Host", agent: str, cwd: str, folders: Iterable[str]) -> list[str]:
     """The folders that a new session gets beside its own, each once."""
     more = [check_folder(each, "folders") for each in folders]
@@ -81,6 +97,6 @@ async def check_folders(host: "Host", agent: str, cwd: str, folders: Iterable[st
 
 
 async def check_agent(host: "Host", agent: str) -> None:
-    info = await host.agent(agent).describe()
+    info = await host.described(agent)
     if not info.capabilities.folders:
         raise Conflict(f"{info.name} works in one folder.")

@@ -1,6 +1,8 @@
 """Remembered answers. Each is for one agent, one session or project, one tool and pattern, and it always ends."""
 
 import asyncio
+import contextlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +25,18 @@ class Grants(dict[str, Grant]):
         super().__init__()
         self._host = host
         self._changing = asyncio.Lock()
+        self._latest = 0
+
+    def now(self) -> int:
+        """The latest time ever seen: what has ended stays ended when the clock goes back."""
+        self._latest = max(self._latest, self._host.now())
+        return self._latest
+
+    async def expire(self) -> None:
+        """Forgets what has ended, for good: not even a restart with a clock that went back brings it back."""
+        for ident in set(self) - set(self._live()):
+            with contextlib.suppress(NotFound):
+                await self.revoke(ident, by="expired")
 
     async def load(self) -> None:
         """They are kept beside the host's channel, in the same commit as the event that changed them."""
@@ -47,6 +61,7 @@ class Grants(dict[str, Grant]):
         session: str | None = None,
         project: str | None = None,
         pattern: str = "*",
+        covers: Sequence[str] = (),
         seconds: float = limits.GRANT_SECONDS,
     ) -> Grant:
         host = self._host
@@ -58,8 +73,8 @@ class Grants(dict[str, Grant]):
             if len(live) >= limits.GRANTS:
                 raise RateLimited(f"There are {limits.GRANTS} grants; revoke some.")
             ident = f"grant-{host.log.head(HOST) + 1}"
-            expires = host.now() + int(seconds * 1000)
-            grant = Grant(ident, agent, tool, allow, expires, session, project, pattern)
+            expires = self.now() + int(seconds * 1000)
+            grant = Grant(ident, agent, tool, allow, expires, session, project, pattern, list(covers))
             await self._keep({**live, ident: grant}, e.GrantAdded(grant=grant, by=by))
         return grant
 
@@ -71,7 +86,7 @@ class Grants(dict[str, Grant]):
             await self._keep(rest, e.GrantRevoked(grant=ident, by=by))
 
     def _live(self) -> dict[str, Grant]:
-        now = self._host.now()
+        now = self.now()
         return {ident: grant for ident, grant in self.items() if grant.expires > now}
 
     async def _keep(self, grants: dict[str, Grant], event: e.Event) -> None:

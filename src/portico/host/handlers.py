@@ -12,6 +12,7 @@ from portico.errors import BadRequest
 from portico.events import HOST, Grant, Json
 from portico.host import terminal_rules
 from portico.host.autonomy import APPROVAL_KEYS
+from portico.host.folders import check_reach
 from portico.host.state import Summary, TurnState
 from portico.host.terminals import OpenTerminal
 from portico.host.tool import ToolResult
@@ -38,6 +39,8 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
     if origin is not None and origin.kind == "fork":
         source = await host.get(origin.session)
         history, shared = source.finished_turns(origin.turn), source.state.worktree
+    for folder in (command.cwd, *command.folders) if not shared else ():
+        check_reach(host, caller, folder, "approve", "terminal")
     isolation = c.Isolation() if command.worktree is True else command.worktree or None
     session = await host.start(
         by=caller.by,
@@ -54,6 +57,7 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         folders=command.folders,
         model_config=command.model_config,
         may_approve=caller.may("approve"),
+        draft=command.draft,
     )
     return session.summary
 
@@ -140,16 +144,18 @@ async def _report(host: "Host", command: c.ReportContent, caller: c.Caller) -> c
 
 async def _configure(host: "Host", command: c.ConfigureHost, caller: c.Caller) -> bool:
     """The rules change with the commit, and only then. False: nothing is new, and nothing was written."""
-    before = host.client_settings
-    values = command.values if command.replace else {**before, **command.values}
-    changed = {key for key in {*values, *before} if values.get(key) != before.get(key)}
-    if not changed:
-        return False
-    if changed & APPROVAL_KEYS:
-        caller.require("approve")
-    host.log.put_kv(HOST, CLIENT_SETTINGS, msgspec.json.encode(values))
-    kept = e.ClientKept(key=CLIENT_SETTINGS, by=caller.by, value=values, action=command.action)
-    await host.log.append(HOST, kept)
+    async with host.configuring:
+        before = host.client_settings
+        values = command.values if command.replace else {**before, **command.values}
+        changed = {key for key in {*values, *before} if values.get(key) != before.get(key)}
+        if not changed:
+            return False
+        if changed & APPROVAL_KEYS:
+            caller.require("approve")
+        await host.log.append(
+            HOST, e.ClientKept(key=CLIENT_SETTINGS, by=caller.by, value=values, action=command.action)
+        )
+        host.log.put_kv(HOST, CLIENT_SETTINGS, msgspec.json.encode(values))
     return True
 
 
@@ -208,7 +214,8 @@ async def _clear(host: "Host", command: c.ClearTerminal, caller: c.Caller) -> Op
 
 
 async def _close(host: "Host", command: c.CloseTerminal, caller: c.Caller) -> c.Done:
-    """Also one that somebody else holds or an agent uses: whoever may open terminals may end them."""
+    """Also one that an agent uses; what a connected editor holds, no other editor closes."""
+    terminal_rules.check_close(host.terminals.get(command.terminal), caller, host.connected)
     await host.terminals.dispose(command.terminal, by=caller.by)
     return c.Done()
 

@@ -16,6 +16,7 @@ from portico import commands as c
 from portico import events as e
 from portico.errors import (
     BadRequest,
+    Forbidden,
     LogUnavailable,
     NotFound,
     PorticoError,
@@ -29,8 +30,9 @@ from portico.host.autonomy import check as check_loosened
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.config import check as check_config
+from portico.host.descriptions import Descriptions
 from portico.host.do import RECEIPTS, Dispatcher, note_started
-from portico.host.folders import check_folder, check_folders
+from portico.host.folders import check_folder, check_folders, whole
 from portico.host.grants import Grants
 from portico.host.handlers import CLIENT_SETTINGS, install
 from portico.host.isolation import isolate, release
@@ -41,7 +43,9 @@ from portico.host.state import SessionState, Summary, TurnState
 from portico.host.terminals import Terminals
 from portico.host.tool import Tool
 from portico.host.turn import Turn
+from portico.log.listeners import Listeners
 from portico.log.log import Log
+from portico.workspace.jail import Jail
 
 T = TypeVar("T")
 Watcher = Callable[[str, Summary | None], None]
@@ -49,6 +53,9 @@ Watcher = Callable[[str, Summary | None], None]
 
 _SWEEP_SECONDS = 60.0
 """How often idle sessions leave memory and old deltas are compacted."""
+_EXPIRING = {"live": 30, "ahp.client/": 90, RECEIPTS: 2}
+"""Values that are kept for clients which may never come back (cursors of pages, clients of AHP, ids of commands), and
+after how many days without a change they go."""
 _IDLE_SECONDS = 120.0
 """A session that nobody asked for this long leaves memory."""
 
@@ -77,6 +84,7 @@ class Host:
         """Where sessions and terminals begin that name no folder: in the first of them."""
         self.client_settings: Json = {}
         """What editors share through the host; some of it are rules of approval."""
+        self.configuring = asyncio.Lock()
         self.connected: Container[str] = ()
         """The clients that are connected, by their own ids."""
         self.commands = Dispatcher(self)
@@ -86,11 +94,12 @@ class Host:
         self.catalogue = Catalogue(self)
         self.turns: dict[str, Turn] = {}
         """The turns that run, by session."""
-        self._watchers: list[Watcher] = []
+        self._watchers = Listeners[[str, Summary | None]]("session")
         self.name_child: Callable[[Summary, str, Origin | None], str] | None = None
         """What clients call a session below another: the root's summary, the new id and where it comes from."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
+        self.descriptions = Descriptions(self)
         log.on_commit(self._apply)
         log.on_failure(self._log_failed)
 
@@ -106,9 +115,17 @@ class Host:
         host._share(msgspec.json.decode(data) if data else {})
         await host.terminals.recover()
         await host.catalogue.recover()
+        await host._tell_loss()
         await log.append(HOST, e.HostStarted(version=__version__, pid=os.getpid()))
         host.own(host._sweep(), "sweep")
         return host
+
+    async def _tell_loss(self) -> None:
+        found = self.log.identity
+        if found.why:
+            self.logger.warning("the log has a new identity: %s; clients take new snapshots", found.why)
+        if found.lost_now:
+            await self.log.append(HOST, e.LogLost(count=found.lost_now, last=found.last))
 
     async def close(self, reason: str = "stopped") -> None:
         """In this order: refuse new turns; end the running ones as interrupted; release conversations, then agents;
@@ -136,12 +153,14 @@ class Host:
 
     async def _interrupt_all(self) -> None:
         """Again and again: a turn whose start was being written when the stop came begins after it."""
-        await self.log.flush()
-        while self.turns:
+        while True:
+            with contextlib.suppress(LogUnavailable):
+                await self.log.flush()
+            if not self.turns:
+                return
             running = [turn.session for turn in self.turns.values()]
             ends = [self.own(session.runner.interrupt(), f"stop {session.id}") for session in running]
             await asyncio.gather(*ends)
-            await self.log.flush()
             if self.log.down is not None:
                 return
 
@@ -179,7 +198,13 @@ class Host:
         for channel, part in parts.items():
             session = self.catalogue.get(channel.removeprefix("session/"))
             if session is not None:
-                session.apply(part)
+                self._apply_to(session, part)
+
+    def _apply_to(self, session: Session, records: list[Record]) -> None:
+        try:
+            session.apply(records)
+        except Exception:  # the other sessions of this batch have to follow theirs
+            self.logger.exception("the session %s did not follow its events", session.id)
 
     def _share(self, values: Json) -> None:
         self.client_settings = values
@@ -192,9 +217,12 @@ class Host:
                 await self.sweep()
             except LogUnavailable as error:
                 self.logger.warning("sweep: %s", error.message)
+            except Exception:
+                self.logger.exception("the sweep failed; the next one comes in %g seconds", _SWEEP_SECONDS)
 
     async def sweep(self) -> int:
-        """Frees idle sessions and compacts old deltas; returns how many deltas went."""
+        """Frees idle sessions, forgets ended grants and compacts old deltas; returns how many deltas went."""
+        await self.grants.expire()
         old = time.monotonic() - _IDLE_SECONDS
         for session in self.catalogue:
             if session.loaded and session.used_at < old:
@@ -202,7 +230,8 @@ class Host:
         before = self.now() - int(self.retention_hours * 3_600_000)
         keep = await self.terminals.compactable(before)
         keep |= {s.channel: s.state.active.pos for s in self.catalogue if s.loaded and s.state.active}
-        await self.log.drop_kv(HOST, RECEIPTS, self.commands.expired())
+        for prefix, days in _EXPIRING.items():
+            await self.log.expire_kv(prefix, self.now() - days * 86_400_000)
         return await self.log.compact(before, keep)
 
     def now(self) -> int:
@@ -221,11 +250,14 @@ class Host:
         """The host's own tools that this session has."""
         return [tool.spec for tool in self.tools.values() if tool.offered(state)]
 
+    async def described(self, ident: str) -> AgentInfo:
+        return self.readiness.show(await self.descriptions.of(self.agent(ident)))
+
     async def describe(self) -> list[AgentInfo]:
-        return [self.readiness.show(await agent.describe()) for agent in self.agents.values()]
+        return [self.readiness.show(info) for info in await self.descriptions.all()]
 
     async def check_model(self, agent: str, model: str) -> None:
-        info = await self.agent(agent).describe()
+        info = await self.described(agent)
         if info.models and model not in {each.id for each in info.models}:
             names = ", ".join(repr(each.id) for each in info.models)
             raise NotFound("model", model, f"{info.name} has: {names}.")
@@ -249,6 +281,7 @@ class Host:
         folders: Iterable[str] = (),
         model_config: Json | None = None,
         may_approve: bool = True,
+        draft: bool = False,
     ) -> Session:
         """A new session. Without an agent the default one; without a model its first; without a folder
         the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
@@ -258,7 +291,7 @@ class Host:
         if fallback.check(config or {}) and agent is not None and agent not in self.agents:
             model = model or ""
         else:
-            info = await self.agent(agent).describe() if agent else await self.readiness.default()
+            info = await self.described(agent) if agent else await self.readiness.default()
             agent = info.id
             if model is None:
                 model = info.models[0].id if info.models else ""
@@ -295,6 +328,7 @@ class Host:
             worktree=tree,
             folders=more,
             model_config=model_config or {},
+            draft=draft,
         )
         try:
             session = await self.catalogue.reserve(ident, uri)
@@ -310,6 +344,16 @@ class Host:
     def default_folder(self) -> Path:
         """Where what names no folder works: the first workspace."""
         return self.workspaces[0] if self.workspaces else Path.cwd()
+
+    def jail(self, *first: str) -> Jail:
+        """Where files are read and terminals begin: `first`, the workspaces, and the folders of sessions, except one
+        that is the whole machine."""
+        roots = [*first, *(str(each) for each in self.workspaces if each.is_dir())]
+        own = {folder for each in self.list(drafts=True) if each.parent is None for folder in whole(each)} - {"", "/"}
+        try:
+            return Jail(dict.fromkeys([*roots, *sorted(own)]))
+        except Forbidden:  # a session's folder is gone
+            return Jail(dict.fromkeys(roots))
 
     def _child_uri(self, parent: str, ident: str, origin: Origin | None) -> str | None:
         """A name that is taken (an agent may use a call's id twice) is not given again."""
@@ -358,9 +402,16 @@ class Host:
     def has(self, ident: str) -> bool:
         return self.catalogue.find(ident) is not None
 
-    def list(self, *, archived: bool | None = None, parent: str | None = None, children: bool = True) -> list[Summary]:
-        """Newest first."""
-        return self.catalogue.list(archived=archived, parent=parent, children=children)
+    def list(
+        self,
+        *,
+        archived: bool | None = None,
+        parent: str | None = None,
+        children: bool = True,
+        drafts: bool = False,
+    ) -> list[Summary]:
+        """Newest first; without drafts, unless they are wanted."""
+        return self.catalogue.list(archived=archived, parent=parent, children=children, drafts=drafts)
 
     async def fork(self, ident: str, *, by: str, turn: str | None = None, uri: str | None = None) -> Session:
         """A new session that begins with the other's turns, through `turn` (all finished ones, when None)."""
@@ -423,8 +474,7 @@ class Host:
                 raise NotFound("session", ident)  # somebody else was faster
             await self.catalogue.remove(session, by)
         await self.catalogue.erase(session.channel)
-        for watcher in self._watchers:
-            watcher(session.id, None)
+        self._watchers.call(session.id, None)
         return stays
 
     async def _release(self, session: Session, by: str) -> str:
@@ -452,13 +502,11 @@ class Host:
         return len(self.turns)
 
     def changed(self, session: Session) -> None:
-        for watcher in self._watchers:
-            watcher(session.id, session.summary)
+        self._watchers.call(session.id, session.summary)
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Calls `watcher` whenever a summary changes; returns what ends it."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)
+        return self._watchers.add(watcher)
 
     async def audit(self, action: str, by: str, **detail: object) -> None:
         await self.log.append(HOST, e.Audited(action=action, by=by, detail=detail))

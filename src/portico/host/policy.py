@@ -3,11 +3,12 @@
 The attack: a call that looks harmless and is not. A path that leads out through a link; an edit of `.git/hooks` or of
 `.env`; a command line that runs more than it shows (`commandline`). So paths are compared after links are followed,
 some files always ask, and a command line passes only if every one of its sub-commands is on a list. Whatever is not
-understood asks.
+understood asks. What is judged is the call's `Action` and nothing else: it is also what is shown and what is run.
 
 Rules come from three places: the settings, the clients (`root/configChanged`) and the session's own config. A call
 passes if a rule of one of them lets it and no rule of any says otherwise. Only the settings can refuse outright, and
-their no stands above everything.
+their no stands above everything. What must always be asked about (`must_ask`) stands above whatever lets a call pass:
+rules, grants, a session's `approvals = allow`, an editor's "approve everything".
 """
 
 import os
@@ -17,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from portico.host import commandline
+from portico.host import commandline, shell_syntax
+from portico.host.action import Action
 from portico.host.approval import Request, Ruling
 from portico.host.regex_timeout import RegexTimeout, regex_timeout
 from portico.workspace.glob import Glob
+from portico.workspace.jail import below
 
 if TYPE_CHECKING:
     from portico.host.session import Session
@@ -55,7 +58,7 @@ COMMANDS = {
     "wget": False,
     "sudo": False,
 }
-"""What is not here asks; a false one asks also where another rule would let it pass."""
+"""What is not here asks; a false one asks also where another rule, a grant or a session's setting would let it pass."""
 
 _PROTECTED = tuple(Glob(each) for each in PROTECTED)
 _PATTERN_CHARS = 500
@@ -132,37 +135,54 @@ class WorkspacePolicy:
         self.clients = Rules()
 
     def refuse(self, session: "Session", request: Request) -> Ruling | None:
-        if request.command is None or not self.settings.refused:
+        if request.action.text is None or not self.settings.refused:
             return None
         try:
             with _bounded([self.settings]):
-                return _refused(self.settings.refused, request.command)
+                return _refused(self.settings.refused, request.action)
         except RegexTimeout:
             return None  # nor does `allow` let it pass: a person looks at it
+
+    def must_ask(self, session: "Session", request: Request) -> str | None:
+        """The rule by which a person is asked, whatever else would let it pass. The owner's settings can do without
+        the built-in ones (`agent.require_approval`), and so does a job, where nobody is there to ask."""
+        if request.result:
+            return None
+        owned = bool(request.passing) or unattended(session)
+        sources = [self.settings] if owned else [self.settings, self.clients, session_rules(session.state.config)]
+        try:
+            with _bounded(sources if request.action.text is not None else []):
+                return _always(sources, request, builtin=not owned) or (None if owned else self._kept(session, request))
+        except RegexTimeout:
+            return "a rule that takes too long"
+
+    def _kept(self, session: "Session", request: Request) -> str | None:
+        return "a protected file" if self.protects(session, request) else None
 
     def allow(self, session: "Session", request: Request) -> Ruling | None:
         sources = [self.settings, self.clients, session_rules(session.state.config)]
         try:
-            with _bounded(sources if request.command is not None else []):
+            with _bounded(sources if request.action.text is not None else []):
                 return self._allow(sources, session, request)
         except RegexTimeout:
             return None
 
     def protects(self, session: "Session", request: Request) -> bool:
-        """Is this an edit that a remembered yes to other edits does not cover?"""
-        if request.kind != "write" or request.path is None or "\0" in request.path:
+        """Is this an edit that always asks?"""
+        if request.kind != "write":
             return False
-        return _protected(os.path.realpath(os.path.join(session.state.cwd, request.path)).lstrip("/"))
+        named = [os.path.join(session.state.cwd, path) for path in request.action.files if "\0" not in path]
+        return any(_protected(os.path.realpath(path).lstrip("/")) for path in named)
 
     def _allow(self, sources: list[Rules], session: "Session", request: Request) -> Ruling | None:
-        if request.command is not None and _doubtful(self.settings.refused, request.command):
+        if request.action.text is not None and _doubtful(self.settings.refused, request.action):
             return None
         if request.passing:
             return Ruling(True, request.passing)
         for rules in sources:
             if rules.everything:
                 return Ruling(True, f"{rules.origin}: everything passes")
-        if request.result:
+        if request.result or request.action.unclear:
             return None
         switched = {rules.origin: rules.tools[request.tool] for rules in sources if request.tool in rules.tools}
         if switched:
@@ -170,31 +190,30 @@ class WorkspacePolicy:
         return self._judge(sources, session, request)
 
     def _judge(self, sources: list[Rules], session: "Session", request: Request) -> Ruling | None:
-        if request.kind == "read" and request.path is not None and self.settings.reads and not request.strict:
-            inside = _inside(session, request.path)
-            return Ruling(True, "read in the working directory") if inside is not None else None
-        if request.kind == "write" and request.path is not None:
-            return _edit(sources, _inside(session, request.path))
-        if request.kind == "shell" and request.command is not None:
-            return _command(sources, session.state.cwd, request.command, request.strict)
+        action = request.action
+        if action.kind == "shell":
+            folder = os.path.join(session.state.cwd, action.cwd)
+            return _command(sources, folder, action, request.strict) if _inside(session, folder) is not None else None
+        if not action.files or action.text is not None:
+            return None
+        inside = [_inside(session, path) for path in action.files]
+        if action.kind == "read" and self.settings.reads and not request.strict:
+            return Ruling(True, "read in the working directory") if None not in inside else None
+        if action.kind == "write":
+            rulings = [_edit(sources, path) for path in inside]
+            return rulings[0] if None not in rulings else None
         return None
+
+
+def unattended(session: "Session") -> bool:
+    """A job's session: only jobs begin sessions under this name, and nobody can give it to himself."""
+    return session.state.by.startswith("task:") and session.state.config.get("approvals") == "allow"
 
 
 def _inside(session: "Session", path: str) -> str | None:
     """The path relative to whichever of the session's folders it is in. What is named relative starts at its cwd."""
     named = os.path.join(session.state.cwd, path)
     return next((found for each in session.folders.reach() if (found := below(each, named)) is not None), None)
-
-
-def below(folder: str, path: str) -> str | None:
-    """The path relative to the folder, links followed; None when it leads out."""
-    if "\0" in path:
-        return None
-    root = os.path.realpath(folder)
-    whole = os.path.realpath(os.path.join(root, path))
-    if whole != root and not whole.startswith(root.rstrip("/") + "/"):
-        return None
-    return os.path.relpath(whole, root)
 
 
 def _edit(sources: list[Rules], path: str | None) -> Ruling | None:
@@ -222,31 +241,65 @@ def _bounded(sources: list[Rules]) -> AbstractContextManager[None]:
     return regex_timeout(RULE_SECONDS) if any(map(commandline.is_expression, rules)) else nullcontext()
 
 
-def _refused(refused: Sequence[str], line: str) -> Ruling | None:
-    for words in commandline.split(line) or []:
+def _refused(refused: Sequence[str], action: Action) -> Ruling | None:
+    """In substitutions and on further lines too: a no is not to be wrapped up. The text of a here-document is only
+    perhaps a command: there a person looks (`_doubtful`)."""
+    text = action.text or ""
+    for words in (commandline.split(text) if "<<" in text else action.programs()) or []:
         for rule in refused:
             if commandline.forbids(rule, words):
                 return Ruling(False, f"setting {rule!r} refuses the command")
     return None
 
 
-def _doubtful(refused: Sequence[str], line: str) -> bool:
+def _doubtful(refused: Sequence[str], action: Action) -> bool:
     """Where something is forbidden, a line that may hide it does not pass unseen."""
     if not refused:
         return False
-    parts = commandline.split(line)
+    parts = action.parts()
     return parts is None or any(commandline.mentions(rule, words) for rule in refused for words in parts)
 
 
-def _command(sources: list[Rules], folder: str, line: str, strict: bool) -> Ruling | None:
-    parts = commandline.split(line)
+def _always(sources: list[Rules], request: Request, *, builtin: bool) -> str | None:
+    """The first rule that always asks and may speak of this call."""
+    tool = next((each.origin for each in sources if each.tools.get(request.tool) is False), None)
+    if tool is not None:
+        return f"{tool}: tool {request.tool!r}"
+    if request.action.text is None and request.kind != "shell":
+        return None
+    rules = {rule: each.origin for each in sources for rule, passes in each.commands.items() if not passes}
+    if builtin:
+        rules |= {rule: "built-in rule" for rule, passes in COMMANDS.items() if not passes}
+    programs = request.action.programs() if request.action.text is not None else _claimed(request)
+    if programs is None:
+        return "a command that is only known when it runs" if rules else None
+    return next((f"{origin} {rule!r}" for rule, origin in rules.items() if _starts(rule, programs)), None)
+
+
+def _claimed(request: Request) -> list[list[str]] | None:
+    """A command that the agent does not tell: what its title says is enough to ask, and never enough to pass."""
+    words = [word for word in shell_syntax.pieces([request.title]) if word]
+    return [words] if words and request.title != request.tool else None
+
+
+def _starts(rule: str, programs: list[list[str]]) -> bool:
+    return any(
+        commandline.mentions(rule, words)
+        or (shell_syntax.runs_code(words) and commandline.mentions(rule, list(shell_syntax.pieces(words)) or [""]))
+        for words in programs
+    )
+
+
+def _command(sources: list[Rules], folder: str, action: Action, strict: bool) -> Ruling | None:
+    parts = action.parts()
     if not parts:
         return None
+    at_top = os.path.lexists(os.path.join(folder, ".git"))
     used: list[str] = []
     for words in parts:
         if any(_leads_out(folder, word) for word in words):
             return None
-        said = list(_said(sources, words, strict))
+        said = list(_said(sources, words, strict, at_top))
         if not said or not all(passes for _, passes in said):
             return None
         used.append(said[0][0])
@@ -258,8 +311,10 @@ def _leads_out(folder: str, word: str) -> bool:
     return os.path.lexists(os.path.join(folder, word)) and below(folder, word) is None
 
 
-def _said(sources: list[Rules], words: list[str], strict: bool) -> Iterator[tuple[str, bool]]:
-    """What all rules say of one sub-command. The built-in ones give way only to a no; `strict`: they only say no."""
+def _said(sources: list[Rules], words: list[str], strict: bool, at_top: bool) -> Iterator[tuple[str, bool]]:
+    """What all rules say of one sub-command. The built-in ones give way only to a no; `strict`: they only say no.
+    Git's are for the top of a repository: below it, git takes a folder that looks like a bare repository for one, and
+    runs what its config says."""
     for rules in sources:
         for rule in rules.refused:
             if commandline.mentions(rule, words):
@@ -268,7 +323,7 @@ def _said(sources: list[Rules], words: list[str], strict: bool) -> Iterator[tupl
             if commandline.allows(rule, words) if passes else commandline.mentions(rule, words):
                 yield f"{rules.origin} {rule!r}", passes
     for rule, passes in COMMANDS.items():
-        if passes and strict:
+        if passes and (strict or (rule.startswith("git ") and not at_top)):
             continue
         if commandline.allows(rule, words, options=rule == "ls") if passes else commandline.mentions(rule, words):
             yield f"built-in rule {rule!r}", passes

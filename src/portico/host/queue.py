@@ -51,6 +51,8 @@ class Queue:
         session = self._session
         pending = turns.waiting_message(session.state, ident)
         taken = await self._ask_agent(pending.message)
+        if taken and session.running is not None:  # it leaves the queue, and must not vanish with that
+            session.running.remark(f"Said meanwhile: {pending.message.text}")
         async with session.lock:
             decision = turns.steered(session.state, ident, taken, by)
             if decision.events:

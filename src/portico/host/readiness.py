@@ -13,7 +13,7 @@ import msgspec
 
 from portico import limits
 from portico.errors import AgentUnavailable
-from portico.host.agent import AgentInfo, Check, Checks
+from portico.host.agent import Agent, AgentInfo, Check, Checks
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -28,16 +28,12 @@ class Readiness:
         self._found: dict[str, tuple[float, Check]] = {}
 
     async def check(self, ident: str) -> Check:
-        """Starts the agent, if it can be started just for that; else what it says of itself."""
-        agent = self._host.agent(ident)
-        try:
-            async with asyncio.timeout(limits.AGENT_CHECK_SECONDS):
-                found = await agent.check() if isinstance(agent, Checks) else described(await agent.describe())
-        except TimeoutError:
-            seconds = f"{limits.AGENT_CHECK_SECONDS:g}"
-            found = Check(ident, "failed", f"It did not answer within {seconds} seconds.")
+        found = await check_agent(self._host.agent(ident))
         self._found[ident] = time.monotonic(), found
         return found
+
+    async def _look(self, agent: Agent) -> Check:
+        return await agent.check() if isinstance(agent, Checks) else described(await self._host.descriptions.of(agent))
 
     def show(self, info: AgentInfo) -> AgentInfo:
         """With what the last check found missing."""
@@ -61,10 +57,7 @@ class Readiness:
 
     def likely(self, infos: Sequence[AgentInfo]) -> str | None:
         """Its id as far as one can tell without starting anything, for lists."""
-        if self._host.default_agent:
-            return self._host.default_agent
-        ready = [info for info in sorted(infos, key=is_for_trying) if info.missing is None]
-        return ready[0].id if ready else None
+        return self._host.default_agent or likely(infos)
 
     def _chosen(self, infos: Sequence[AgentInfo]) -> AgentInfo:
         wanted = self._host.default_agent
@@ -81,6 +74,22 @@ class Readiness:
             return info.missing is None
         again = found is not None and not found.ok and time.monotonic() - checked_at > limits.AGENT_RECHECK_SECONDS
         return (await self.check(info.id)).ok if found is None or again else found.ok
+
+
+async def check_agent(agent: Agent) -> Check:
+    """Starts the agent, if it can be started just for that; else what it says of itself."""
+    try:
+        async with asyncio.timeout(limits.AGENT_CHECK_SECONDS):
+            return await agent.check() if isinstance(agent, Checks) else described(await agent.describe())
+    except TimeoutError:
+        return Check(agent.id, "failed", f"It did not answer within {limits.AGENT_CHECK_SECONDS:g} seconds.")
+
+
+def likely(infos: Sequence[AgentInfo], checks: Sequence[Check] = ()) -> str | None:
+    """The first real agent that is ready, as far as it is known."""
+    failed = {check.agent for check in checks if not check.ok}
+    ready = [info.id for info in sorted(infos, key=is_for_trying) if info.missing is None and info.id not in failed]
+    return ready[0] if ready else None
 
 
 def is_for_trying(info: AgentInfo) -> bool:

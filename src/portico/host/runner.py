@@ -9,12 +9,14 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, TypeVar
 
 from portico import limits
+from portico.correlation import SESSION, TURN
 from portico.errors import AgentDied, AgentError, NotFound, PorticoError
 from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVendor
 from portico.host import context
 from portico.host.agent import Authenticates, Conversation, Opening, client_of
 from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
+from portico.host.silence import Silence
 from portico.host.turn import Turn
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class Runner:
             await self._session.go_on()
 
     async def _play(self, turn: Turn, resumed: bool) -> None:
+        SESSION.set(self._session.id)  # for the lines of the log; this task and what it starts are about this turn
+        TURN.set(turn.id)
         state = self._session.state
         news = context.news(state)
         message = context.told(turn.message, state, first=state.turns[0].id == turn.id, later=news is not None)
@@ -85,7 +89,7 @@ class Runner:
         agent, model = split(choice)
         turn.notice(f"{session.state.agent!r} cannot answer: {error.message} {choice!r} takes over.")
         if not model and agent in session.host.agents:
-            models = (await session.host.agents[agent].describe()).models
+            models = (await session.host.described(agent)).models
             model = models[0].id if models else ""
         taken = SessionModel(agent=agent, model=model, by="host", reason=f"fallback: {error.message}")
         await session.append(taken, SessionVendor(id=""))
@@ -110,14 +114,19 @@ class Runner:
 
     async def _watch(self, work: Awaitable[T], turn: Turn) -> T:
         """Waits for the agent; silence beyond the limit counts as death. A person may take as long as they like."""
-        host = self._session.host
+        host, quiet = self._session.host, Silence(turn)
         sending = asyncio.ensure_future(work)
         try:
             while not sending.done():
-                silence = host.clock.awake() - turn.active_at
+                now = host.clock.awake()
+                silence = now - turn.active_at
                 if silence >= host.turn_idle_timeout and not turn.waiting:
                     raise AgentDied(f"The agent said nothing for {host.turn_idle_timeout:g} seconds.")
-                await host.clock.wait(sending, max(0.05, host.turn_idle_timeout - silence))
+                if (words := quiet.notice(now)) is not None:
+                    heard = turn.active_at
+                    turn.remark(words)
+                    turn.active_at = heard  # it is no word of the agent
+                await host.clock.wait(sending, max(0.05, min(host.turn_idle_timeout - silence, quiet.due(now))))
             return await sending
         finally:
             sending.cancel()
@@ -144,6 +153,7 @@ class Runner:
             fork_of=await self._forked(),
             off=switched_off(state.client_data),
             history=turn.earlier,
+            tell=turn.notice,
             client=client,
         )
         self._conversation = await agent.open(opening)
@@ -169,8 +179,7 @@ class Runner:
             return
         if turn.cancelled_by is None:
             turn.cancelled_by = by
-            self._session.approvals.abandon()
-            self._session.questions.abandon()
+            turn.withdraw()
             await self._stop()
         if task is not None:
             await asyncio.wait({task})
@@ -215,9 +224,20 @@ class Runner:
             await asyncio.wait({self._task}, timeout=limits.STOP_SECONDS if self._session.host.log.down is None else 0)
 
     async def steer(self, message: Message) -> bool:
-        if self._session.running is None or self._conversation is None:
+        """The session's lock is held meanwhile: an agent that does not answer or whose turn ends is not waited for."""
+        conversation, playing = self._conversation, self._playing
+        if self._session.running is None or conversation is None or playing is None:
             return False
-        return await self._conversation.steer(message)
+        offered = self._session.host.own(conversation.steer(message), f"agent steer {self._session.id}")
+        try:
+            await asyncio.wait({offered, playing}, timeout=limits.STEER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if offered.done():
+                return offered.result()
+        except AgentError as error:
+            self._session.host.logger.warning("steering the agent of %s: %r", self._session.id, error)
+        finally:
+            offered.cancel()
+        return False
 
     # -- the conversation --------------------------------------------------------------------------------------
 

@@ -161,17 +161,22 @@ class Search:
             cursor = records[-1].seq if records else mark
             await self._run(partial(index.add, _texts(records), cursor))
         while index is not None and self._gone:
-            await self._run(partial(index.forget, self._gone.pop()))
+            session = next(iter(self._gone))
+            await self._run(partial(index.forget, session))
+            self._gone.discard(session)  # not before: a full disk may have refused it
 
     async def _opened(self) -> Index | None:
         if self._index is not None or self._path is None:
             return self._index
         path = self._path
         index = await self._run(partial(Index.open, path))
-        if index.cursor > self._host.log.seq:  # of another log
+        epoch = self._host.log.epoch
+        if index.cursor and index.epoch != epoch:  # of another log, or of one that has lost what is in here
             await self._run(index.close)
             await self._run(partial(remove, path))
             index = await self._run(partial(Index.open, path))
+        if index.epoch != epoch:
+            await self._run(partial(index.begin, epoch))
         self._index = index
         self._gone |= {each for each in await self._run(index.sessions) if not self._host.has(each)}
         return index

@@ -120,7 +120,7 @@ class Session:
             changed = changed or not isinstance(record.event, e.Delta)
         if changed:
             self._summary = summarise(self._state)
-            self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary))
+            self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
             waiters, self._waiters = self._waiters, []
             for waiter in waiters:
                 if not waiter.done():
@@ -130,7 +130,7 @@ class Session:
     def refresh_summary(self) -> None:
         """After a load at start: the stored summary may be older than the events."""
         self._summary = summarise(self.state)
-        self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary))
+        self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
 
     def new_id(self, prefix: str) -> str:
         # Ids that clients and agents chose may look like ours: stay above those too.
@@ -264,7 +264,11 @@ class Session:
                 return self.state
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
-            await waiter
+            try:
+                await waiter
+            finally:
+                if waiter in self._waiters:  # whoever gave up must not keep the session in memory
+                    self._waiters.remove(waiter)
 
     # -- what it changed ---------------------------------------------------------------------------------------
 

@@ -49,6 +49,10 @@ class Approval(Struct, omit_defaults=True):
     """The result that waits, where the client that ran the call has put it into words."""
     file: str = ""
     """The absolute path, where the approval is about one file and shows its diff."""
+    files: list[str] = []
+    """All files, where there are several."""
+    why: str = ""
+    """Why a person is asked."""
 
 
 class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
@@ -177,6 +181,8 @@ class SessionState(Struct, omit_defaults=True):
     last_turn_at: int = msgspec.field(name="moved", default=0)
     """When it began, or a turn of it last began or ended. A new title or setting changes `modified` alone."""
     archived: bool = False
+    draft: bool = False
+    """Nothing was said in it yet, and lists leave it out until then; see `session.started`."""
     read: bool = True
     closed: bool = False
     queue_held: bool = msgspec.field(name="held", default=False)
@@ -240,6 +246,7 @@ class Summary(Struct, omit_defaults=True):
     parent: str | None = None
     origin: Origin | None = None
     archived: bool = False
+    draft: bool = False
     read: bool = True
     closed: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
@@ -294,6 +301,7 @@ def summarise(state: SessionState) -> Summary:
         parent=state.parent,
         origin=state.origin,
         archived=state.archived,
+        draft=state.draft,
         read=state.read,
         closed=state.closed,
         usage=state.usage,

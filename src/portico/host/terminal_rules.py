@@ -14,7 +14,6 @@ from portico.commands import Caller
 from portico.commands import OpenTerminal as OpenCommand
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.host.terminals import OpenTerminal
-from portico.workspace.jail import Jail
 from portico.workspace.terminal import INPUT_MAX
 
 if TYPE_CHECKING:
@@ -22,25 +21,21 @@ if TYPE_CHECKING:
 
 
 def folder(host: "Host", command: OpenCommand) -> str:
-    """Where the shell begins: inside a workspace or a session's folders, or in the folder of the session it is
-    opened from."""
-    roots = [str(each) for each in host.workspaces if each.is_dir()]
+    """Where the shell begins: in the folder of the session it is opened from, a workspace, or any session's folder."""
+    first: list[str] = []
     if command.session is not None:
         found = host.find(command.session)
         if found is None:
             raise NotFound("session", command.session)
-        if found.summary.cwd not in ("", "/"):
-            roots.insert(0, found.summary.cwd)
-    if not roots:
-        raise BadRequest("The host has no workspace; start it with --workspace FOLDER.", field="cwd")
-    wanted = command.cwd if command.cwd is not None else roots[0]
+        first = [found.summary.cwd] if found.summary.cwd not in ("", "/") else []
     try:
-        where = Jail(dict.fromkeys(roots)).resolve(wanted)
+        jail = host.jail(*first)
+        where = jail.resolve(command.cwd if command.cwd is not None else str(jail.root))
     except PorticoError as error:
         error.field = "cwd"
         raise
     if not where.is_dir():
-        raise BadRequest(f"There is no folder {wanted!r}.", field="cwd")
+        raise BadRequest(f"There is no folder {str(where)!r}.", field="cwd")
     return str(where)
 
 
@@ -57,13 +52,20 @@ def holder(terminal: OpenTerminal, client: str, connected: Container[str]) -> st
     claim = terminal.claim
     owner = str(claim.get("clientId")) if claim.get("kind") == "client" else ""
     editor = owner not in ("", client) and not owner.startswith("token:")
-    return "An editor" if editor and (owner in connected or not client) else None
+    if not editor or (client and owner not in connected):
+        return None
+    return "Another client" if client else "An editor"
 
 
 def check_free(terminal: OpenTerminal, caller: Caller, connected: Container[str]) -> None:
     who = holder(terminal, caller.client, connected)
     if who is not None:
         raise Forbidden(f"{who} holds the terminal {terminal.id!r}: watch it here, or open another one.")
+
+
+def check_close(terminal: OpenTerminal, caller: Caller, connected: Container[str]) -> None:
+    if caller.client and not terminal.command:
+        check_free(terminal, caller, connected)
 
 
 def check_input(terminal: OpenTerminal, data: str, caller: Caller, connected: Container[str]) -> None:

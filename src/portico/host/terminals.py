@@ -15,6 +15,7 @@ from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, Conflict, LogUnavailable, NotFound, RateLimited
 from portico.events import HOST, Channel, Json, Record, number_of
+from portico.log.listeners import Listeners
 from portico.workspace import terminal as pty
 from portico.workspace.process import environment
 from portico.workspace.scrollback import Command, Scrollback
@@ -161,7 +162,8 @@ class OpenTerminal:
     async def _catch_up(self) -> None:
         """Waits for the disk, and for somebody who looks."""
         try:
-            await self._terminals.host.log.flush()
+            with contextlib.suppress(LogUnavailable):  # the terminal goes on without its story
+                await self._terminals.host.log.flush()
             for pace in self._terminals.paces:
                 await pace(self.id)
         finally:
@@ -209,7 +211,7 @@ class Terminals:
         self.host = host
         self._open: dict[str, OpenTerminal] = {}
         self._running: dict[str, asyncio.Task[int]] = {}
-        self._watchers: list[Watcher] = []
+        self._watchers = Listeners[[]]("terminal")
         self.paces: list[Pace] = []
         """A program that prints faster than any of its watchers reads is held up, as by a real terminal."""
         self._next = 1
@@ -217,7 +219,7 @@ class Terminals:
     async def recover(self) -> None:
         """Gives terminals that a crash left open their end."""
         names = self.host.log.channels("terminal/")
-        self._next = max([0, *(number_of(name) for name in names)]) + 1
+        self._next = max([0, *(number_of(name) for name in names)]) + 1 + self.host.log.identity.lost
         for channel in await self.host.log.list_kv(OPEN):
             if channel.startswith("terminal/"):
                 await self._close_story(channel)
@@ -348,11 +350,10 @@ class Terminals:
 
     def watch(self, watcher: Watcher) -> None:
         """Calls `watcher` when the list of terminals, or what it shows, changes."""
-        self._watchers.append(watcher)
+        self._watchers.add(watcher)
 
     def changed(self) -> None:
-        for watcher in self._watchers:
-            watcher()
+        self._watchers.call()
 
 
 def _show(shown: Scrollback, event: e.Event) -> None:

@@ -51,6 +51,8 @@ class Turn:
         self.message = message
         self.live = True
         self.cancelled_by: str | None = None
+        self.withdrawn = False
+        """It is being cancelled: nothing of it waits for a person any more."""
         self.calls: dict[str, Call] = {}
         self.children: list[Turn] = []
         self.called = False
@@ -58,6 +60,8 @@ class Turn:
         self.waiting = 0
         """How many approvals and questions wait for a person: the idle watch stands still meanwhile."""
         self.active_at = session.host.clock.awake()
+        self.activity = ""
+        """What it is doing that nobody hears, in words that end a sentence: `retrying after 429`. Its agent says so."""
         self._part: _Part | None = None
         self._recent: deque[_Part] = deque(maxlen=_RECENT)
         """Those whose agent named them: they may still be corrected."""
@@ -91,6 +95,12 @@ class Turn:
         """A remark of the system (a retry, a fallback), not of the agent."""
         self._grow("notice", text, None)
         self.close_part()
+
+    def remark(self, text: str) -> None:
+        """A notice beside what the agent is just saying: that goes on as the one text that it is."""
+        part = self.session.new_id("p")
+        self.report(e.PartStarted(turn=self.id, part=part, kind="notice"))
+        self.report(e.PartEnded(turn=self.id, part=part, text=text))
 
     def close_part(self, whole: str | None = None) -> None:
         """Ends the open part; `whole` replaces what the deltas said."""
@@ -130,6 +140,8 @@ class Turn:
 
     def _grow(self, kind: PartKind, delta: str, key: str | None) -> None:
         part = self._open(kind, key)
+        if kind != "notice":
+            self.activity = ""
         for piece in pieces(delta):
             if part.size + len(piece) > _PART_CHARS:
                 self.close_part()
@@ -166,7 +178,7 @@ class Turn:
         self.close_part()
         ident = self.session.new_id("c") if id is None or id in self._used else id
         self._used.add(ident)
-        call = Call(self, ident, name, owner)
+        call = Call(self, ident, name, owner, title)
         self.calls[ident] = call
         self.called = True
         self.report(
@@ -191,8 +203,17 @@ class Turn:
 
     # -- people ------------------------------------------------------------------------------------------------
 
+    def withdraw(self) -> None:
+        """It is being cancelled, and so are its sub-agents: whatever waits for a person gets a no, now and from now on.
+        The agent may take its time to stop, and editors send a yes behind the cancel."""
+        self.withdrawn = True
+        self.session.approvals.abandon()
+        self.session.questions.abandon()
+        for child in self.children:
+            child.withdraw()
+
     async def approve(self, request: Request) -> Decision:
-        if not self.live:
+        if not self.live or self.withdrawn:
             return Decision(False, "turn", reason="the turn ended")
         self.waiting += 1
         try:
@@ -206,7 +227,7 @@ class Turn:
     async def ask(self, text: str, fields: list[Json] | None = None, url: str | None = None) -> Answer:
         """A question to a person; returns when somebody answered or declined."""
         self.close_part()
-        if not self.live:
+        if not self.live or self.withdrawn:
             return Answer("cancel", {}, "turn")
         self.waiting += 1
         try:
@@ -267,10 +288,7 @@ class Turn:
         middle of it finds the intent in the log, and the folder is known as it was before."""
         for call in self.calls.values():
             call.say_ready()
-        log = self.session.host.log
-        await log.flush()
-        if log.down is not None:
-            raise log.down
+        await self.session.host.log.flush()
         await self.session.captures.ready(self.id)
 
     async def keep(self, data: bytes) -> str:

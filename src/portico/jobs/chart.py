@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from portico.jobs.entry import Alt, Entry, GridRow, Job, Loop, Par, Ref, Seq, Work
+from portico.jobs.entry import Alt, Ask, Each, Entry, GridRow, Job, Loop, Par, Ref, Seq, Wait, Work, name_of
 
 Mark = Literal["ParBegin", "ParEnd", "CondBegin", "CondEnd", "LoopEnd", "AltEnd"]
 Hint = tuple[Literal["TaskNode", "CondNode"], int] | Mark
@@ -153,6 +153,25 @@ class _Builder:
                 return self.loop(work)
             case Alt():
                 return self.alt(work)
+            case Ask():
+                return self.ask(work)
+            case Wait():
+                return Leaf(self.node(("TaskNode", work.work_id_in_job), name_of(work)))
+            case Each():
+                return self.each(work)
+
+    def ask(self, ask: Ask) -> Block:
+        question = Leaf(self.node(("CondNode" if ask.choices else "TaskNode", ask.work_id_in_job), name_of(ask)))
+        if not ask.choices:
+            return question
+        lanes = [None if choice.work is None else self.work(choice.work) for choice in ask.choices]
+        return self.fork(question, lanes, [choice.label for choice in ask.choices], self.node("AltEnd"))
+
+    def each(self, each: Each) -> Fork:
+        begin = self.node("ParBegin")
+        body = self.work(each.body)
+        label = f"each of {each.files or each.output or 'the items'}"
+        return self.fork(Leaf(begin), [body], [label], self.node("ParEnd"))
 
     def ref(self, ref: Ref) -> Leaf:
         model = f" ({ref.model_override.label})" if ref.model_override else ""

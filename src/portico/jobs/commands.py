@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from portico import commands as c
 from portico.errors import BadRequest
+from portico.host.folders import check_reach
 from portico.jobs.entry import Entry
 from portico.jobs.load import load_entry
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
 def install(jobs: "Jobs") -> None:
     async def start(command: c.StartJob, caller: c.Caller) -> c.JobNamed:
+        if command.entry is not None:
+            # An entry has commands (`criteria.command`), and an agent that asks nobody: it is as good as a shell.
+            caller.require("terminal")
+        check_reach(jobs.host, caller, command.cwd, "terminal")
         entry = None if command.entry is None else load_entry(command.entry)
         if command.strict:
             _check_input(command, entry or jobs.entry)

@@ -115,4 +115,4 @@ class LocalEngine:
             return
         summary = self._live[job].summary
         summary.pos = record.pos
-        self._log.put_kv(record.channel, SUMMARY, msgspec.json.encode(summary))
+        self._log.put_kv(record.channel, SUMMARY, msgspec.json.encode(summary), lazy=True)

@@ -6,7 +6,7 @@ Reading an entry from outside goes through `load.py`, which knows the exact plac
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -27,6 +27,12 @@ RUNTIME_VARIABLES = (
     "reported-false-reason",
     "check-output",
 )
+
+ANSWER, ITEM = "answer", "item"
+"""Variables of entries with an Ask or an Each; elsewhere these names are free."""
+
+NAME_CHARS = 60
+"""Of a question, where it is the name of its work."""
 
 DEFAULT_CRITERIA_RETRIES = 5
 
@@ -81,14 +87,71 @@ class FailureAction(Part, frozen=True, kw_only=True):
     additional_prompt: Prompt | None = None
 
 
+class FilesCheck(Part, frozen=True, kw_only=True):
+    """Globs below the working directory. What the task changed is known in a git work tree."""
+
+    exist: list[str] = []
+    absent: list[str] = []
+    changed_only: list[str] = []
+    """Nothing else was changed by the task."""
+    max_changed_lines: Count | None = None
+    """Added and removed ones, together."""
+
+
+class SchemaCheck(Part, frozen=True, kw_only=True):
+    """A JSON file below the working directory, or the JSON in the agent's last answer, fits the JSON Schema."""
+
+    schema: dict[str, Any]
+    file: str | None = None
+
+
+class ModelCheck(Part, frozen=True, kw_only=True):
+    """Judges answer a condition with the boolean tools, each in a session of its own; `quorum` of them say yes."""
+
+    condition: Prompt
+    judges: list[Model] = []
+    """None: one, on another model than the worker's where the entry has one."""
+    quorum: Positive | None = None
+    """All of them, if absent."""
+
+
+class PersonCheck(Part, frozen=True, kw_only=True):
+    """A person looks at what was done and says yes."""
+
+    question: Prompt
+    people: list[str] = []
+    """Names of tokens whose answers count; empty: anybody's who may answer questions."""
+    expires: Seconds | None = None
+    on_expiry: Literal["fail", "pass"] = "fail"
+
+
+class Check(Part, frozen=True, kw_only=True):
+    """One thing that must hold; exactly one of these."""
+
+    command: str | list[str] | None = None
+    files: FilesCheck | None = None
+    schema: SchemaCheck | None = None
+    model: ModelCheck | None = None
+    person: PersonCheck | None = None
+
+
 class Criteria(Part, frozen=True, kw_only=True):
-    """When the task counts as done: tools that must have been called, a condition, a command that must succeed."""
+    """When the task counts as done: tools that must have been called, a condition, a command that must succeed, and
+    further checks. A plain list of checks means the same, with the default retries."""
 
     tool_executed: list[str] | None = None
     condition: Prompt | None = None
     run_condition_in_same_session: bool | None = None
     command: str | list[str] | None = None
+    checks: list[Check] = []
     failure_action: FailureAction
+
+
+class Output(Part, frozen=True, kw_only=True):
+    """What a task leaves for later prompts: its last answer as `$name`, or the JSON in it, which has to fit."""
+
+    name: str
+    schema: dict[str, Any] | None = None
 
 
 class Task(Part, frozen=True, kw_only=True):
@@ -101,6 +164,8 @@ class Task(Part, frozen=True, kw_only=True):
     require_user_input: bool = False
     availability: Availability | None = None
     criteria: Criteria | None = None
+    output: Output | None = None
+    """A plain name means `{name}`."""
     on_interrupt: OnInterrupt = "retry"
     timeout: Seconds | None = None
 
@@ -143,7 +208,50 @@ class Alt(Part, frozen=True, kw_only=True, tag_field="kind", tag="Alt"):
     false_work: "Work | None" = None
 
 
-Work = Ref | Seq | Par | Loop | Alt
+class Choice(Part, frozen=True, kw_only=True):
+    """One of the answers of an Ask, and what follows it."""
+
+    label: str
+    work: "Work | None" = None
+
+
+class Ask(Part, frozen=True, kw_only=True, tag_field="kind", tag="Ask"):
+    """Asks a person. The answer is `$answer` from then on, and chooses a branch where there are choices."""
+
+    work_id_in_job: int = -1
+    question: Prompt
+    choices: list[Choice] = []
+    """None: any text."""
+    people: list[str] = []
+    """Names of tokens whose answers count; empty: anybody's who may answer questions."""
+    expires: Seconds | None = None
+    """After so many seconds without an answer it has failed."""
+
+
+class Wait(Part, frozen=True, kw_only=True, tag_field="kind", tag="Wait"):
+    """Waits so long, or until then."""
+
+    work_id_in_job: int = -1
+    seconds: Seconds | None = None
+    until: str | None = None
+    """ISO 8601 with its time zone."""
+
+
+class Each(Part, frozen=True, kw_only=True, tag_field="kind", tag="Each"):
+    """The same work for every item, which is `$item` in its prompts; succeeds if all do."""
+
+    files: str | None = None
+    """A glob below the working directory."""
+    output: str | None = None
+    """The name of an output that is a JSON array."""
+    items: list[str] | None = None
+    body: "Work"
+    concurrency: Positive = 1
+
+
+Work = Ref | Seq | Par | Loop | Alt | Ask | Wait | Each
+Leaf = Ref | Ask | Wait
+"""Works that run by themselves, and have a number."""
 
 
 class Job(Part, frozen=True, kw_only=True):
@@ -198,6 +306,32 @@ def parts_of(work: Work) -> Iterator[tuple[str, Work]]:
                 yield ".trueWork", work.true_work
             if work.false_work is not None:
                 yield ".falseWork", work.false_work
+        case Ask():
+            for index, choice in enumerate(work.choices):
+                if choice.work is not None:
+                    yield f".choices[{index}].work", choice.work
+        case Each():
+            yield ".body", work.body
+
+
+def leaves_of(work: Work) -> Iterator[Leaf]:
+    """Every work with a number, in the order of numbers."""
+    if isinstance(work, Ref | Ask | Wait):
+        yield work
+    for _, child in parts_of(work):
+        yield from leaves_of(child)
+
+
+def name_of(leaf: Leaf) -> str:
+    """What lists call it: its task, its question, or how long it waits."""
+    match leaf:
+        case Ref():
+            return leaf.task_id
+        case Ask():
+            line = leaf.question[0].partition("\n")[0]
+            return line if len(line) <= NAME_CHARS else line[: NAME_CHARS - 1] + "…"
+        case Wait():
+            return f"wait until {leaf.until}" if leaf.until is not None else f"wait {leaf.seconds:g} s"
 
 
 def refs_of(work: Work) -> Iterator[Ref]:

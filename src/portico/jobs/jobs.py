@@ -20,7 +20,7 @@ from portico.host.host import Host
 from portico.jobs.choice import choose, offered
 from portico.jobs.commands import install
 from portico.jobs.engine import Engine, LocalEngine
-from portico.jobs.entry import Entry
+from portico.jobs.entry import Entry, Ref, name_of
 from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
 from portico.jobs.run import JobRun
 from portico.jobs.source import EntrySource
@@ -70,8 +70,9 @@ class Jobs:
         self._mains: dict[str, asyncio.Task[None]] = {}
         self._lent: dict[str, TaskRun] = {}
         self._taking = asyncio.Lock()
-        self._next_job = 1 + max(map(number_of, host.log.channels("job/")), default=0)
-        self._next_task = 1 + max(map(number_of, host.log.channels("task/")), default=0)
+        lost = host.log.identity.lost  # what was lost does not give its id back
+        self._next_job = 1 + lost + max(map(number_of, host.log.channels("job/")), default=0)
+        self._next_task = 1 + lost + max(map(number_of, host.log.channels("task/")), default=0)
         host.tools.update(job_tools())
         install(self)
 
@@ -162,13 +163,22 @@ class Jobs:
         by: str,
         origin: str | None = None,
         done: dict[str, bool] | None = None,
+        values: dict[str, dict[str, str]] | None = None,
     ) -> str:
         if self.host.stopping:
             raise LogUnavailable("The host is stopping.")
         job = f"job-{self._next_job}"
         self._next_job += 1
         started = e.JobStarted(
-            job=job, name=name, entry=plan, cwd=cwd, by=by, input=input, origin=origin, done=done or {}
+            job=job,
+            name=name,
+            entry=plan,
+            cwd=cwd,
+            by=by,
+            input=input,
+            origin=origin,
+            done=done or {},
+            values=values or {},
         )
         self._launch(await self._engine.create(started))
         return job
@@ -237,16 +247,19 @@ class Jobs:
             for path, run in state.runs.items()
             if run.outcome == "succeeded" or (run.outcome == "failed" and in_condition(path))
         }
-        return await self._again(state, by, done)
+        kept = {path: values for path, values in state.values.items() if path in done or path not in state.runs}
+        return await self._again(state, by, done, kept)
 
     async def retry(self, job: str, *, by: str) -> str:
         """The same job from the beginning, as it was stored; returns the id of the new one."""
         return await self._again(await self._load(job), by, {})
 
-    async def _again(self, state: JobState, by: str, done: dict[str, bool]) -> str:
+    async def _again(
+        self, state: JobState, by: str, done: dict[str, bool], values: dict[str, dict[str, str]] | None = None
+    ) -> str:
         old = state.summary
         plan = msgspec.to_builtins(state.entry)
-        return await self._create(old.name, plan, check_folder(old.cwd), state.input, by, old.id, done)
+        return await self._create(old.name, plan, check_folder(old.cwd), state.input, by, old.id, done, values)
 
     async def _load(self, job: str) -> JobState:
         self.job(job)
@@ -299,6 +312,7 @@ class Jobs:
             cwd=borrowed.state.cwd,
             input=input,
             by=by,
+            models=entry.models,
         )
         run = TaskRun(self.host, plan, borrowed)
         await lend_tools(borrowed, by)
@@ -392,9 +406,11 @@ class Jobs:
         asking: list[str] = []
         for path, run in state.open.items():
             ended = await self._end_of(path, run)
-            name = state.ref(run.work).task_id
-            choice = state.entry.tasks[name].on_interrupt
-            crashes = run.crashes + (not state.suspended)
+            leaf = state.leaf(run.work)
+            name = name_of(leaf)
+            choice = state.entry.tasks[name].on_interrupt if isinstance(leaf, Ref) else "retry"
+            # A question or a wait may outlive any number of hosts: it does nothing that could have ended them.
+            crashes = run.crashes + (not state.suspended) if isinstance(leaf, Ref) else 0
             if ended.outcome == "interrupted" and choice == "fail":
                 ended = msgspec.structs.replace(ended, outcome="failed")
             elif ended.outcome == "interrupted" and choice == "ask":

@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 import msgspec
 import msgspec.inspect as shape
 
-from portico.jobs.entry import DrivingRetry, Entry, EntryError, Model
+from portico.jobs.entry import DEFAULT_CRITERIA_RETRIES, Check, DrivingRetry, Entry, EntryError, Model
 from portico.jobs.validate import check_driving, validate_entry
 
 Syntax = Literal["json", "yaml"]
@@ -24,6 +24,8 @@ MAX_DEPTH = 200
 MAX_VALUES = 200_000
 # JavaScript clients read the entry too; beyond this they round.
 MAX_INTEGER = 2**53 - 1
+CHECKS_FAILED = "These checks failed:\n$check-output"
+"""What a retry says about a plain list of checks."""
 
 
 class EntrySyntaxError(EntryError):
@@ -76,8 +78,30 @@ def read_entry(data: object, code_path: str = "") -> Entry:
     """The entry of plain data with the right keys, kinds and types, not yet validated."""
     root = f"{code_path}entry"
     _check_driving_first(data, root)
+    data = _whole_tasks(data)
     _Check().value(data, _ENTRY, root)
     return _converted(data, Entry, root)
+
+
+def _whole_tasks(data: object) -> object:
+    """Short forms of tasks: a plain list of checks as `criteria` gets the default retries, and a prompt that says why;
+    an `output` may be just its name."""
+    tasks = data.get("tasks") if isinstance(data, Mapping) else None
+    if not isinstance(data, Mapping) or not isinstance(tasks, Mapping):
+        return data
+    return {**data, "tasks": {name: _whole_task(task) for name, task in tasks.items()}}
+
+
+def _whole_task(task: object) -> object:
+    if not isinstance(task, Mapping):
+        return task
+    whole = dict(task)
+    if isinstance(task.get("criteria"), list):
+        action = {"retryTimes": DEFAULT_CRITERIA_RETRIES, "additionalPrompt": [CHECKS_FAILED]}
+        whole["criteria"] = {"checks": task["criteria"], "failureAction": action}
+    if isinstance(task.get("output"), str):
+        whole["output"] = {"name": task["output"]}
+    return whole
 
 
 def drop_unknown_keys(data: object, code_path: str = "") -> list[str]:
@@ -147,6 +171,12 @@ class _Check:
             case shape.ListType() as row, list() | tuple():
                 for index, item in enumerate(value):
                     self.value(item, row.item_type, f"{path}[{index}]")
+            case shape.AnyType() as anything, Mapping():
+                for key, item in _string_keys(value, path):
+                    self.value(item, anything, f'{path}["{key}"]')
+            case shape.AnyType() as anything, list() | tuple():
+                for index, item in enumerate(value):
+                    self.value(item, anything, f"{path}[{index}]")
             case shape.TupleType() as pair, list() | tuple():
                 if len(value) != len(pair.item_types):
                     raise EntryError(path, f"Should have {len(pair.item_types)} elements but has {len(value)}.")
@@ -168,6 +198,8 @@ class _Check:
                 raise EntryError(f"{path}.{key}", "Should exist.")
         if struct.cls is Model and sum(key in value for key in fields) != 1:
             raise EntryError(path, "Should have either category or id.")
+        if struct.cls is Check and sum(key in value for key in fields) != 1:
+            raise EntryError(path, f"Should have exactly one of {', '.join(fields)}.")
 
     def unknown_key(self, owner: Mapping[object, object], key: str, path: str, known: list[str]) -> None:
         raise EntryError(f"{path}.{key}", f"Unknown key. Known keys: {', '.join(known)}.")
@@ -259,6 +291,8 @@ def _fits(value: object, kind: shape.Type) -> bool:
             return isinstance(value, int | float) and not isinstance(value, bool)
         case shape.NoneType():
             return value is None
+        case shape.AnyType():
+            return value is None or isinstance(value, str | bool | int | float)
         case _:
             return False
 

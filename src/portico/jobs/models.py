@@ -71,9 +71,17 @@ def _of_work(entry: Entry, work: Work, root: str, path: str) -> Iterator[ModelUs
             place = f'.tasks["{task_id}"].model' if override is None else f"{path}.modelOverride"
             if model is not None:
                 yield _use(entry, model, root, place)._replace(instead=tuple(fallback_of(entry, task_id)))
+            yield from _judges(entry, task_id, root)
         case _:
             for key, child in parts_of(work):
                 yield from _of_work(entry, child, root, path + key)
+
+
+def _judges(entry: Entry, task: str, root: str) -> Iterator[ModelUse]:
+    criteria = entry.tasks[task].criteria
+    for i, check in enumerate(criteria.checks if criteria is not None else []):
+        for j, judge in enumerate(check.model.judges if check.model is not None else []):
+            yield _use(entry, judge, root, f'.tasks["{task}"].criteria.checks[{i}].model.judges[{j}]')
 
 
 def _use(entry: Entry, model: Model, root: str, path: str) -> ModelUse:

@@ -3,7 +3,20 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from portico.jobs.entry import RUNTIME_VARIABLES, TOOL_FALSE, TOOL_TRUE, Entry, EntryError, Prompt
+from portico.jobs.entry import (
+    ANSWER,
+    ITEM,
+    RUNTIME_VARIABLES,
+    TOOL_FALSE,
+    TOOL_TRUE,
+    Ask,
+    Each,
+    Entry,
+    EntryError,
+    Prompt,
+    Work,
+    parts_of,
+)
 
 VARIABLE = re.compile(r"\$([a-zA-Z]+(?:-[a-zA-Z]+)*)")
 MISSING = "<MISSING>"
@@ -17,12 +30,27 @@ def variables_of(text: str) -> Iterator[str]:
     return (match[1] for match in VARIABLE.finditer(text))
 
 
+def runtime_variables(entry: Entry) -> frozenset[str]:
+    """What gets its value while a job runs: the names that every entry has, the outputs of tasks, and those of the
+    works it uses. A prompt variable of the same name stays what it is."""
+    names = {task.output.name for task in entry.tasks.values() if task.output is not None}
+    for job in entry.jobs.values():
+        names |= _of_works(job.work)
+    return frozenset(RUNTIME_VARIABLES) | (names - entry.prompt_variables.keys())
+
+
+def _of_works(work: Work) -> set[str]:
+    own = {ANSWER} if isinstance(work, Ask) else {ITEM} if isinstance(work, Each) else set()
+    return own.union(*(_of_works(child) for _, child in parts_of(work)))
+
+
 def expand_prompt_static(entry: Entry, code_path: str, prompt: Prompt, requires_boolean_tool: bool = False) -> Prompt:
     """Join the lines and put in the entry's own variables; runtime variables stay for later."""
-    text = _Expansion(entry.prompt_variables, code_path).expand(code_path, prompt, ())
+    runtime = runtime_variables(entry)
+    text = _Expansion(entry.prompt_variables, code_path, runtime).expand(code_path, prompt, ())
     for name in variables_of(text):
         # Two expansions side by side can form a name that nobody wrote; it would expand to something else next time.
-        if name not in RUNTIME_VARIABLES:
+        if name not in runtime:
             raise EntryError(code_path, f"Cannot find prompt variable: ${name}.")
     if requires_boolean_tool and TOOL_TRUE not in text and TOOL_FALSE not in text:
         raise EntryError(code_path, f"Boolean tool ({TOOL_TRUE} or {TOOL_FALSE}) must be mentioned.")
@@ -39,9 +67,10 @@ def expand_prompt_dynamic(prompt: Prompt, values: Mapping[str, str]) -> str:
 class _Expansion:
     """One static expansion; every variable is expanded once, however often it is used."""
 
-    def __init__(self, variables: Mapping[str, Prompt], root: str) -> None:
+    def __init__(self, variables: Mapping[str, Prompt], root: str, runtime: frozenset[str]) -> None:
         self.variables = variables
         self.root = root
+        self.runtime = runtime
         self.done: dict[str, str] = {}
 
     def expand(self, code_path: str, prompt: Prompt, open_names: tuple[str, ...]) -> str:
@@ -63,7 +92,7 @@ class _Expansion:
         return "".join(pieces)
 
     def value(self, code_path: str, name: str, open_names: tuple[str, ...]) -> str:
-        if name in RUNTIME_VARIABLES:
+        if name in self.runtime:
             return f"${name}"
         if name in open_names:
             cycle = (*open_names[open_names.index(name) :], name)

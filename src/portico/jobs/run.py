@@ -3,15 +3,19 @@
 import asyncio
 from collections.abc import Callable
 
+import msgspec
+
 from portico import events as e
-from portico import faults
+from portico import faults, limits
 from portico.errors import LogUnavailable
 from portico.events import JobOutcome, WorkOutcome
 from portico.host.host import Host
 from portico.jobs.engine import Engine
-from portico.jobs.entry import Ref
+from portico.jobs.entry import ANSWER, ITEM, Ask, Each, Leaf, Ref, Task, Wait, name_of
+from portico.jobs.items import items_of
 from portico.jobs.models import fallback_of, model_id
-from portico.jobs.state import JobState, Run
+from portico.jobs.pause import UNTIL, AskRun, WaitRun, end_of, task_of
+from portico.jobs.state import ITEMS, JobState, Run
 from portico.jobs.task import TaskPlan, TaskRun
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.work import walk
@@ -52,7 +56,7 @@ class JobRun:
         left = None if timeout is None else timeout - (self._host.now() - self.state.summary.started) / 1000
         try:
             async with asyncio.timeout(left):
-                succeeded = await walk(self.state.job.work, self._work, self._decide)
+                succeeded = await walk(self.state.job.work, self._work, self._decide, values=self)
         except TimeoutError:
             return "failed", detailed("TimeoutError", f"The job was not done within {timeout:g} seconds.")
         except TaskCrash as crash:
@@ -76,15 +80,47 @@ class JobRun:
     async def _decide(self, path: str, reason: str) -> None:
         await self._engine.put(self._job, e.JobDecided(path=path, reason=reason))
 
-    async def _work(self, path: str, ref: Ref) -> bool:
+    def choice(self, path: str, ask: Ask) -> int | None:
+        answer = self.state.values.get(path, {}).get(ANSWER)
+        return next((i for i, choice in enumerate(ask.choices) if choice.label == answer), None)
+
+    async def items(self, path: str, each: Each) -> list[str]:
+        """Found once: a replay goes over the same, whatever the folder holds by then."""
+        known = self.state.values.get(path, {}).get(ITEMS)
+        if known is None:
+            found = await items_of(each, self.state.summary.cwd, self.state.seen_from(path))
+            if len(found) > limits.EACH_ITEMS:
+                reason = f"An Each goes over {limits.EACH_ITEMS} items at most, and here are {len(found)}."
+                raise TaskCrash(detailed("Error", reason))
+            known = msgspec.json.encode(found).decode()
+            lanes = [e.JobValue(path=f"{path}*{index}", name=ITEM, value=item) for index, item in enumerate(found)]
+            await self._engine.put(self._job, *lanes, e.JobValue(path=path, name=ITEMS, value=known))
+        return msgspec.json.decode(known, type=list[str])
+
+    async def _work(self, path: str, leaf: Leaf) -> bool:
         known = self.state.runs.get(path)
         if known is not None and known.outcome not in (None, "interrupted"):
             return _result(known)
-        run = TaskRun(self._host, self._plan(path, ref, known))
-        return await self._attempt(path, ref, run)
+        return await self._attempt(path, leaf, await self._run(path, leaf, known))
 
-    async def _attempt(self, path: str, ref: Ref, run: TaskRun) -> bool:
-        task, work, attempt = run.plan.id, ref.work_id_in_job, run.plan.attempt
+    async def _run(self, path: str, leaf: Leaf, known: Run | None) -> TaskRun:
+        match leaf:
+            case Ref():
+                return TaskRun(self._host, self._plan(path, leaf, known))
+            case Ask():
+                return AskRun(self._host, self._paused(path, leaf, known), leaf)
+            case Wait():
+                return WaitRun(self._host, self._paused(path, leaf, known), await self._until(path, leaf))
+
+    async def _until(self, path: str, wait: Wait) -> int:
+        known = self.state.values.get(path, {}).get(UNTIL)
+        if known is None:
+            known = str(end_of(wait, self._host.now()))
+            await self._engine.put(self._job, e.JobValue(path=path, name=UNTIL, value=known))
+        return int(known)
+
+    async def _attempt(self, path: str, leaf: Leaf, run: TaskRun) -> bool:
+        task, work, attempt = run.plan.id, leaf.work_id_in_job, run.plan.attempt
         await self._engine.heartbeat(self._job)
         if self._suspended:
             raise asyncio.CancelledError  # between the word to stop and the cancel that follows it
@@ -92,12 +128,14 @@ class JobRun:
         run.announce()
         self.tasks[task] = run
         ended: e.WorkEnded | None = e.WorkEnded(path=path, work=work, task=task, outcome="stopped")
+        left: list[e.Event] = []
         try:
             await self._engine.put(self._job, e.WorkStarted(path=path, work=work, task=task, attempt=attempt))
             faults.reach("work-started")
             result = await run.run()
             outcome: WorkOutcome = "crashed" if result.crashed else result.outcome
             ended = e.WorkEnded(path=path, work=work, task=task, outcome=outcome, error=result.error)
+            left = [e.JobValue(path=path, name=name, value=value) for name, value in result.values.items()]
         except LogUnavailable:
             ended = None  # nothing can be written now; when it can, the work is taken up as after a restart
             raise
@@ -105,22 +143,32 @@ class JobRun:
             del self.tasks[task]
             if ended is not None and not run.silent:
                 faults.reach("work-before-end")
-                await self._engine.put(self._job, ended)
+                await self._engine.put(self._job, *left, ended)
                 faults.reach("work-ended")
         if run.silent:
             raise asyncio.CancelledError  # its end is not in the journal, so nothing may follow from it
         return _result(self.state.runs[path])
 
+    def _paused(self, path: str, leaf: Ask | Wait, known: Run | None) -> TaskPlan:
+        return self._planned(path, name_of(leaf), task_of(leaf), self.state.entry.models["driving"], [], known)
+
     def _plan(self, path: str, ref: Ref, known: Run | None) -> TaskPlan:
-        entry, summary = self.state.entry, self.state.summary
+        entry = self.state.entry
         task = entry.tasks[ref.task_id]
         model = ref.model_override or task.model
+        ident = model_id(entry, model) if model is not None else entry.models["driving"]
+        return self._planned(path, ref.task_id, task, ident, fallback_of(entry, ref.task_id), known)
+
+    def _planned(
+        self, path: str, name: str, task: Task, model: str, fallback: list[str], known: Run | None
+    ) -> TaskPlan:
+        entry, summary = self.state.entry, self.state.summary
         return TaskPlan(
             id=self._new_task(),
-            name=ref.task_id,
+            name=name,
             task=task,
-            model=model_id(entry, model) if model is not None else entry.models["driving"],
-            fallback=fallback_of(entry, ref.task_id),
+            model=model,
+            fallback=fallback,
             driving_model=entry.models["driving"],
             retries=entry.driving_session_retries,
             cwd=summary.cwd,
@@ -129,6 +177,8 @@ class JobRun:
             job=self._job,
             path=path,
             attempt=known.attempt + 1 if known is not None else 1,
+            models=entry.models,
+            values=self.state.seen_from(path),
         )
 
 

@@ -29,9 +29,15 @@ def _state_rules(entry: dict[str, Any], definitions: dict[str, Any]) -> None:
     properties["drivingSessionRetries"]["minItems"] = 1
     for key in ("models", "drivingSessionRetries"):
         del properties[key]["default"]
-    definitions["Model"] |= {"minProperties": 1, "maxProperties": 1}
+    for one in ("Model", "Check"):
+        definitions[one] |= {"minProperties": 1, "maxProperties": 1}
+    checks = {"type": "array", "items": {"$ref": "#/$defs/Check"}}
+    definitions["Task"]["properties"]["criteria"] = {"anyOf": [{"$ref": "#/$defs/Criteria"}, checks]}
     definitions["Criteria"]["properties"]["toolExecuted"]["items"] = {"enum": list(JOB_TOOLS)}
-    del definitions["Ref"]["properties"]["workIdInJob"]["default"]
+    output = definitions["Task"]["properties"]["output"]
+    definitions["Task"]["properties"]["output"] = {"anyOf": [{"type": "string"}, output]}
+    for leaf in ("Ref", "Ask", "Wait"):
+        del definitions[leaf]["properties"]["workIdInJob"]["default"]
 
 
 def _plain(part: Any) -> Any:

@@ -1,5 +1,7 @@
 """What is known of a job: a fold over its channel. Lists show the summary; a restart needs the journal."""
 
+import re
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -7,10 +9,14 @@ from msgspec import Struct
 
 from portico import events as e
 from portico.events import Json, Record, WorkOutcome
-from portico.jobs.entry import Entry, Job, Ref, refs_of
+from portico.jobs.entry import ITEM, Entry, Job, Leaf, leaves_of, name_of, refs_of
 
 JobStatus = Literal["running", "waiting", "succeeded", "failed", "canceled"]
 WorkStatus = Literal["running", "succeeded", "failed"]
+
+
+ITEMS = "items"
+"""The value of an Each: what it goes over, as a JSON array."""
 
 
 class WorkSummary(Struct, omit_defaults=True):
@@ -65,6 +71,8 @@ class JobState(Struct):
     entry: Entry
     input: str = ""
     runs: dict[str, Run] = {}
+    values: dict[str, dict[str, str]] = {}
+    """What works have left for later ones, by path and name, in the order in which it was recorded."""
     stopping: str | None = None
     """Who cancels it."""
     suspended: bool = False
@@ -74,13 +82,38 @@ class JobState(Struct):
     def job(self) -> Job:
         return self.entry.jobs[self.summary.name]
 
-    def ref(self, work: int) -> Ref:
-        return next(ref for ref in refs_of(self.job.work) if ref.work_id_in_job == work)
+    def leaf(self, work: int) -> Leaf:
+        return next(leaf for leaf in leaves_of(self.job.work) if leaf.work_id_in_job == work)
+
+    def seen_from(self, path: str) -> dict[str, str]:
+        """The values that the work at this path sees. Of several with one name the nearest counts, so that the lanes of
+        an Each never see each other's; of equally near ones the latest."""
+        found: dict[str, tuple[int, str]] = {}
+        for place, values in self.values.items():
+            near = _common(place, path)
+            for name, value in values.items():
+                if near >= found.get(name, (0, ""))[0] and (name != ITEM or _below(path, place)):
+                    found[name] = (near, value)
+        return {name: value for name, (_, value) in found.items() if name != ITEMS}
 
     @property
     def open(self) -> dict[str, Run]:
         """What was in flight."""
         return {path: run for path, run in self.runs.items() if run.outcome is None}
+
+
+def _below(path: str, place: str) -> bool:
+    return _common(path, place) == len(_steps(place))
+
+
+def _common(one: str, other: str) -> int:
+    """How many steps two paths share."""
+    pairs = zip(_steps(one), _steps(other), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _steps(path: str) -> list[str]:
+    return re.split(r"(?=[.|#*])", path)
 
 
 def begin(event: e.JobStarted, time: int) -> JobState:
@@ -96,6 +129,7 @@ def begin(event: e.JobStarted, time: int) -> JobState:
     state = JobState(summary, msgspec.convert(event.entry, Entry), event.input)
     for path, succeeded in event.done.items():
         state.runs[path] = Run(-1, "", 1, "succeeded" if succeeded else "failed")
+    state.values = {path: dict(values) for path, values in event.values.items()}
     return state
 
 
@@ -106,13 +140,16 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
             before = state.runs.get(event.path)
             crashes = before.crashes if before is not None else 0
             state.runs[event.path] = Run(event.work, event.task, event.attempt, crashes=crashes)
-            _started(summary, event, state.ref(event.work).task_id, time)
+            _started(summary, event, name_of(state.leaf(event.work)), time)
         case e.WorkEnded():
             run = state.runs.get(event.path)
             if run is not None and run.task == event.task:
                 run.outcome, run.error = event.outcome, event.error
                 run.crashes += event.outcome == "interrupted" and not state.suspended
             _ended(summary, event, time)
+        case e.JobValue():
+            values = state.values.pop(event.path, {})  # the latest stands last
+            state.values[event.path] = {**values, event.name: event.value}
         case e.JobDecided():
             summary.reason = event.reason
         case e.JobWaiting():

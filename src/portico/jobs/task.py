@@ -12,8 +12,21 @@ from portico import faults
 from portico.events import TaskOutcome
 from portico.host.host import Host
 from portico.host.session import Session
-from portico.jobs.check import check_command
-from portico.jobs.entry import Criteria, DrivingRetry, Prompt, Task
+from portico.jobs.check import Checked, check_command, check_files, check_schema, json_of
+from portico.jobs.entry import (
+    DEFAULT_CRITERIA_RETRIES,
+    Check,
+    Criteria,
+    DrivingRetry,
+    FailureAction,
+    ModelCheck,
+    Output,
+    Prompt,
+    SchemaCheck,
+    Task,
+)
+from portico.jobs.load import CHECKS_FAILED
+from portico.jobs.opinion import Opinions
 from portico.jobs.prompt import expand_prompt_dynamic
 from portico.jobs.task_sessions import CRASH_PREFIX, Mode, SessionCrash, TaskCrash, TaskSessions
 from portico.jobs.tools import Report
@@ -41,6 +54,17 @@ class TaskPlan(Struct, kw_only=True):
     job: str | None = None
     path: str = ""
     attempt: int = 1
+    models: dict[str, str] = {}
+    """The entry's models by category, for judges."""
+    values: dict[str, str] = {}
+    """What earlier works have left: outputs, answers, the item."""
+
+    def judges(self, check: ModelCheck) -> list[str]:
+        """The ids of the judges' models. Without any, one that is not the worker's, where there is one."""
+        if check.judges:
+            return [each.id or self.models[each.category or ""] for each in check.judges]
+        others = (model for model in (self.driving_model, *self.models.values()) if model != self.model)
+        return [next(others, self.driving_model)]
 
 
 class TaskResult(Struct, frozen=True):
@@ -48,6 +72,8 @@ class TaskResult(Struct, frozen=True):
     error: str = ""
     crashed: bool = False
     """It ended with an error: in a job this ends everything."""
+    values: dict[str, str] = {}
+    """What it leaves for later works, by name."""
 
 
 class TaskRun:
@@ -56,7 +82,8 @@ class TaskRun:
         self._host = host
         self._borrowed = borrowed
         self._channel = f"task/{plan.id}"
-        self._values = {"task-model": plan.model} | ({"user-input": plan.input} if plan.input else {})
+        self._values = {**plan.values, "task-model": plan.model} | ({"user-input": plan.input} if plan.input else {})
+        self._left: dict[str, str] = {}
         self._missing: list[str] = []
         self._retrying = 0
         self._scope: asyncio.Timeout | None = None
@@ -166,7 +193,7 @@ class TaskRun:
             self._decide(f"[TASK FAILED] Task error: {crash.detail}")
             return TaskResult("failed", crash.detail, crashed=True)
         await self._sessions_of_task.end(passed)
-        return TaskResult("succeeded" if passed else "failed")
+        return TaskResult("succeeded", values=self._left) if passed else TaskResult("failed")
 
     async def _finish(self, result: TaskResult) -> None:
         await self._sessions_of_task.leave()
@@ -185,7 +212,7 @@ class TaskRun:
             return False
         prompt = self._expand(self.plan.task.prompt)
         report = await self._work(CRASH_PREFIX + prompt if self.plan.attempt > 1 else prompt)
-        criteria = self.plan.task.criteria
+        criteria = criteria_of(self.plan.task)
         passed = criteria is None or await self._check(criteria, report) or await self._retries(criteria)
         self._decide(
             "[TASK SUCCEEDED] Decision: task succeeded"
@@ -219,9 +246,41 @@ class TaskRun:
             self._values["check-output"] = checked.output
             self._decide(f"[CRITERIA] {checked.reason}")
             passed = passed and checked.passed
+        if criteria.checks:
+            passed = await self._checks(criteria.checks, report) and passed
         if criteria.condition is not None:
             passed = await self._condition(criteria.condition) and passed
         return passed
+
+    async def _checks(self, checks: list[Check], report: Report) -> bool:
+        """Those of people come last, and only when all others hold: nobody is asked about what has to be done again."""
+        failed: list[str] = []
+        for check in sorted(checks, key=lambda check: check.person is not None):
+            if check.person is not None and failed:
+                continue
+            checked = await self._checked(check, report)
+            self._decide(f"[CRITERIA] {checked.reason}")
+            if not checked.passed:
+                failed.append(checked.output or checked.reason)
+        if failed:
+            self._values["check-output"] = "\n".join(failed)
+        return not failed
+
+    async def _checked(self, check: Check, report: Report) -> Checked:
+        cwd = self.plan.cwd
+        if check.command is not None:
+            return await check_command(check.command, cwd)
+        if check.files is not None:
+            return await check_files(check.files, cwd, await self._sessions_of_task.changes())
+        if check.schema is not None:
+            return await check_schema(check.schema, cwd, report.answer)
+        opinions = Opinions(self._sessions_of_task, self.plan.name, self._decide)
+        if check.model is not None:
+            return await opinions.judges(
+                check.model, self.plan.judges(check.model), self._expand(check.model.condition)
+            )
+        assert check.person is not None
+        return await opinions.person(check.person, self._expand(check.person.question))
 
     async def _condition(self, condition: Prompt) -> bool:
         held = (await self._drive(condition)).verdict is True
@@ -267,7 +326,11 @@ class TaskRun:
     # -- prompts -----------------------------------------------------------------------------------------------
 
     async def _work(self, prompt: str) -> Report:
-        return await self._sent(self._sessions_of_task.work(prompt))
+        report = await self._sent(self._sessions_of_task.work(prompt))
+        output = self.plan.task.output
+        if output is not None:
+            self._left = {output.name: _output(output, report.answer)}
+        return report
 
     async def _drive(self, prompt: Prompt, *, availability: bool = False) -> Report:
         return await self._sent(self._sessions_of_task.drive(self._expand(prompt), availability=availability))
@@ -298,6 +361,25 @@ class TaskRun:
 
     def _decide(self, reason: str) -> None:
         self._sessions_of_task.decide(reason)
+
+
+def criteria_of(task: Task) -> Criteria | None:
+    """With the check that the schema of its output is."""
+    if task.output is None or task.output.schema is None:
+        return task.criteria
+    fits = Check(schema=SchemaCheck(schema=task.output.schema))
+    action = FailureAction(retry_times=DEFAULT_CRITERIA_RETRIES, additional_prompt=[CHECKS_FAILED])
+    criteria = task.criteria or Criteria(failure_action=action)
+    return msgspec.structs.replace(criteria, checks=[*criteria.checks, fits])
+
+
+def _output(output: Output, answer: str) -> str:
+    if output.schema is None:
+        return answer
+    try:
+        return msgspec.json.encode(json_of(answer)).decode()
+    except ValueError:
+        return answer  # its check fails, and so does the task
 
 
 def mode_of(task: Task, borrowing: bool) -> Mode:

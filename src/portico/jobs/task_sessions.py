@@ -16,10 +16,12 @@ from msgspec import Struct
 
 from portico import events as e
 from portico.errors import LogUnavailable, NotFound, PorticoError
-from portico.events import Message
+from portico.events import Json, Message
 from portico.host.host import Host
+from portico.host.question import Answer
 from portico.host.session import Session
 from portico.host.state import SessionState, TurnState
+from portico.jobs.check import Changes
 from portico.jobs.choice import choose
 from portico.jobs.entry import DrivingRetry
 from portico.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
@@ -90,6 +92,7 @@ class TaskSessions:
         self._cwd = cwd
         self._borrowed = borrowed
         self._current: _Open | None = None
+        self._opened: list[Session] = []
         self.placed = asyncio.Event()
         """The first prompt has been sent or queued."""
 
@@ -207,9 +210,52 @@ class TaskSessions:
     def _by(self) -> str:
         return f"task:{self._task}"
 
+    async def judge(self, prompt: str, model: str) -> Report:
+        """A judge's opinion, in a session of its own beside the current one."""
+        judge = await self._open(model, True)
+        held = False
+        try:
+            report = await self._send(judge, prompt)
+            held = report.verdict is True
+            return report
+        finally:
+            await judge.session.load()
+            await judge.session.close(by=self._by)
+            self.record(e.TaskSessionEnded(session=judge.session.id, succeeded=held))
+
+    async def ask_person(self, title: str, text: str, fields: list[Json]) -> Answer:
+        """A question to a person, in a session of its own: every door shows it as it shows any other."""
+        agent, model = await choose(self._host, self._driving_model)
+        session = await self._host.start(by=self._by, agent=agent, model=model, cwd=self._cwd, title=title)
+        self.record(e.TaskSessionStarted(session=session.id, model=self._driving_model, driving=True))
+        answered = False
+        try:
+            message, ident = Message(text, origin="system"), session.new_id("t")
+            await session.append(e.TurnStarted(turn=ident, message=message, by="agent"))  # we report it, not its agent
+            turn = session.adopt(ident, message)
+            answer = await turn.ask(text, fields)
+            await session.end_turn(turn, "completed")
+            answered = answer.response == "accept"
+            return answer
+        finally:
+            await session.close(by=self._by)
+            self.record(e.TaskSessionEnded(session=session.id, succeeded=answered))
+
+    async def changes(self) -> Changes | None:
+        """What the sessions of this task changed in the working directory, as far as that is known."""
+        sessions = [self._borrowed] if self._borrowed is not None else self._opened
+        found: Changes = {}
+        for session in sessions:
+            listed = await session.changes()
+            if not listed.git or isinstance(listed.note, str):
+                return None
+            for each in listed.files:
+                found[each.path] = max(found.get(each.path, 0), each.added + each.removed)
+        return found
+
     async def _lent(self, session: Session) -> _Open:
         await session.load()
-        info = await self._host.agent(session.state.agent).describe()
+        info = await self._host.described(session.state.agent)
         return _Open(session, session.state.model, False, info.capabilities.tools)
 
     async def _enter(self, model: str, driving: bool, *, replacing: bool) -> _Open:
@@ -236,7 +282,8 @@ class TaskSessions:
         session = await self._host.start(
             by=self._by, agent=agent, model=name, cwd=self._cwd, title=self._title, config={"approvals": "allow"}
         )
-        info = await self._host.agent(agent).describe()
+        self._opened.append(session)
+        info = await self._host.described(agent)
         single = self.mode == "single"
         self.record(e.TaskSessionStarted(session=session.id, model=model, driving=single or driving))
         self.decide(f"[SESSION STARTED] {'driving' if driving else 'task'} session started with model {model}")

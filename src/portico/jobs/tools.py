@@ -74,11 +74,13 @@ class Report(Struct):
     """The last boolean report."""
     reason: str = ""
     prerequisite_failed: bool = False
+    answer: str = ""
+    """The last text that the agent said."""
 
 
 def report_of(turn: TurnState, takes_tools: bool) -> Report:
     calls = list(_calls(turn) if takes_tools else _lines(turn))
-    report = Report([name for name, _ in calls])
+    report = Report([name for name, _ in calls], answer=_answer(turn))
     for name, argument in calls:
         if name == TOOL_PREPARE_DOCUMENT:
             report.document = argument.partition("\n")[0].strip()
@@ -87,6 +89,11 @@ def report_of(turn: TurnState, takes_tools: bool) -> Report:
         elif name == TOOL_PREREQUISITE_FAILED:
             report.prerequisite_failed = True
     return report
+
+
+def _answer(turn: TurnState) -> str:
+    texts = (part.text for part in reversed(turn.parts) if isinstance(part, TextPart) and part.kind == "text")
+    return next((text for text in texts if text.strip()), "")
 
 
 def says_prerequisite_failed(turn: TurnState) -> bool:

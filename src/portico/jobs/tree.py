@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from portico.jobs.entry import Alt, Entry, GridRow, Loop, Par, Ref, Seq, Work
+from portico.jobs.entry import Alt, Ask, Each, Entry, GridRow, Loop, Par, Ref, Seq, Wait, Work, name_of
 
 
 def draw_entry(entry: Entry) -> str:
@@ -43,6 +43,12 @@ def _title(work: Work) -> str:
         case Ref():
             model = f" ({work.model_override.label})" if work.model_override else ""
             return _printable(f"[{work.work_id_in_job}] {work.task_id}{model}")
+        case Ask() | Wait():
+            word = "ask: " if isinstance(work, Ask) else ""
+            return _printable(f"[{work.work_id_in_job}] {word}{name_of(work)}")
+        case Each():
+            source = work.files or (f"${work.output}" if work.output else f"{len(work.items or [])} items")
+            return _printable(f"Each of {source} ({work.concurrency} at a time)")
         case Par(concurrency=int() as limit):
             return f"Par (at most {limit} at a time)"
         case Loop(max_iterations=int() as limit):
@@ -68,3 +74,7 @@ def _named_parts(work: Work) -> Iterator[tuple[str, Work]]:
                 yield "true: ", work.true_work
             if work.false_work is not None:
                 yield "false: ", work.false_work
+        case Ask():
+            yield from ((f"{_printable(each.label)}: ", each.work) for each in work.choices if each.work is not None)
+        case Each():
+            yield "do: ", work.body

@@ -4,32 +4,47 @@
 filled in. Validating its result again gives the same entry.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from itertools import count
 
 from msgspec.structs import replace
 
+from portico.errors import BadRequest
 from portico.jobs.entry import (
+    ANSWER,
+    ITEM,
     JOB_TOOLS,
+    RUNTIME_VARIABLES,
     Alt,
+    Ask,
+    Check,
     Criteria,
     DrivingRetry,
+    Each,
     Entry,
     EntryError,
     FailureAction,
+    FilesCheck,
     Job,
+    Leaf,
     Loop,
     Model,
+    ModelCheck,
+    Output,
     Par,
     Prompt,
     Ref,
+    SchemaCheck,
     Seq,
     Task,
+    Wait,
     Work,
+    leaves_of,
     parts_of,
-    refs_of,
 )
-from portico.jobs.prompt import expand_prompt_static, variables_of
+from portico.jobs.prompt import VARIABLE, expand_prompt_static, variables_of
+from portico.workspace.glob import Glob
 
 
 def validate_entry(entry: Entry, code_path: str = "") -> Entry:
@@ -82,9 +97,20 @@ def _task(entry: Entry, task: Task, base: str) -> Task:
         condition = _condition(entry, f"{base}.availability.condition", availability.condition)
         availability = replace(availability, condition=condition)
     criteria = task.criteria and _criteria(entry, task.criteria, f"{base}.criteria")
+    if task.output is not None:
+        _check_output(entry, task.output, f"{base}.output")
     for i, model in enumerate(task.fallback):
         _check_category(entry, model, f"{base}.fallback[{i}]")
     return replace(task, prompt=prompt, availability=availability, criteria=criteria)
+
+
+def _check_output(entry: Entry, output: Output, base: str) -> None:
+    if VARIABLE.fullmatch(f"${output.name}") is None:
+        raise EntryError(f"{base}.name", f'"{output.name}" should be letters, with "-" between words.')
+    if output.name in (*RUNTIME_VARIABLES, ANSWER, ITEM) or output.name in entry.prompt_variables:
+        raise EntryError(f"{base}.name", f'"{output.name}" is a variable already.')
+    if output.schema is not None:
+        _check_schema(SchemaCheck(schema=output.schema), base)
 
 
 def _condition(entry: Entry, code_path: str, condition: Prompt | None) -> Prompt | None:
@@ -100,7 +126,61 @@ def _criteria(entry: Entry, criteria: Criteria, base: str) -> Criteria:
     condition = _condition(entry, f"{base}.condition", criteria.condition)
     action = _failure_action(entry, criteria.failure_action, f"{base}.failureAction")
     _check_command(criteria.command, f"{base}.command")
-    return replace(criteria, condition=condition, failure_action=action)
+    checks = [_check(entry, check, f"{base}.checks[{i}]") for i, check in enumerate(criteria.checks)]
+    return replace(criteria, condition=condition, failure_action=action, checks=checks)
+
+
+def _check(entry: Entry, check: Check, base: str) -> Check:
+    _check_command(check.command, f"{base}.command")
+    if check.files is not None:
+        _check_files(check.files, f"{base}.files")
+    if check.schema is not None:
+        _check_schema(check.schema, f"{base}.schema")
+    if check.model is not None:
+        return replace(check, model=_model_check(entry, check.model, f"{base}.model"))
+    if check.person is not None:
+        question = expand_prompt_static(entry, f"{base}.person.question", check.person.question)
+        return replace(check, person=replace(check.person, question=question))
+    return check
+
+
+def _check_files(files: FilesCheck, base: str) -> None:
+    if not (files.exist or files.absent or files.changed_only or files.max_changed_lines is not None):
+        raise EntryError(base, "Should check something.")
+    for key, globs in (("exist", files.exist), ("absent", files.absent), ("changedOnly", files.changed_only)):
+        for i, glob in enumerate(globs):
+            _check_glob(glob, f"{base}.{key}[{i}]")
+
+
+def _check_glob(glob: str, path: str) -> None:
+    if not glob or glob.startswith("/") or ".." in glob.split("/"):
+        raise EntryError(path, f'"{glob}" should be a path or glob below the working directory.')
+    try:
+        Glob(glob).matches("x")
+    except BadRequest as error:
+        raise EntryError(path, error.message) from error
+
+
+def _check_schema(check: SchemaCheck, base: str) -> None:
+    from jsonschema import Draft202012Validator, SchemaError  # late: few entries have one
+
+    if check.file is not None:
+        _check_glob(check.file, f"{base}.file")
+    try:
+        Draft202012Validator.check_schema(check.schema)
+    except SchemaError as error:
+        raise EntryError(f"{base}.schema", f"Is not a JSON Schema: {error.message}.") from error
+
+
+def _model_check(entry: Entry, check: ModelCheck, base: str) -> ModelCheck:
+    for i, judge in enumerate(check.judges):
+        _check_category(entry, judge, f"{base}.judges[{i}]")
+    judges = max(1, len(check.judges))
+    if check.quorum is not None and check.quorum > judges:
+        raise EntryError(f"{base}.quorum", f"Should be at most {judges}, the number of judges, but is {check.quorum}.")
+    condition = _condition(entry, f"{base}.condition", check.condition)
+    assert condition is not None
+    return replace(check, condition=condition)
 
 
 def _failure_action(entry: Entry, action: FailureAction, base: str) -> FailureAction:
@@ -123,13 +203,36 @@ def _check_command(command: str | list[str] | None, path: str) -> None:
 def _job(entry: Entry, job: Job, base: str) -> Job:
     work = assign_work_ids(simplify(job.work))
     _check_work(entry, work, f"{base}.work")
-    needed = any(entry.tasks[ref.task_id].require_user_input for ref in refs_of(work))
+    work = _expanded(entry, work, f"{base}.work")
+    needed = any(_needs_input(entry, leaf) for leaf in leaves_of(work))
     if job.require_user_input is not None and job.require_user_input != needed:
         raise EntryError(
             f"{base}.requireUserInput",
             f"Should be {_word(needed)} but is {_word(job.require_user_input)}.",
         )
     return replace(job, work=work, require_user_input=needed)
+
+
+def _needs_input(entry: Entry, leaf: Leaf) -> bool:
+    match leaf:
+        case Ref():
+            return entry.tasks[leaf.task_id].require_user_input
+        case Ask():
+            return "user-input" in variables_of(leaf.question[0])
+        case Wait():
+            return False
+
+
+def _expanded(entry: Entry, work: Work, path: str) -> Work:
+    """With the prompts of its questions expanded."""
+
+    def change(child: Work, key: str) -> Work:
+        return _expanded(entry, child, path + key)
+
+    work = rebuilt(work, change)
+    if isinstance(work, Ask):
+        return replace(work, question=expand_prompt_static(entry, f"{path}.question", work.question))
+    return work
 
 
 def _word(value: bool) -> str:
@@ -141,8 +244,45 @@ def _check_work(entry: Entry, work: Work, path: str) -> None:
         _check_ref(entry, work, path)
     if isinstance(work, Seq | Par) and not work.works:
         raise EntryError(f"{path}.works", "should have at least one element.")
+    if isinstance(work, Ask):
+        _check_ask(work, path)
+    if isinstance(work, Wait):
+        _check_wait(work, path)
+    if isinstance(work, Each):
+        _check_each(entry, work, path)
     for key, child in parts_of(work):
         _check_work(entry, child, path + key)
+
+
+def _check_ask(ask: Ask, path: str) -> None:
+    labels = [choice.label for choice in ask.choices]
+    for i, label in enumerate(labels):
+        if not label.strip():
+            raise EntryError(f"{path}.choices[{i}].label", "Should say something.")
+        if label in labels[:i]:
+            raise EntryError(f"{path}.choices[{i}].label", f'"{label}" is a choice already.')
+
+
+def _check_wait(wait: Wait, path: str) -> None:
+    if (wait.seconds is None) == (wait.until is None):
+        raise EntryError(path, "Should have either seconds or until.")
+    if wait.until is not None:
+        try:
+            aware = datetime.fromisoformat(wait.until).tzinfo is not None
+        except ValueError:
+            aware = False
+        if not aware:
+            raise EntryError(f"{path}.until", f'"{wait.until}" should be a time such as "2027-01-31T09:00:00+01:00".')
+
+
+def _check_each(entry: Entry, each: Each, path: str) -> None:
+    if sum(source is not None for source in (each.files, each.output, each.items)) != 1:
+        raise EntryError(path, "Should have exactly one of files, output, items.")
+    if each.files is not None:
+        _check_glob(each.files, f"{path}.files")
+    outputs = {task.output.name for task in entry.tasks.values() if task.output is not None}
+    if each.output is not None and each.output not in outputs:
+        raise EntryError(f"{path}.output", f'"{each.output}" is not the output of a task.')
 
 
 def _check_ref(entry: Entry, ref: Ref, path: str) -> None:
@@ -155,29 +295,37 @@ def _check_ref(entry: Entry, ref: Ref, path: str) -> None:
         )
 
 
+def rebuilt(work: Work, change: Callable[[Work, str], Work]) -> Work:
+    """The work with its direct children changed, in the order of ids; `change` gets each child and its key."""
+    match work:
+        case Seq() | Par():
+            return replace(work, works=[change(child, f".works[{i}]") for i, child in enumerate(work.works)])
+        case Loop():
+            # The order of these three lines is the order of the ids.
+            pre = work.pre_condition and (work.pre_condition[0], change(work.pre_condition[1], ".preCondition[1]"))
+            post = work.post_condition and (work.post_condition[0], change(work.post_condition[1], ".postCondition[1]"))
+            return replace(work, pre_condition=pre, post_condition=post, body=change(work.body, ".body"))
+        case Alt():
+            condition = change(work.condition, ".condition")
+            true_work = work.true_work and change(work.true_work, ".trueWork")
+            false_work = work.false_work and change(work.false_work, ".falseWork")
+            return replace(work, condition=condition, true_work=true_work, false_work=false_work)
+        case Ask():
+            parts = enumerate(work.choices)
+            chosen = [replace(c, work=c.work and change(c.work, f".choices[{i}].work")) for i, c in parts]
+            return replace(work, choices=chosen)
+        case Each():
+            return replace(work, body=change(work.body, ".body"))
+        case Ref() | Wait():
+            return work
+
+
 def simplify(work: Work) -> Work:
     """Flatten Seq in Seq and Par in Par at every level."""
-    match work:
-        case Ref():
-            return work
-        case Seq():
-            return replace(work, works=[part for child in work.works for part in _inner(simplify(child), Seq)])
-        case Par():
-            return replace(work, works=[part for child in work.works for part in _inner(simplify(child), Par)])
-        case Loop():
-            return replace(
-                work,
-                pre_condition=work.pre_condition and (work.pre_condition[0], simplify(work.pre_condition[1])),
-                post_condition=work.post_condition and (work.post_condition[0], simplify(work.post_condition[1])),
-                body=simplify(work.body),
-            )
-        case Alt():
-            return replace(
-                work,
-                condition=simplify(work.condition),
-                true_work=work.true_work and simplify(work.true_work),
-                false_work=work.false_work and simplify(work.false_work),
-            )
+    work = rebuilt(work, lambda child, _: simplify(child))
+    if isinstance(work, Seq | Par):
+        return replace(work, works=[part for child in work.works for part in _inner(child, type(work))])
+    return work
 
 
 def _inner(work: Work, outer: type[Seq] | type[Par]) -> list[Work]:
@@ -198,18 +346,6 @@ def assign_work_ids(work: Work) -> Work:
 
 
 def _numbered(work: Work, ids: Iterator[int]) -> Work:
-    match work:
-        case Ref():
-            return replace(work, work_id_in_job=next(ids))
-        case Seq() | Par():
-            return replace(work, works=[_numbered(child, ids) for child in work.works])
-        case Loop():
-            # The order of these three lines is the order of the ids.
-            pre = work.pre_condition and (work.pre_condition[0], _numbered(work.pre_condition[1], ids))
-            post = work.post_condition and (work.post_condition[0], _numbered(work.post_condition[1], ids))
-            return replace(work, pre_condition=pre, post_condition=post, body=_numbered(work.body, ids))
-        case Alt():
-            condition = _numbered(work.condition, ids)
-            true_work = work.true_work and _numbered(work.true_work, ids)
-            false_work = work.false_work and _numbered(work.false_work, ids)
-            return replace(work, condition=condition, true_work=true_work, false_work=false_work)
+    if isinstance(work, Ref | Ask | Wait):
+        work = replace(work, work_id_in_job=next(ids))
+    return rebuilt(work, lambda child, _: _numbered(child, ids))

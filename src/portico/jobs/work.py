@@ -2,56 +2,95 @@
 
 Every task gets a path that says where it stands: `.2` the third of a Seq or Par; `#3` the body in the fourth round of a
 Loop, `#3<` its condition before and `#3>` its condition after; `|?` the condition of an Alt, `|1` and `|0` its
-branches. The same tree and the same results give the same paths, so a journal that is keyed by them can be
-replayed, and parallel branches can never swap results.
+branches; `|2` the branch of the third choice of an Ask; `*3` the fourth item of an Each. The same tree, results and
+values give the same paths, so a journal that is keyed by them can be replayed, and parallel branches can never swap
+results.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
-from portico.jobs.entry import Alt, Loop, Par, Ref, Seq, Work
+from portico.jobs.entry import Alt, Ask, Each, Leaf, Loop, Par, Ref, Seq, Wait, Work
 
 ROOT = "r"
 LOOP_ROUNDS = 1_000
 """For a Loop without `maxIterations`: more rounds than any real job needs, and an end for one that never agrees."""
 
-Run = Callable[[str, Ref], Awaitable[bool]]
+Run = Callable[[str, Leaf], Awaitable[bool]]
 """Runs the task at this path (or knows its result); raises when the task crashed, which ends the whole job."""
 Decide = Callable[[str, str], Awaitable[None]]
 """Writes down a decision of the interpreter itself: the path and the reason."""
 
 
-async def walk(work: Work, run: Run, decide: Decide, path: str = ROOT) -> bool:
-    """Whether the work succeeded."""
+class Values(Protocol):
+    """What the tree depends on besides success and failure; recorded, so that a replay sees the same."""
+
+    def choice(self, path: str, ask: Ask) -> int | None:
+        """Which choice the answer at this path was; None: none of them."""
+
+    async def items(self, path: str, each: Each) -> list[str]:
+        """What an Each goes over."""
+
+
+async def walk(work: Work, run: Run, decide: Decide, path: str = ROOT, values: Values | None = None) -> bool:
+    """Whether the work succeeded. `values` is needed by works that ask or go over items."""
     match work:
-        case Ref():
+        case Ref() | Wait():
             return await run(path, work)
+        case Ask():
+            return await _ask(work, run, decide, path, values)
+        case Each():
+            return await _each(work, run, decide, path, values)
         case Seq():
             for index, child in enumerate(work.works):
-                if not await walk(child, run, decide, f"{path}.{index}"):
+                if not await walk(child, run, decide, f"{path}.{index}", values):
                     return False
             return True
         case Par():
-            return await _par(work, run, decide, path)
+            return await _par(work, run, decide, path, values)
         case Loop():
-            return await _loop(work, run, decide, path)
+            return await _loop(work, run, decide, path, values)
         case Alt():
-            chosen = await walk(work.condition, run, decide, f"{path}|?")
+            chosen = await walk(work.condition, run, decide, f"{path}|?", values)
             branch = work.true_work if chosen else work.false_work
-            return branch is None or await walk(branch, run, decide, f"{path}|{int(chosen)}")
+            return branch is None or await walk(branch, run, decide, f"{path}|{int(chosen)}", values)
 
 
-async def _par(work: Par, run: Run, decide: Decide, path: str) -> bool:
-    """All at once; one that crashes stops the others."""
-    turns = asyncio.Semaphore(work.concurrency or len(work.works))
+async def _ask(work: Ask, run: Run, decide: Decide, path: str, values: Values | None) -> bool:
+    if not await run(path, work):
+        return False
+    assert values is not None
+    chosen = values.choice(path, work)
+    branch = work.choices[chosen].work if chosen is not None else None
+    return branch is None or await walk(branch, run, decide, f"{path}|{chosen}", values)
 
-    async def lane(index: int, child: Work) -> bool:
+
+async def _each(work: Each, run: Run, decide: Decide, path: str, values: Values | None) -> bool:
+    assert values is not None
+    items = await values.items(path, work)
+    bodies = [(f"{path}*{index}", work.body) for index in range(len(items))]
+    return await _lanes(bodies, work.concurrency, run, decide, values)
+
+
+async def _par(work: Par, run: Run, decide: Decide, path: str, values: Values | None) -> bool:
+    bodies = [(f"{path}.{index}", child) for index, child in enumerate(work.works)]
+    return await _lanes(bodies, work.concurrency or len(work.works), run, decide, values)
+
+
+async def _lanes(
+    bodies: list[tuple[str, Work]], concurrency: int, run: Run, decide: Decide, values: Values | None
+) -> bool:
+    """All at once, or so many at a time; one that crashes stops the others."""
+    turns = asyncio.Semaphore(concurrency)
+
+    async def lane(path: str, child: Work) -> bool:
         async with turns:
-            return await walk(child, run, decide, f"{path}.{index}")
+            return await walk(child, run, decide, path, values)
 
     try:
         async with asyncio.TaskGroup() as group:
-            lanes = [group.create_task(lane(i, child), name=f"{path}.{i}") for i, child in enumerate(work.works)]
+            lanes = [group.create_task(lane(path, child), name=path) for path, child in bodies]
     except BaseExceptionGroup as crashes:
         raise _first(crashes) from None
     return all(each.result() for each in lanes)
@@ -64,20 +103,20 @@ def _first(crashes: BaseExceptionGroup[BaseException]) -> BaseException:
     return crash
 
 
-async def _loop(work: Loop, run: Run, decide: Decide, path: str) -> bool:
+async def _loop(work: Loop, run: Run, decide: Decide, path: str, values: Values | None) -> bool:
     rounds = work.max_iterations or LOOP_ROUNDS
     for index in range(rounds):
         place = f"{path}#{index}"
         if work.pre_condition is not None:
             expected, condition = work.pre_condition
-            if await walk(condition, run, decide, f"{place}<") is not expected:
+            if await walk(condition, run, decide, f"{place}<", values) is not expected:
                 return True
-        if not await walk(work.body, run, decide, place):
+        if not await walk(work.body, run, decide, place, values):
             return False
         if work.post_condition is None:
             return True
         expected, condition = work.post_condition
-        if await walk(condition, run, decide, f"{place}>") is not expected:
+        if await walk(condition, run, decide, f"{place}>", values) is not expected:
             return True
     await decide(path, f"[LOOP] The loop has not ended after {rounds} rounds (maxIterations), so it failed")
     return False

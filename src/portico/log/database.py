@@ -2,27 +2,28 @@
 
 import contextlib
 import os
-import re
-import shlex
-import shutil
 import sqlite3
-import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from portico import faults, limits
-from portico.errors import LogDamaged, LogUnavailable
-from portico.events import Channel, Record
+from portico.errors import LogUnavailable
+from portico.events import Channel
 from portico.log import schema
+from portico.log.checksum import channel_sum, event_sum, kv_sum
+from portico.log.identity import Identity, check_files, check_pair, identify
+from portico.log.journal import Journal
+from portico.log.mark import Files, Mark, Marked
+from portico.log.reader import Reader
+from portico.log.trouble import translate
 
 _DROP_ROWS = 2_000
 """Deltas dropped in one transaction: a few milliseconds, so that a commit never waits long."""
 _TEXT = "part.delta"
-_BLOB = re.compile(rb'"blob":"([0-9a-f]{64})"')
-"""How an event refers to one, also inside of a copied history."""
 
 
 class _Piece(msgspec.Struct):
@@ -56,43 +57,60 @@ class KeyValue(NamedTuple):
 class Batch(NamedTuple):
     rows: list[Row]
     heads: dict[Channel, int]
-    list_kv: list[KeyValue]
+    values: list[KeyValue]
 
 
-_POS_OF = "coalesce((SELECT p.pos FROM events p WHERE p.channel = c.id AND p.seq <= ? ORDER BY p.pos DESC LIMIT 1), 0)"
-"""Where a channel stood at a seq, looked for from its end: what was missed is read, however long its history is."""
-_STRETCH = 10_000
-"""Events that are looked through as they lie, whatever channel they are of: a millisecond, and nothing to sort."""
-
-
-class Database:
-    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
-        self.path = path
-        self._db = db
-        self._ids: dict[Channel, int] = {}
-        self._names: dict[int, Channel] = {}
-        self._local = threading.local()
-        self._read_connections: list[sqlite3.Connection] = []
+class Database(Reader):
+    def __init__(self, path: Path, db: sqlite3.Connection, mark: Mark, identity: Identity) -> None:
+        super().__init__(path, db, identity.salt)
+        self._mark = mark
+        self._name = str(path)
+        self._files = Files.of(path)
+        self.identity = identity
+        self.journal = Journal(path)
+        self.clock: Callable[[], float] = time.time
+        self._replay()
 
     @classmethod
     def open(cls, path: Path, full: bool) -> "Database":
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            path.chmod(0o600)
-        except OSError as error:
-            raise LogUnavailable(f"The log {str(path)!r} cannot be opened: {error.strerror}.") from error
         with contextlib.ExitStack() as failing:
+            try:
+                check_files(path)
+                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+                path.chmod(0o600)
+                mark = Mark(path)
+                failing.callback(mark.close)
+                marked = mark.read()
+                check_pair(path, marked)
+            except OSError as error:
+                raise LogUnavailable(f"The log {str(path)!r} cannot be opened: {error.strerror}.") from error
             try:
                 db = sqlite3.connect(path, timeout=limits.BUSY_SECONDS, isolation_level=None, check_same_thread=False)
                 failing.callback(db.close)
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
                 db.execute("PRAGMA wal_autocheckpoint = 0")  # see `checkpoint`
+                db.execute("PRAGMA cell_size_check = ON")
                 schema.prepare(db)
+                database = cls(path, db, mark, _identified(db, path, mark, marked))
             except sqlite3.Error as error:
                 raise translate(error, path, "then start again") from error
             failing.pop_all()
-        return cls(path, db)
+        return database
+
+    def _replay(self) -> None:
+        """What a host before this one had no time to commit. Channels that were deleted since are passed over."""
+        entries = self.journal.read()
+        if self.identity.why:
+            self.journal.clear()  # it may be ahead of what is left of the log, or of another one
+        elif entries:
+            self._db.execute("BEGIN IMMEDIATE")
+            for (channel, key), data in entries.items():
+                known = "SELECT 1 FROM channels c JOIN events e ON e.channel = c.id WHERE c.name = ? LIMIT 1"
+                if self._db.execute(known, (channel,)).fetchone():
+                    self._put_kv(KeyValue(channel, key, data))
+            self._db.execute("COMMIT")
+            self.journal.clear()
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -103,17 +121,10 @@ class Database:
             db.execute("BEGIN IMMEDIATE")
             for channel in batch.heads:
                 self._id(channel)
-            db.executemany(
-                "INSERT INTO events (seq, channel, pos, time, delta, data) VALUES (?, ?, ?, ?, ?, ?)",
-                [(row.seq, self._ids[row.channel], row.pos, row.time, row.delta, row.data) for row in batch.rows],
-            )
-            db.executemany(
-                "UPDATE channels SET pos = ? WHERE id = ?",
-                [(pos, self._ids[channel]) for channel, pos in batch.heads.items()],
-            )
-            db.execute("UPDATE channels SET pos = max(pos, ?) WHERE id = 0", (batch.rows[-1].seq if batch.rows else 0,))
-            for put_kv in batch.list_kv:
-                self._put_kv(put_kv)
+            if batch.rows:
+                self._put_rows(batch.rows, batch.heads)
+            for value in batch.values:
+                self._put_kv(value)
             faults.reach("before-commit")
             db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -121,26 +132,60 @@ class Database:
             self._rollback()
             raise translate(error, self.path) from error
         faults.reach("after-commit")
+        if batch.rows:
+            self._mark.put(batch.rows[-1].seq)
 
-    def _put_kv(self, put_kv: KeyValue) -> None:
-        if put_kv.data is None:
-            self._db.execute("DELETE FROM notes WHERE channel = ? AND key = ?", (self._id(put_kv.channel), put_kv.key))
+    def _put_rows(self, rows: list[Row], heads: dict[Channel, int]) -> None:
+        ids = self._ids
+        self._db.executemany(
+            "INSERT INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (seq, ids[name], pos, time, delta, data, event_sum(self._salt, seq, ids[name], pos, time, data))
+                for seq, name, pos, time, delta, data in rows
+            ],
+        )
+        lines = [(pos, channel_sum(ids[name], name, pos), ids[name]) for name, pos in heads.items()]
+        last = rows[-1].seq
+        self._db.executemany(
+            "UPDATE channels SET pos = ?, sum = ? WHERE id = ?", [*lines, (last, channel_sum(0, "", last), 0)]
+        )
+        for row in rows:
+            if row.delta is None and b'"blob":"' in row.data:
+                users = [(digest, ids[row.channel]) for digest in schema.blobs_in(row.data)]
+                self._db.executemany("INSERT OR IGNORE INTO blob_users VALUES (?, ?)", users)
+
+    def check(self) -> None:
+        """Is the file that we write to still the one that the next start will find?"""
+        found = Files.of(self._name)
+        if found == self._files:
+            return
+        if not self._files.wal and found[:2] == self._files[:2]:
+            self._files = found  # SQLite has made its write-ahead log
+            return
+        raise LogUnavailable(
+            f"The log {str(self.path)!r} or its write-ahead log was moved away or replaced while the host runs. "
+            "Put it back, and the host goes on by itself; or stop the host."
+        )
+
+    def _put_kv(self, value: KeyValue) -> None:
+        if value.data is None:
+            self._db.execute("DELETE FROM notes WHERE channel = ? AND key = ?", (self._id(value.channel), value.key))
         else:
-            self._db.execute(
-                "INSERT OR REPLACE INTO notes (channel, key, data) VALUES (?, ?, ?)",
-                (self._id(put_kv.channel), put_kv.key, put_kv.data),
-            )
+            self._store_kv(self._id(value.channel), value.key, value.data)
 
-    def drop_kv(self, channel: Channel, first: str, below: str) -> int:
+    def _store_kv(self, channel: int, key: str, data: bytes) -> None:
+        self._db.execute(
+            "INSERT OR REPLACE INTO notes (channel, key, data, sum, time) VALUES (?, ?, ?, ?, ?)",
+            (channel, key, data, kv_sum(channel, key, data), int(self.clock() * 1000)),
+        )
+
+    def expire_kv(self, prefix: str, before: int) -> int:
+        """Drops notes whose key begins so and that were last written before that time (milliseconds)."""
+        sql = "DELETE FROM notes WHERE substr(key, 1, ?) = ? AND time < ?"
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            sql = "DELETE FROM notes WHERE channel = ? AND key >= ? AND key < ?"
-            dropped = self._db.execute(sql, (self._id(channel), first, below)).rowcount
-            self._db.execute("COMMIT")
+            return self._db.execute(sql, (len(prefix), prefix, before)).rowcount
         except sqlite3.Error as error:
-            self._rollback()
             raise translate(error, self.path) from error
-        return dropped
 
     def probe(self) -> None:
         """Can we write again? Fails the way a commit would."""
@@ -148,11 +193,12 @@ class Database:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             self._put_kv(KeyValue("host", "probe", b"1"))
+            self.check()
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, LogUnavailable) as error:
             self._ids = known
             self._rollback()
-            raise translate(error, self.path) from error
+            raise error if isinstance(error, LogUnavailable) else translate(error, self.path) from error
 
     def put_blob(self, digest: str, data: bytes) -> None:
         try:
@@ -193,10 +239,7 @@ class Database:
     def _lengthen(self, channel: int, key: str, compacted_offsets: list[int]) -> None:
         found = self._db.execute("SELECT data FROM notes WHERE channel = ? AND key = ?", (channel, key)).fetchone()
         before = msgspec.msgpack.decode(found[0], type=list[int]) if found else []
-        self._db.execute(
-            "INSERT OR REPLACE INTO notes (channel, key, data) VALUES (?, ?, ?)",
-            (channel, key, msgspec.msgpack.encode(before + compacted_offsets)),
-        )
+        self._store_kv(channel, key, msgspec.msgpack.encode(before + compacted_offsets))
 
     def checkpoint(self) -> int:
         """Moves what is committed from the write-ahead log into the database; the bytes of that log then. It waits for
@@ -216,6 +259,7 @@ class Database:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM events WHERE channel = ?", (ident,))
             self._db.execute("DELETE FROM notes WHERE channel = ?", (ident,))
+            self._db.execute("DELETE FROM blob_users WHERE channel = ?", (ident,))
             self._db.executemany("DELETE FROM blobs WHERE digest = ?", [(digest,) for digest in blobs])
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -231,6 +275,8 @@ class Database:
             self._db.execute("INSERT OR IGNORE INTO channels (name, pos) VALUES (?, 0)", (channel,))
             ident = self._db.execute("SELECT id FROM channels WHERE name = ?", (channel,)).fetchone()[0]
             assert isinstance(ident, int)
+            checksum = channel_sum(ident, channel, 0)
+            self._db.execute("UPDATE channels SET sum = ? WHERE id = ? AND sum IS NULL AND pos = 0", (checksum, ident))
             self._ids[channel], self._names[ident] = ident, channel
         return ident
 
@@ -238,123 +284,25 @@ class Database:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
-    # -- reading -----------------------------------------------------------------------------------------------
-
-    def heads(self) -> tuple[int, dict[Channel, int]]:
-        """The last seq, and the last position of every channel. Deleted events do not give their numbers back."""
-        try:
-            heads = {}
-            for ident, name, pos in self._db.execute("SELECT id, name, pos FROM channels"):
-                self._ids[name], self._names[ident] = ident, name
-                heads[name] = pos
-        except sqlite3.Error as error:
-            raise translate(error, self.path) from error
-        if "" not in heads:
-            raise translate(sqlite3.DatabaseError("malformed: the last number is missing"), self.path)
-        return heads.pop(""), heads
-
-    def read(self, channel: Channel, after: int, upto: int, limit: int) -> list[Record]:
-        chosen = "FROM events e WHERE e.channel = ? AND e.pos > ? AND e.pos <= ? ORDER BY e.pos"
-        return self._records(chosen, (self._ids.get(channel), after, upto, limit))
-
-    def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool) -> list[Record]:
-        stretch = "e.seq > ? AND e.seq <= ?" + (" AND e.delta IS NULL" if whole else "")
-        if not channels:
-            return self._records(f"FROM events e WHERE {stretch} ORDER BY e.seq", (after, upto, limit))
-        ids = tuple(self._ids.get(channel) for channel in channels)
-        some = ", ".join("?" * len(ids))
-        if upto - after <= _STRETCH:  # the plus keeps the index out: these rows lie side by side, in order
-            chosen = f"FROM events e WHERE {stretch} AND +e.channel IN ({some}) ORDER BY e.seq"
-            return self._records(chosen, (after, upto, *ids, limit))
-        order = "e.pos" if len(ids) == 1 else "e.seq"  # the same for one channel, and then the index has it sorted
-        chosen = f"FROM channels c JOIN events e ON e.channel = c.id WHERE {stretch} AND c.id IN ({some})"
-        return self._records(f"{chosen} AND e.pos > {_POS_OF} ORDER BY {order}", (after, upto, *ids, after, limit))
-
-    def _records(self, chosen: str, args: tuple[object, ...]) -> list[Record]:
-        """Rows up to the byte bound; whoever wants more asks again behind the last one."""
-        records: list[Record] = []
-        size, names = 0, self._names
-        try:
-            rows = self._reading().execute(f"SELECT e.seq, e.channel, e.pos, e.time, e.data {chosen} LIMIT ?", args)
-            for seq, channel, pos, time, data in rows:
-                records.append(Record(seq, names[channel], pos, time, data))
-                size += len(data)
-                if size > limits.READ_BYTES:
-                    break
-            rows.close()
-        except sqlite3.Error as error:
-            raise translate(error, self.path) from error
-        return records
-
-    def list_kv(self, key: str) -> dict[Channel, bytes]:
-        sql = "SELECT c.name, n.data FROM notes n JOIN channels c ON c.id = n.channel WHERE n.key = ?"
-        return dict(self._rows(sql, key))
-
-    def get_kv(self, channel: Channel, key: str) -> bytes | None:
-        sql = "SELECT n.data FROM channels c JOIN notes n ON n.channel = c.id WHERE c.name = ? AND n.key = ?"
-        return self._value(sql, channel, key)
-
-    def blob(self, digest: str) -> bytes | None:
-        return self._value("SELECT data FROM blobs WHERE digest = ?", digest)
-
-    def own_blobs(self, channel: Channel) -> set[str]:
-        """The blobs that only this channel refers to. Looks through the log if it refers to any."""
-        whole = "SELECT e.data FROM events e JOIN channels c ON c.id = e.channel WHERE e.delta IS NULL AND c.name"
-        own = self._digests(f"{whole} = ?", channel)
-        return own - self._digests(f"{whole} != ?", channel) if own else own
-
-    def _digests(self, sql: str, channel: Channel) -> set[str]:
-        try:
-            rows = self._reading().execute(f'{sql} AND instr(e.data, CAST(\'"blob":"\' AS BLOB))', (channel,))
-            return {digest.decode() for (data,) in rows for digest in _BLOB.findall(data)}
-        except sqlite3.Error as error:
-            raise translate(error, self.path) from error
-
-    def _value(self, sql: str, *args: str) -> bytes | None:
-        rows = self._rows(sql, *args)
-        return rows[0][0] if rows else None
-
-    def _rows(self, sql: str, *args: str) -> list[Any]:
-        try:
-            return self._reading().execute(sql, args).fetchall()
-        except sqlite3.Error as error:
-            raise translate(error, self.path) from error
-
-    def _reading(self) -> sqlite3.Connection:
-        """A connection of this thread: readers never wait for the writer (WAL)."""
-        db: sqlite3.Connection | None = getattr(self._local, "db", None)
-        if db is None:
-            db = sqlite3.connect(self.path, timeout=limits.BUSY_SECONDS, check_same_thread=False)
-            db.execute("PRAGMA query_only = ON")
-            self._local.db = db
-            self._read_connections.append(db)
-        return db
-
     def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         for db in [*self._read_connections, self._db]:
             db.close()
+        self._mark.end(self.path)
+        self._mark.close()
+        self.journal.close()
 
 
-def translate(error: sqlite3.Error, path: Path, then: str = "the host goes on by itself") -> LogUnavailable:
-    """SQLite's words, what the user can do about it, and what happens `then`."""
-    text = str(error)
-    name = str(path)
-    if any(sign in text for sign in ("malformed", "not a database", "no such table", "no such column")):
-        return LogDamaged(
-            f"The log {name!r} is damaged ({text}). Move it aside to start anew, or recover what is readable with: "
-            f"sqlite3 {shlex.quote(name)} .recover"
-        )
-    if "locked" in text or "busy" in text:
-        return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; {then}.")
-    if "full" in text or ("disk I/O error" in text and not has_room(path)):
-        return LogUnavailable(f"The disk of {name!r} is full. Free some space; {then}.")
-    if "readonly" in text or "read-only" in text:
-        return LogUnavailable(f"The log {name!r} cannot be written (read-only). Make it writable; {then}.")
-    if "unable to open" in text:
-        return LogUnavailable(f"The log {name!r} cannot be opened. Make its folder readable and writable; {then}.")
-    return LogUnavailable(f"The log {name!r} cannot be written: {text}.")
-
-
-def has_room(path: Path) -> bool:
-    """For the smallest of writes. SQLite calls it an I/O error when its shared memory finds none."""
-    return shutil.disk_usage(path.parent).free > 64 * 1024
+def _identified(db: sqlite3.Connection, path: Path, mark: Mark, marked: Marked | None) -> Identity:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        identity = identify(db, path, marked)
+        if identity.lost_now:  # no position and no number is given a second time
+            db.execute("UPDATE channels SET pos = pos + ?, sum = NULL", (identity.lost_now,))
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+    mark.begin(Marked(identity.epoch, identity.salt, identity.last, Files.of(path)))
+    return identity

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-VERSION = 1
+VERSION = 2
 PIECES = 16
 """Three-letter pieces of a query that the index is asked for: more of them sieve no better and cost time."""
 _STEPS = 10_000
@@ -29,8 +29,8 @@ _PASSING = frozenset(
     }
 )
 _TABLES = (
-    "CREATE TABLE state (cursor INTEGER NOT NULL)",
-    "INSERT INTO state VALUES (0)",
+    "CREATE TABLE state (cursor INTEGER NOT NULL, epoch TEXT NOT NULL)",
+    "INSERT INTO state VALUES (0, '')",
     "CREATE TABLE texts (id INTEGER PRIMARY KEY, session TEXT NOT NULL, pos INTEGER NOT NULL, turn TEXT,"
     " folded BLOB NOT NULL)",
     "CREATE INDEX texts_by_session ON texts (session)",
@@ -58,8 +58,10 @@ class IndexHit(NamedTuple):
 class Index:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self.cursor: int = db.execute("SELECT cursor FROM state").fetchone()[0]
-        """The number of the log up to which everything is in here."""
+        self.cursor: int
+        self.epoch: str
+        self.cursor, self.epoch = db.execute("SELECT cursor, epoch FROM state").fetchone()
+        """The number of the log up to which everything is in here, and of which log."""
 
     @classmethod
     def open(cls, path: Path) -> "Index":
@@ -74,6 +76,10 @@ class Index:
 
     def close(self) -> None:
         self._db.close()
+
+    def begin(self, epoch: str) -> None:
+        self._db.execute("UPDATE state SET epoch = ?", (epoch,))
+        self.epoch = epoch
 
     def add(self, texts: Iterable[IndexedText], cursor: int) -> None:
         with self._db:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from portico.errors import LogUnavailable
 from portico.events import Channel, Event, Record
+from portico.log.identity import Identity
 
 CommitListener = Callable[[Sequence[Record]], None]
 FailureListener = Callable[[LogUnavailable], None]
@@ -23,6 +24,15 @@ class Log(Protocol):
     @property
     def down(self) -> LogUnavailable | None:
         """Why the log cannot write at the moment, or None."""
+
+    @property
+    def epoch(self) -> str:
+        """Which log this is. It changes when a tail was lost, a backup restored or the file copied: cursors of another
+        epoch mean nothing here."""
+
+    @property
+    def identity(self) -> Identity:
+        """The epoch, and what the last start found missing."""
 
     def head(self, channel: Channel) -> int:
         """The last committed position of a channel; 0 for an unknown one."""
@@ -43,7 +53,8 @@ class Log(Protocol):
         """Returns when what is pending is small enough to go on posting."""
 
     async def flush(self) -> None:
-        """Returns when everything posted so far is durable (or has failed)."""
+        """Returns when everything posted so far is durable. Raises `LogUnavailable` when it is not, or when the log
+        cannot write: nobody may be told that something is safe which is not."""
 
     async def read(self, channel: Channel, after: int = 0, limit: int = 1000) -> list[Record]: ...
 
@@ -57,7 +68,8 @@ class Log(Protocol):
         """Replay, then live. With one channel `after` is a position; with several or none it is a seq."""
 
     def on_commit(self, on_commit: CommitListener) -> None:
-        """Calls `on_commit` with every committed batch, before any follower has it."""
+        """Calls `on_commit` with every committed batch, before any follower has it. If it raises, that is logged, and
+        `append` returns and followers get the batch all the same."""
 
     def on_failure(self, listener: FailureListener) -> None:
         """Calls `listener` when a commit failed; what was pending then is lost and was never visible."""
@@ -65,16 +77,20 @@ class Log(Protocol):
     async def available(self) -> None:
         """Returns when the log can write (again)."""
 
-    def put_kv(self, channel: Channel, key: str, data: bytes | None) -> None:
-        """Keeps one value beside a channel (a summary, a snapshot), in the same transaction as what was appended
-        before it; None removes it."""
+    def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
+        """Keeps one value beside a channel (a snapshot), in the same transaction as what was appended before it; None
+        removes it. A `lazy` one (a summary) goes with the next commit that comes along, and a crash may forget it."""
+
+    def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
+        """Keeps one value beside a channel without a commit of its own: when this returns, it survives the end of the
+        process (not a loss of power). A key is written either this way or by `put_kv`."""
+
+    async def expire_kv(self, prefix: str, before: int) -> int:
+        """Drops values whose key begins so and that were last written before that time (milliseconds)."""
 
     async def list_kv(self, key: str) -> dict[Channel, bytes]: ...
 
     async def get_kv(self, channel: Channel, key: str) -> bytes | None: ...
-
-    async def drop_kv(self, channel: Channel, first: str, below: str) -> int:
-        """Removes the values beside a channel whose keys sort from `first` to before `below`; returns how many."""
 
     async def put_blob(self, data: bytes) -> str:
         """Stores the bytes durably under their SHA-256, which it returns."""

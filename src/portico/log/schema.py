@@ -4,12 +4,14 @@ Each step runs in one transaction together with the new version number: a kill i
 version whole, and the next start does the step again.
 """
 
+import re
 import sqlite3
+from collections.abc import Callable
 
 from portico import faults
 from portico.errors import LogTooNew
 
-VERSION = 2
+VERSION = 3
 
 # Channel 0 keeps the last seq: deleted events must not give their numbers back.
 TABLES_1 = """
@@ -33,8 +35,38 @@ ALTER TABLE events ADD COLUMN delta TEXT;
 UPDATE events SET delta = json_extract(CAST(data AS TEXT), '$.part')
     WHERE json_extract(CAST(data AS TEXT), '$.type') IN ('part.delta', 'tool.input', 'tool.output');
 CREATE INDEX events_deltas ON events (time) WHERE delta IS NOT NULL;
-"""
+""",
+    # Version 3: checksums (what older versions wrote has none), who refers to a blob, when a note was last written,
+    # and which log this is.
+    3: """
+ALTER TABLE events ADD COLUMN sum INTEGER;
+ALTER TABLE channels ADD COLUMN sum INTEGER;
+ALTER TABLE notes ADD COLUMN sum INTEGER;
+ALTER TABLE notes ADD COLUMN time INTEGER NOT NULL DEFAULT 0;
+UPDATE notes SET time = CAST(strftime('%s', 'now') AS INTEGER) * 1000;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE blob_users (digest TEXT NOT NULL, channel INTEGER NOT NULL, PRIMARY KEY (digest, channel))
+    STRICT, WITHOUT ROWID;
+CREATE INDEX blob_users_by_channel ON blob_users (channel);
+""",
 }
+
+_BLOB = re.compile(rb'"blob":"([0-9a-f]{64})"')
+"""How an event refers to one, also inside of a copied history."""
+
+
+def blobs_in(data: bytes) -> set[str]:
+    return {digest.decode() for digest in _BLOB.findall(data)} if b'"blob":"' in data else set()
+
+
+def _find_blob_users(db: sqlite3.Connection) -> None:
+    rows = db.execute('SELECT channel, data FROM events WHERE instr(data, CAST(\'"blob":"\' AS BLOB))')
+    users = {(digest, channel) for channel, data in rows for digest in blobs_in(data)}
+    db.executemany("INSERT INTO blob_users VALUES (?, ?)", sorted(users))
+
+
+FILLS: dict[int, Callable[[sqlite3.Connection], None]] = {3: _find_blob_users}
+"""What a step does besides its SQL, in the same transaction."""
 
 
 def prepare(db: sqlite3.Connection) -> None:
@@ -59,6 +91,8 @@ def _step(db: sqlite3.Connection, target: int, script: str) -> None:
             if statement.strip():
                 db.execute(statement)
                 faults.reach("migration")
+        if target in FILLS:
+            FILLS[target](db)
         db.execute(f"PRAGMA user_version = {target}")
         db.execute("COMMIT")
     finally:

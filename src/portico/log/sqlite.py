@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -22,12 +22,16 @@ from portico.errors import BadRequest, LogUnavailable, NotFound, TooLarge
 from portico.events import Channel, Delta, Event, Record
 from portico.log.database import Batch, Database, KeyValue, Row, compacted_key
 from portico.log.hub import Follower, Hub
+from portico.log.identity import Identity
+from portico.log.listeners import Listeners
 from portico.log.log import CommitListener, FailureListener
 from portico.log.pending import Pending
 
 Durability = Literal["normal", "full"]
 T = TypeVar("T")
 
+WATCH_SECONDS = 0.5
+"""Between two looks whether the log's file is still there."""
 _PROBE_SECONDS = 0.5
 """Between two tries to write again after a failure: soon enough for a person who just freed some space."""
 
@@ -35,7 +39,7 @@ _PROBE_SECONDS = 0.5
 class SqliteLog:
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = database.clock = clock
         self._loop = asyncio.get_running_loop()
         self._writer = ThreadPoolExecutor(1, "portico-log")
         self._readers = ThreadPoolExecutor(2, "portico-read")
@@ -43,12 +47,15 @@ class SqliteLog:
         self._checkpointing = False
         self._uncheckpointed = 0
         self._hub = Hub()
-        self._commit_listeners: list[CommitListener] = []
-        self._listeners: list[FailureListener] = []
+        self._commit_listeners = Listeners[[Sequence[Record]]]("commit")
+        self._listeners = Listeners[[LogUnavailable]]("failure")
         self._seq, self._heads = database.heads()
         self._pending: list[Pending] = []
         self._last: dict[Channel, Pending] = {}
-        self._notes: dict[tuple[Channel, str], tuple[int, bytes | None]] = {}
+        self._values: dict[tuple[Channel, str], tuple[int, bytes | None]] = {}
+        self._lazy: dict[tuple[Channel, str], bytes | None] = {}
+        """Notes that go with the next commit, whoever makes it; `_writing` are those of the one that runs."""
+        self._writing: dict[tuple[Channel, str], bytes | None] = {}
         self._pending_bytes = 0
         self._ticket = 0
         self._settled = 0
@@ -56,10 +63,16 @@ class SqliteLog:
         self._busy = False
         self._timer: asyncio.TimerHandle | None = None
         self._committed_at = 0.0
+        self._watching = self._loop.call_later(WATCH_SECONDS, self._watch)
         self._changed: set[asyncio.Future[None]] = set()
         self._kept: set[str] = set()
         """Blobs that were stored since the last deletion began."""
         self._down: LogUnavailable | None = None
+        self._failure: LogUnavailable | None = None
+        """Why the last failed commit failed; `_down` says the same until the disk is back."""
+        self._failures = 0
+        self._moved: LogUnavailable | None = None
+        """The file is not where it was: nothing that is written to it is acknowledged any more."""
         self._closed = False
         self.commits = 0
 
@@ -87,6 +100,14 @@ class SqliteLog:
     @property
     def followers(self) -> int:
         return self._hub.followers
+
+    @property
+    def epoch(self) -> str:
+        return self._database.identity.epoch
+
+    @property
+    def identity(self) -> Identity:
+        return self._database.identity
 
     def head(self, channel: Channel) -> int:
         return self._heads.get(channel, 0)
@@ -136,27 +157,42 @@ class SqliteLog:
         if not self._busy and self._timer is None:
             self._kick()
 
-    def put_kv(self, channel: Channel, key: str, data: bytes | None) -> None:
+    def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
+        if lazy:
+            self._lazy[channel, key] = data
+            return
+        self._lazy.pop((channel, key), None)
         self._ticket += 1
-        self._notes[channel, key] = (self._ticket, data)
+        self._values[channel, key] = (self._ticket, data)
         self._loop.call_soon(self._kick)  # not at once: what is appended in the same breath joins this commit
+
+    def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
+        self._check_open()
+        try:
+            self._database.journal.put(channel, key, data)
+        except OSError as error:
+            raise LogUnavailable(f"The log's journal cannot be written: {error.strerror}.") from error
+        self._lazy[channel, key] = data
 
     async def wait_capacity(self) -> None:
         while self._pending_bytes > limits.PENDING_BYTES and self._down is None:
             await self._change()
 
     async def flush(self) -> None:
-        ticket = self._ticket  # what comes later is not waited for: under load there is always something
+        ticket, failures = self._ticket, self._failures  # later ones are not waited for: there is always something
         while self._settled < ticket and self._down is None and not self._closed:
             self._urgent = True
             self._kick()
             await self._change()
+        refused = self._down or (self._failure if self._failures != failures else None)  # the disk may be back already
+        if refused is not None:
+            raise refused.copy()
 
     def _check_open(self) -> None:
         if self._closed:
             raise LogUnavailable("The host is stopping; nothing more is written.")
         if self._down is not None:
-            raise self._down
+            raise self._down.copy()
 
     def _add(self, pending: Pending) -> None:
         self._ticket += 1
@@ -167,7 +203,7 @@ class SqliteLog:
 
     def _kick(self) -> None:
         """Starts the next commit if the writer is free: at once, or after the cadence when only deltas wait."""
-        if self._busy or self._closed or self._down is not None or not (self._pending or self._notes):
+        if self._busy or self._closed or self._down is not None or not (self._pending or self._values):
             return
         wait = 0.0 if self._urgent else self._committed_at + limits.COMMIT_CADENCE - self._loop.time()
         if wait > 0:
@@ -191,8 +227,10 @@ class SqliteLog:
         taken, self._pending = self._pending[:cut], self._pending[cut:]
         # A note belongs to what was appended around it, so it goes with the events up to the next one behind it.
         settles = taken[-1].ticket if self._pending else self._ticket
-        list_kv = {key: put_kv for key, put_kv in self._notes.items() if put_kv[0] <= settles}
-        self._notes = {key: put_kv for key, put_kv in self._notes.items() if put_kv[0] > settles}
+        values = {key: value for key, value in self._values.items() if value[0] <= settles}
+        self._values = {key: value for key, value in self._values.items() if value[0] > settles}
+        lazy, self._lazy = self._lazy, {}
+        self._writing = lazy
         self._urgent = bool(self._pending)
         self._last.clear()
         heads: dict[Channel, int] = {}
@@ -200,11 +238,14 @@ class SqliteLog:
         batch = Batch(
             rows=[Row(r.seq, r.channel, r.pos, r.time, _part(r.event), r.data) for r in records],
             heads=heads,
-            list_kv=[KeyValue(channel, key, data) for (channel, key), (_, data) in list_kv.items()],
+            values=[
+                *[KeyValue(channel, key, data) for (channel, key), data in lazy.items()],
+                *[KeyValue(channel, key, data) for (channel, key), (_, data) in values.items()],
+            ],
         )
         self._busy = True
         done = self._loop.run_in_executor(self._writer, self._database.write, batch)
-        done.add_done_callback(lambda future: self._finish(future, taken, records, heads, settles))
+        done.add_done_callback(lambda future: self._finish(future, taken, records, heads, settles, lazy))
 
     def _number(self, taken: list[Pending], heads: dict[Channel, int]) -> list[Record]:
         now = int(self._clock() * 1000)
@@ -225,11 +266,14 @@ class SqliteLog:
         records: list[Record],
         heads: dict[Channel, int],
         settles: int,
+        lazy: dict[tuple[Channel, str], bytes | None],
     ) -> None:
         self._busy = False
+        self._writing = {}
         self._committed_at = self._loop.time()
         error = future.exception()
         if error is not None:
+            self._lazy = {**lazy, **self._lazy}  # what they say holds whatever became of the batch
             self._fail(error if isinstance(error, LogUnavailable) else LogUnavailable(str(error)), taken)
             return
         self.commits += 1
@@ -238,14 +282,17 @@ class SqliteLog:
         if records:
             self._seq = records[-1].seq
             self._heads.update(heads)
-            for on_commit in self._commit_listeners:
-                on_commit(records)
+            self._commit_listeners.call(records)
             for pending, record in zip(taken, records, strict=True):
                 if pending.waiter is not None and not pending.waiter.done():
                     pending.waiter.set_result(record.seq)
             self._hub.publish(records)
         self._announce()
+        if self._moved is not None:
+            self._fail(self._moved, [])
         self._kick()
+        if not self._lazy:
+            self._database.journal.committed()
         self._uncheckpointed += limits.COMMIT_BYTES + sum(len(record.data) for record in records)
         if self._uncheckpointed > limits.CHECKPOINT_BYTES and not self._checkpointing and not self._closed:
             self._checkpoint()
@@ -264,10 +311,10 @@ class SqliteLog:
     # -- when the disk says no ---------------------------------------------------------------------------------
 
     def on_commit(self, on_commit: CommitListener) -> None:
-        self._commit_listeners.append(on_commit)
+        self._commit_listeners.add(on_commit)
 
     def on_failure(self, listener: FailureListener) -> None:
-        self._listeners.append(listener)
+        self._listeners.add(listener)
 
     async def available(self) -> None:
         while self._down is not None:
@@ -275,20 +322,33 @@ class SqliteLog:
 
     def _fail(self, error: LogUnavailable, taken: list[Pending]) -> None:
         """Nothing of the batch is visible to anyone. Everything that waits is told; a probe finds the disk's return."""
-        self._down = error
+        self._down = self._failure = error = error.copy()  # without the frames that hold the batch
+        self._failures += 1
         for pending in [*taken, *self._pending]:
             if pending.waiter is not None and not pending.waiter.done():
-                pending.waiter.set_exception(error)
+                pending.waiter.set_exception(error.copy())
         self._pending.clear()
-        self._notes.clear()
+        self._values.clear()
         self._last.clear()
         self._pending_bytes = 0
         self._settled = self._ticket
-        for listener in self._listeners:
-            listener(error)
+        self._listeners.call(error)
         self._announce()
         if not self._closed:
             self._loop.call_later(_PROBE_SECONDS, self._probe)
+
+    def _watch(self) -> None:
+        """The file may be moved away while nobody writes: within a second nobody is told that all is well."""
+        if self._closed:
+            return
+        self._watching = self._loop.call_later(WATCH_SECONDS, self._watch)
+        if self._down is None:
+            try:
+                self._database.check()
+            except LogUnavailable as error:
+                self._moved = error
+                if not self._busy:  # else when what is being written is done: it is in the file that was moved
+                    self._fail(error, [])
 
     def _probe(self) -> None:
         if self._closed:
@@ -299,7 +359,7 @@ class SqliteLog:
     def _probed(self, future: "asyncio.Future[None]") -> None:
         error = future.exception()
         if error is None:
-            self._down = None
+            self._down = self._moved = None
             self._announce()
             self._kick()
         elif not self._closed:
@@ -358,13 +418,19 @@ class SqliteLog:
             self._hub.remove(follower, channels)
 
     async def list_kv(self, key: str) -> dict[Channel, bytes]:
-        return await self._read(self._database.list_kv, key)
+        found: dict[Channel, bytes | None] = {**await self._read(self._database.list_kv, key)}
+        found |= {channel: data for (channel, name), data in self._uncommitted().items() if name == key}
+        return {channel: data for channel, data in found.items() if data is not None}
 
     async def get_kv(self, channel: Channel, key: str) -> bytes | None:
+        waiting = self._uncommitted()
+        if (channel, key) in waiting:
+            return waiting[channel, key]
         return await self._read(self._database.get_kv, channel, key)
 
-    async def drop_kv(self, channel: Channel, first: str, below: str) -> int:
-        return await self._write(self._database.drop_kv, channel, first, below)
+    def _uncommitted(self) -> dict[tuple[Channel, str], bytes | None]:
+        """Lazy notes hold at once."""
+        return {**self._writing, **self._lazy}
 
     async def put_blob(self, data: bytes) -> str:
         if len(data) > limits.BLOB_BYTES:
@@ -399,6 +465,9 @@ class SqliteLog:
             if dropped == 0:
                 return total
 
+    async def expire_kv(self, prefix: str, before: int) -> int:
+        return await self._write(self._database.expire_kv, prefix, before)
+
     async def compacted_offsets(self, channel: Channel, part: str) -> list[tuple[int, int]]:
         data = await self.get_kv(channel, compacted_key(part))
         flat = msgspec.msgpack.decode(data, type=list[int]) if data else []
@@ -406,6 +475,7 @@ class SqliteLog:
 
     async def delete(self, channel: Channel) -> None:
         await self.flush()
+        self._lazy = {key: data for key, data in self._lazy.items() if key[0] != channel}
         self._kept.clear()
         blobs = await self._read(self._database.own_blobs, channel)
         # What was stored again while we looked has a new owner, whose event may come only now.
@@ -414,10 +484,15 @@ class SqliteLog:
     async def close(self) -> None:
         if self._closed:
             return
-        await self.flush()
+        with contextlib.suppress(LogUnavailable):  # whoever wrote it has heard
+            if self._lazy and self._down is None:
+                (channel, key), data = self._lazy.popitem()
+                self.put_kv(channel, key, data)  # a commit for those that found none to go with
+            await self.flush()
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
+        self._watching.cancel()
         self._announce()
         await asyncio.to_thread(self._shut)
 

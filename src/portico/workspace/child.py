@@ -43,6 +43,19 @@ def environment(**extra: str) -> dict[str, str]:
     return own | extra
 
 
+_GIT = {"safe.bareRepository": "explicit", "core.fsmonitor": "false", "protocol.ext.allow": "never"}
+"""A folder that looks like a bare repository is one for git, and its config names programs that `git status` runs: an
+agent can write such a folder anywhere. So none is taken for a repository unless the command says so."""
+
+
+def command_environment(**extra: str) -> dict[str, str]:
+    """Of commands that agents run, and of agents, which run commands themselves."""
+    git = {"GIT_CONFIG_COUNT": str(len(_GIT))}
+    for number, (key, value) in enumerate(_GIT.items()):
+        git |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return environment(**git) | extra
+
+
 class Child:
     """A running program. `start` it, `wait` for it, and always `end` it: that also ends what it left behind."""
 
@@ -62,7 +75,7 @@ class Child:
         errors: int | IO[bytes] | None = None,
     ) -> "Child":
         # Started here and not in a thread: a cancel in between would leave a process that nobody knows.
-        mark = f"{os.getpid()}.{started(os.getpid())}.{secrets.token_hex(16)}"
+        mark = f"{os.getpid()}.{started(os.getpid())}.{secrets.token_hex(16)}.{pid_namespace()}"
         try:
             with _hearing():
                 process = subprocess.Popen(
@@ -162,6 +175,14 @@ def end_all(living: Callable[[], list[int]], polite: signal.Signals = signal.SIG
                     _signal(pid, number)
             told.update(found)
             time.sleep(POLL)
+
+
+def pid_namespace(pid: int | str = "self") -> str:
+    """Within which a process number means something, as a number of its own; empty where nobody can tell."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid").strip("pid:[]")
+    except OSError:
+        return ""
 
 
 def started(pid: int) -> str | None:

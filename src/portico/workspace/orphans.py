@@ -2,14 +2,15 @@
 
 A host that is killed cannot end its children, and a command that goes on alone may act a second time once its turn is
 resumed. The mark of every child names the host that started it, by its number and the time it began (numbers are used
-again): the next host ends those whose own is gone. Agents that hide their environment are on a list of their own.
+again) in its PID namespace: the next host ends those whose own is gone. A host in a container has a number that means
+nothing out here, so what it started is left alone. Agents that hide their environment are on a list of their own.
 """
 
 import logging
 import os
 from pathlib import Path
 
-from portico.workspace.child import MARK, end_all, started
+from portico.workspace.child import MARK, end_all, pid_namespace, started
 
 logger = logging.getLogger("portico.workspace")
 
@@ -35,6 +36,7 @@ def _is_orphan(pid: int) -> bool:
         said = (b"\0" + Path(f"/proc/{pid}/environ").read_bytes()).partition(mark)[2]
     except OSError:
         return False  # it ended while we looked, or belongs to somebody else
-    host, _, rest = said.partition(b"\0")[0].decode("ascii", "replace").partition(".")
-    began = rest.partition(".")[0]
+    host, began, _, namespace, *_ = [*said.partition(b"\0")[0].decode("ascii", "replace").split("."), "", "", "", ""]
+    if (namespace or pid_namespace(pid)) != pid_namespace():  # marks of 0.1.0 do not name theirs
+        return False
     return host.isdigit() and began.isdigit() and started(int(host)) != began and started(pid) is not None

@@ -16,7 +16,7 @@ from typing import IO
 from msgspec import Struct
 
 from portico.errors import BadRequest
-from portico.workspace.child import Child, Outlet, environment
+from portico.workspace.child import Child, Outlet, command_environment, environment
 from portico.workspace.escapes import Plain, plain
 
 HEAD = 16 * 1024  # bytes kept from the beginning: what was started and the first error
@@ -26,7 +26,7 @@ COMMAND_SECONDS = 120.0  # when nothing is said; a build that takes longer says 
 SAID_MAX = 8 * 1024  # bytes of standard error that are read when it is kept apart
 DRAIN_SECONDS = 1.0  # after the end everybody who held the pipe is dead, so the rest comes at once
 
-__all__ = ["Clip", "Finished", "environment", "run", "shell"]
+__all__ = ["Clip", "Finished", "command_environment", "environment", "run", "shell"]
 
 
 class Finished(Struct, frozen=True):

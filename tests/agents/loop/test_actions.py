@@ -91,8 +91,8 @@ async def test_a_deny_grant_beats_the_setting(desk: Desk) -> None:
 
 async def test_a_session_grant_answers_the_next_call(desk: Desk) -> None:
     desk.says(
-        acts({"tool": "createFile", "path": "a", "content": "x"}),
-        acts({"tool": "createFile", "path": "b", "content": "x"}),
+        acts({"tool": "runCommand", "command": "touch a"}),
+        acts({"tool": "runCommand", "command": "touch a && touch a b"}),
         ends(),
     )
     turn = await desk.session.send(Message("agent: go"), by="test")

@@ -6,7 +6,7 @@ import pytest
 
 from portico.agents.agent import Message
 from portico.events import PartDelta
-from portico.testing.model import Call, Script, Step, Usage
+from portico.testing.model import Call, First, Script, Step, Usage
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
 
 
@@ -89,6 +89,52 @@ async def test_parallel_calls_all_run_and_a_finish_among_them_is_not_final(desk:
     results = [each for each in desk.server.requests[1].body["messages"] if each["role"] == "tool"]
     assert [each["tool_call_id"] for each in results] == [each["id"] for each in asked["tool_calls"]]
     assert results[position]["content"].startswith("Not finished")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It is 42.",
+        'Like this:\n```json\n{"tool": "ruff"}\n```\nDone.',
+        '{"line-length": 120}',
+        "[a link](http://x)\n\nYes.",
+    ],
+)
+async def test_with_native_tools_a_text_without_a_call_is_the_answer(desk: Desk, answer: str) -> None:
+    """Reported: "the answer is no step", twice, and the turn failed."""
+    desk.settings('[agents.loop]\nprotocol = "tools"\n')
+    desk.says(Step(say=answer))
+    turn = await desk.run("What is it?")
+    assert (turn.outcome, texts(turn), texts(turn, "notice")) == ("completed", answer, ""), turn.error
+    assert desk.server.total == 1
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"name": "listFiles", "arguments": {}}',
+        '<tool_call>\n{"name": "listFiles", "arguments": {}}\n</tool_call>',
+        '```json\n[{"name": "listFiles", "arguments": {}}]\n```',
+        '{"actions": [{"tool": "listFiles"}], "done": false}',
+    ],
+)
+async def test_a_call_that_a_model_writes_as_text_is_a_call(desk: Desk, written: str) -> None:
+    desk.settings('[agents.loop]\nprotocol = "tools"\n')
+    desk.says(Step(say=[written]), Step(say="Done."))
+    turn = await desk.run()
+    assert [(call.tool, call.ok) for call in calls(turn)] == [("listFiles", True)]
+    assert texts(turn).strip() == "Done."
+
+
+@pytest.mark.parametrize("mode", ["chat", "agent"])
+async def test_what_a_broken_attempt_said_leaves_the_answer(desk: Desk, mode: str) -> None:
+    """Reported: the pieces of an attempt that broke off stayed before the answer of the next one."""
+    desk.settings('[agents.loop]\nprotocol = "tools"\nretries = 1\n')
+    broken = Step(say=["one ", "two ", "three"], reason="Hm", cut=3)
+    desk.says(Step(say="The whole answer.", first=First("broken", 1, broken)))
+    turn = await desk.run("Well?", meta={"mode": mode})
+    assert (turn.outcome, texts(turn), texts(turn, "reasoning")) == ("completed", "The whole answer.", ""), turn.error
+    assert "Trying again." in texts(turn, "notice")
 
 
 async def test_two_invalid_answers_in_a_row_fail_with_a_diagnosis(desk: Desk) -> None:

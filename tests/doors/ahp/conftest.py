@@ -93,6 +93,10 @@ rules:
     steps:
       - {do: spawn, prompt: look, title: Looker, steps: [{do: say, text: found}]}
       - {do: say, text: done}
+  - match: ^hold
+    steps:
+      - {do: say, text: half}
+      - {do: delay, ms: 600000}
   - match: ^fail
     steps:
       - {do: say, text: half}
@@ -101,6 +105,18 @@ rules:
     steps:
       - {do: tool, name: pick, input: {n: 1}, input_deltas: 2, session_tool: true}
       - {do: say, text: "picked"}
+  - match: ^peek
+    steps:
+      - {do: tool, name: readActiveDocument, session_tool: true}
+  - match: ^apply
+    steps:
+      - {do: tool, name: applyActiveEdit, input: {content: "new text\\n"}, session_tool: true}
+  - match: ^patch
+    steps:
+      - do: tool
+        name: applyActiveEdit
+        input: {diff: "--- a\\n+++ b\\n@@ -1 +1 @@\\n-unsaved\\n+patched\\n"}
+        session_tool: true
   - match: ^usage
     steps:
       - {do: usage, input: 3, output: 4, model: m}

@@ -152,7 +152,7 @@ async def test_completions(connect: Connect, served: Served, on: str) -> None:
 async def test_commands_that_an_agent_told_are_completed(connect: Connect, served: Served) -> None:
     client = await connect("0.9.0")
     await client.create_session("scripted:/s1")
-    session = served.host.list()[0].id
+    session = served.host.list(drafts=True)[0].id
     told = e.SessionConfigured(values={"commands": [{"name": "compact", "description": "Make it short"}]}, by="agent")
     await served.host.log.append(f"session/{session}", told)
     found = await client.request("completions", channel="scripted:/s1", kind="userMessage", text="/com", offset=4)
@@ -260,7 +260,7 @@ async def test_the_name_of_a_session_says_its_provider(connect: Connect, served:
     await client.request("createSession", **{field: "scripted:/a"})
     await client.request("createSession", **{field: "anything:/b"})
     assert await refused(client, "createSession", **{field: "vendor:/c"}) == -32007  # that one wants a token first
-    assert {each.agent for each in served.host.list()} == {"scripted"}
+    assert {each.agent for each in served.host.list(drafts=True)} == {"scripted"}
 
 
 async def test_a_model_with_its_settings(connect: Connect, served: Served) -> None:
@@ -315,7 +315,8 @@ async def test_a_window_on_turns(connect: Connect, wanted: int) -> None:
 async def test_the_list_in_pages(connect: Connect) -> None:
     client = await connect("0.9.0")
     for index in range(5):
-        await client.request("createSession", channel=f"scripted:/s{index}")
+        chat = await client.create_session(f"scripted:/s{index}")
+        await client.say(chat, "t", "[[say:hello]]")
     seen: list[str] = []
     cursor: Json = {}
     while True:

@@ -66,7 +66,8 @@ async def test_an_expired_token_is_asked_for_again(connect: Connect, version: st
     message = {"userMessage": {"text": "expire"}} if client.seed else {"message": {"text": "expire"}}
     await client.dispatch(chat, f"{prefix}/turnStarted", turnId="t-1", **message)
     ended = await client.action(f"{prefix}/error")
-    assert ended["error"]["errorType"] == "sign_in_required"
+    error = ended["part"]["error"] if client.dialect.since("0.9.0") else ended["error"]
+    assert error["errorType"] == "sign_in_required"
     if client.seed:
         told: Json = {"notification": {"type": "notify/authRequired", "resource": RESOURCE, "reason": "expired"}}
         await client.wait(lambda: [each for each in client.notices if each["params"] == told])

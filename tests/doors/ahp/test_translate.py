@@ -4,12 +4,13 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from portico import events as e
 from portico.doors.ahp import reducer, snapshots, translate
 from portico.doors.ahp.actions import knows
+from portico.doors.ahp.lifecycle import corrects
 from portico.doors.ahp.versions import Dialect
 from portico.events import ErrorInfo, Event, Message, Record
 from portico.host.approval import OPTIONS
@@ -313,6 +314,7 @@ def test_replay(version: str, data: Any) -> None:
             fold(state, record)
     shown = copy.deepcopy(snapshot(state, dialect))
     missed = [record for batch in batches[start:] for record in batch]
+    assume(not any(map(corrects, missed)))  # these clients get a snapshot
     for record in missed:
         fold(state, record)
     assert comparable(play(shown, missed, state, dialect)) == comparable(snapshot(state, dialect))

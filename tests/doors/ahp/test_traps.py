@@ -176,7 +176,7 @@ async def test_a_fact_for_a_session_that_was_deleted_meanwhile(connect: Connect)
     lost = await client.dispatch(chat, "chat/draftChanged", draft=draft("lost"))
     assert await client.create_session("scripted:/s1") == chat
     assert "draft" not in client.states[chat]
-    wrong = await client.act(chat, "session/titleChanged", title="a title is not the chat's")
+    wrong = await client.act(chat, "session/isReadChanged", isRead=True)  # not on the chat's channel
     assert wrong["rejectionReason"]
     await client.act(chat, "chat/draftChanged", draft=draft("after"))
     assert client.states[chat]["draft"]["text"] == "after"

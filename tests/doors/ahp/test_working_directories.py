@@ -56,6 +56,7 @@ async def test_directories_come_and_go(connect: Connect, served: Served, folders
     assert await whole(client) == uris(served.work, one)
     await client.act(SESSION, "session/workingDirectorySet", directory=uris(two)[0])
     assert await whole(client) == uris(served.work, one, two)
+    await client.say(CHAT, "t", "[[say:hello]]")
     [summary] = (await client.request("listSessions", channel=client.root))["items"]
     assert summary["workingDirectories"] == uris(served.work, one, two)
     await client.act(SESSION, "session/workingDirectoryReplaced", directory=uris(one)[0], replacement=uris(three)[0])

@@ -47,16 +47,18 @@ def knows(version: str) -> bool:
 def _schema(version: str, file: str) -> Json:
     text = (AHP / FOLDERS[version] / "schema" / f"{file}.schema.json").read_text()
     # Slips of the published files: the status is a set of bits, and some references name nothing. In version 1 all tags
-    # are such references, what stands inside an edit is text, and a turn without usage has no place.
+    # are such references, what stands inside an edit or a tool's schema is text, and a turn without usage has no place.
     schema: Json = json.loads(text.replace('"oneOf"', '"anyOf"') if version == "1" else text)
     schema["$defs"]["SessionStatus"] = {"type": "integer"}
     if version == "1":
         for definition in schema["$defs"].values():
-            for field in ("edits", "before", "after"):
+            for field in ("edits", "before", "after", "inputSchema", "outputSchema"):
                 definition.get("properties", {}).get(field, {}).pop("properties", None)
         for turn in ("Turn", "ActiveTurn"):
             if turn in schema["$defs"]:
                 schema["$defs"][turn]["required"].remove("usage")
+        if "SessionActivityChangedAction" in schema["$defs"]:  # `undefined` has no place in JSON
+            schema["$defs"]["SessionActivityChangedAction"]["required"].remove("activity")
     for name in re.findall(r'"#/\$defs/([^"]*)"', json.dumps(schema)):
         schema["$defs"].setdefault(name, True)
     return schema
@@ -136,8 +138,18 @@ def _without_states(result: Any) -> Any:
     return result
 
 
+def _without_clearing(params: Json) -> Json:
+    """The reference clears an activity with a null that its schema does not know: an absent one has not changed."""
+    if "notification" in params:
+        return {**params, "notification": _without_clearing(params["notification"])}
+    changes = params.get("changes")
+    if not isinstance(changes, dict) or changes.get("activity", "") is not None:
+        return params
+    return {**params, "changes": {key: value for key, value in changes.items() if key != "activity"}}
+
+
 def check_notice(version: str, message: Json) -> None:
-    params = message["params"]
+    params = _without_clearing(message["params"])
     if message["method"] == "notification":
         params = params["notification"]
         check(version, "notifications", _NOTICES[params["type"]], params)

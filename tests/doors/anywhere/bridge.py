@@ -4,7 +4,7 @@ import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,6 +13,8 @@ import httpx
 
 from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent, endpoint
+from portico.agents.registry import discover
+from portico.doors import server as module
 from portico.doors.anywhere import anywhere
 from portico.doors.server import Server
 from portico.events import HOST, Audited
@@ -122,9 +124,13 @@ async def _bridge(
 ) -> AsyncIterator[Bridge]:
     async with ModelServer() as model:
         agent = LoopAgent(AgentContext(home, {}), {"OPENAI_BASE_URL": f"{model.url}/v1"})
-        async with Server(options(folder, flags=flags, agents=("scripted",), **given)) as server:
-            # The agent of this test, with an environment of its own, in place of the discovered one.
-            server.host.agents["loop"] = agent
+        stack = AsyncExitStack()
+        # The agent of this test, with an environment of its own, beside the discovered one.
+        with patch.object(module, "discover", lambda *given: [*discover(*given), agent]):
+            server = await stack.enter_async_context(
+                Server(options(folder, flags=flags, agents=("scripted",), **given))
+            )
+        async with stack:
             if not any(route.path == "/message" for route in server.gate.table):
                 server.gate.add(anywhere(server.app))
             here = Bridge(server, model, project)

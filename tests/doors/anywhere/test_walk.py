@@ -182,3 +182,28 @@ def _frames(answer: httpx.Response) -> Iterator[tuple[str, str, dict[str, Any]]]
             fields = dict(line.split(": ", 1) for line in frame.splitlines())
             if "event" in fields:
                 yield fields["id"], fields["event"], json.loads(fields["data"])
+
+
+def test_a_queued_message_goes_on_at_the_next_start(tmp_path: Path) -> None:
+    """After `kill -9` it waited until somebody called this door."""
+    home = tmp_path / "home"
+    host = HostProcess(home, "--workspace", str(tmp_path))
+    headers = {"Authorization": f"Bearer {(home / 'token').read_text().strip()}", "Accept": "text/event-stream"}
+    with httpx.Client(headers=headers, timeout=20, trust_env=False) as http:
+        for text in ("[[hang]]", "[[say:later]]"):
+            sent = http.post(f"{host.url}/message", json={"text": text, "agent": "scripted"}).json()
+        assert sent["queued"]
+        host.kill()
+        with (
+            HostProcess(home, "--workspace", str(tmp_path)) as host,
+            http.stream("GET", f"{host.url}/v1/sessions/session-1/events") as answer,
+        ):
+            ends: list[str] = []
+            deadline = time.monotonic() + 20  # the heartbeats go on
+            for line in answer.iter_lines():
+                assert time.monotonic() < deadline, ends
+                event = json.loads(line[6:])["event"] if line.startswith("data: ") else {}
+                ends += [event["outcome"]] if event.get("type") == "turn.ended" else []
+                if len(ends) == 2:
+                    break
+            assert ends == ["interrupted", "completed"]

@@ -6,6 +6,7 @@ import pytest
 
 from portico.doors.portal import repo_root
 from portico.doors.portal.answer import moment
+from portico.log.journal import Journal
 from portico.testing.clock import FakeClock
 from tests.doors.portal.conftest import Opener, Portal
 
@@ -270,6 +271,9 @@ async def test_an_answer_leaves_only_when_its_position_is_durable(door: Portal, 
         note = await door.host.log.get_kv(f"session/{session}", "live:k")
         assert note is not None
         assert json.loads(note)["pos"] > seen
+        journal = Journal(tmp_path / "log.db")
+        assert journal.read()[f"session/{session}", "live:k"] == note, "it survives a kill"
+        journal.close()
         seen = json.loads(note)["pos"]
 
 

@@ -74,6 +74,8 @@ async def test_an_oversized_body_is_refused_on_every_route_that_reads_one(
 
     ident = await shared.start()
     for method, path in _with_body(shared, ident):
+        if path == "/v1/sessions/import":  # has a limit of its own, ARCHIVE_BYTES
+            continue
         problem(await shared.http.request(method, path, content=b" " * 1001), 413, "too_large", "body")
         problem(await shared.http.request(method, path, content=pieces()), 413, "too_large", "body")
 

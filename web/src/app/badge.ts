@@ -1,12 +1,14 @@
 /** How many things wait, on the icon of the tab and of the installed app. */
 
+import { root } from "../root";
+
 let shown = 0;
 
 export function badge(count: number): void {
   if (count === shown) return;
   shown = count;
   const link = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
-  if (link) link.href = count === 0 ? "/favicon.svg" : `data:image/svg+xml,${encodeURIComponent(drawn(count))}`;
+  if (link) link.href = count === 0 ? `${root}/favicon.svg` : `data:image/svg+xml,${encodeURIComponent(drawn(count))}`;
   const app = navigator as Navigator & { setAppBadge?(count: number): Promise<void>; clearAppBadge?(): Promise<void> };
   // Not every browser has it, and some refuse it outside of an installed app.
   (count ? app.setAppBadge?.(count) : app.clearAppBadge?.())?.catch(() => undefined);

@@ -1,5 +1,6 @@
 /** What there is to know of a session: agent, folder, settings, cost by turn, remembered answers. */
 
+import { root } from "../root";
 import { grantsOf } from "../conversation/grants";
 import { exact } from "../conversation/pieces";
 import { duration, who } from "../conversation/words";
@@ -43,7 +44,7 @@ export class Details {
     add("Session", make("code", "", state.id));
     if (state.parent) {
       const link = make("a", "", state.parent);
-      link.href = `/app/s/${encodeURIComponent(state.parent)}`;
+      link.href = `${root}/app/s/${encodeURIComponent(state.parent)}`;
       add("Came from", link);
     }
     for (const [name, value] of Object.entries(state.config ?? {})) if (typeof value !== "object") add(name, String(value));

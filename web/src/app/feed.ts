@@ -1,5 +1,6 @@
 /** The live list: everything once, then what changes, over one WebSocket; and the jobs beside it. */
 
+import { root } from "../root";
 import { reportConnection } from "../connection";
 import { call } from "../v1";
 import { type Entry, entryOfJob, entryOfSession, type JobRow, ofTask, type Row } from "./entries";
@@ -71,7 +72,7 @@ export class Feed {
   }
 
   private connect(): void {
-    const address = new URL("/v1/board/socket", window.location.href);
+    const address = new URL(`${root}/v1/board/socket`, window.location.href);
     address.protocol = address.protocol.replace("http", "ws");
     const socket = new WebSocket(address);
     let whole = true;

@@ -1,5 +1,6 @@
 /** Everything that waits for a person, oldest first; one card is open, and its answer opens the next. */
 
+import { root } from "../root";
 import { explain } from "../api";
 import { approvalCard } from "../conversation/approval";
 import { questionCard } from "../conversation/question";
@@ -92,7 +93,7 @@ export class Inbox implements View {
 
   private about(asked: Asked): HTMLElement {
     const link = make("a", "", asked.title || "New session");
-    link.href = `/app/s/${encodeURIComponent(asked.session)}`;
+    link.href = `${root}/app/s/${encodeURIComponent(asked.session)}`;
     const line = make("p", "asked-where");
     const waits = span(Date.now() - asked.since);
     line.append(link, ` · ${lastName(asked.cwd)} · ${asked.agent}${waits ? ` · waiting ${waits}` : ""}`);
@@ -161,7 +162,7 @@ export class Inbox implements View {
       make("h2", "", "Answered just now"),
       ...this.answered.slice(0, 20).map(({ text, time, session }) => {
         const row = make("a", "answered-row", text);
-        row.href = `/app/s/${encodeURIComponent(session)}`;
+        row.href = `${root}/app/s/${encodeURIComponent(session)}`;
         row.append(make("time", "soft", new Date(time).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })));
         return row;
       }),

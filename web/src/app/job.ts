@@ -1,5 +1,6 @@
 /** The page of a job: its steps as a tree, the time they took, the chart, and the conversation of the chosen step. */
 
+import { root } from "../root";
 import { explain, type Job as EntryJob } from "../api";
 import { FlowChart } from "../chart/flowChart";
 import type { ChartGraph } from "../chart/graph";
@@ -137,7 +138,7 @@ export class JobView implements View {
         ...(over ? [{ id: "retry-job", text: "Run again from the start", run: () => again(v1.retryJob) }] : []),
         { id: "entry", text: "Show the entry", run: () => this.showEntry() },
         { id: "edit-entry", text: "Edit the entry and run it", run: () => this.editEntry() },
-        { id: "old-page", text: "The portal's page of it", run: () => window.location.assign(`/jobTracking.html?${new URLSearchParams({ jobName: this.whole?.name ?? "", jobId: this.id })}`) },
+        { id: "old-page", text: "The portal's page of it", run: () => window.location.assign(`${root}/jobTracking.html?${new URLSearchParams({ jobName: this.whole?.name ?? "", jobId: this.id })}`) },
       ];
     });
   }
@@ -158,7 +159,7 @@ export class JobView implements View {
     this.title = this.whole.name;
     this.shell.titled(this.title);
     this.openChart();
-    this.source = new EventSource(`/v1/events?${new URLSearchParams({ channel: `job/${this.id}` })}`);
+    this.source = new EventSource(`${root}/v1/events?${new URLSearchParams({ channel: `job/${this.id}` })}`);
     this.source.onmessage = ({ data }: MessageEvent<string>) => {
       if (!this.history.apply(JSON.parse(data) as JobRecord) || this.told) return;
       this.told = true;
@@ -170,7 +171,7 @@ export class JobView implements View {
   private gone(text: string): void {
     const lead = make("div", "empty");
     const link = make("a", "button", "All jobs");
-    link.href = "/app/jobs";
+    link.href = `${root}/app/jobs`;
     lead.append(make("h1", "", "There is no such job"), make("p", "", text), link);
     this.element.replaceChildren(lead);
   }
@@ -359,7 +360,7 @@ export class JobView implements View {
     this.chosen = step === undefined ? undefined : Number(step);
     document.body.dataset["step"] = step === undefined ? "" : "open";
     const place = { at: "job", id: this.id, ...(step === undefined ? {} : { step }) } as const;
-    const path = `/app/j/${encodeURIComponent(this.id)}${step === undefined ? "" : `/${encodeURIComponent(step)}`}`;
+    const path = `${root}/app/j/${encodeURIComponent(this.id)}${step === undefined ? "" : `/${encodeURIComponent(step)}`}`;
     if (window.location.pathname !== path) window.history.replaceState(null, "", path);
     void place;
     this.refresh();

@@ -1,5 +1,6 @@
 /** All jobs: a table beside the list, which shows only jobs here. */
 
+import { root } from "../root";
 import { duration } from "../conversation/words";
 import { make } from "../page";
 import { lastName } from "./entries";
@@ -21,7 +22,7 @@ export class JobsView implements View {
     const text = make("div", "head-text");
     text.append(make("h1", "", "Jobs"), make("p", "", "A job is a tree of tasks that agents do one after the other or side by side."));
     const start = make("a", "button primary", "Start a job");
-    start.href = "/app/new/job";
+    start.href = `${root}/app/new/job`;
     head.append(text, start);
     const scroll = make("div", "scroll");
     scroll.append(this.list);
@@ -45,7 +46,7 @@ export class JobsView implements View {
     for (const job of jobs) {
       const entry = entryOfJob(job, tasks);
       const link = make("a", "", job.name);
-      link.href = `/app/j/${encodeURIComponent(job.id)}`;
+      link.href = `${root}/app/j/${encodeURIComponent(job.id)}`;
       const name = make("td");
       name.append(link);
       const state = make("td");

@@ -1,5 +1,6 @@
 /** The list on the left: what needs you, what works, what stopped, what is done. Live, filtered, walked with the keys. */
 
+import { root } from "../root";
 import { plain } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { type Hit, v1 } from "../v1";
@@ -205,7 +206,7 @@ export class ListView {
     const words = this.search.value.trim().split(/\s+/).filter((word) => !word.includes(":"));
     for (const hit of [...once.values()].reverse()) {
       const anchor = make("a", "entry hit");
-      anchor.href = `/app/s/${encodeURIComponent(hit.session)}`;
+      anchor.href = `${root}/app/s/${encodeURIComponent(hit.session)}`;
       const title = this.feed.rows.get(hit.session)?.session.title || hit.session;
       const excerpt = make("span", "act");
       excerpt.append(...markWords(plain(hit.excerpt), words));
@@ -228,8 +229,8 @@ export class ListView {
   private teach(text: string): HTMLElement {
     if (text) this.empty.replaceChildren(make("p", "", "Nothing fits. Titles, folders, agents and what was said were searched."));
     else if (!this.feed.live) this.empty.replaceChildren(...Array.from({ length: 8 }, () => make("div", "ghost")));
-    else if (this.kind === "job") this.empty.replaceChildren(make("p", "", "No jobs yet."), link("/app/new/job", "Start a job"));
-    else this.empty.replaceChildren(make("p", "", "No sessions yet."), link("/app/new", "New session"));
+    else if (this.kind === "job") this.empty.replaceChildren(make("p", "", "No jobs yet."), link(`${root}/app/new/job`, "Start a job"));
+    else this.empty.replaceChildren(make("p", "", "No sessions yet."), link(`${root}/app/new`, "New session"));
     return this.empty;
   }
 
@@ -298,7 +299,7 @@ class RowView {
     if (shown === this.shown) return this.tick(Date.now());
     this.shown = shown;
     const { element } = this;
-    element.href = `/app/${entry.kind === "job" ? "j" : "s"}/${encodeURIComponent(entry.id)}`;
+    element.href = `${root}/app/${entry.kind === "job" ? "j" : "s"}/${encodeURIComponent(entry.id)}`;
     element.dataset["key"] = entry.key;
     element.className = `entry ${entry.state} ${entry.unread ? "unread" : ""}`;
     const age = make("span", "age");

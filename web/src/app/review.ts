@@ -1,5 +1,6 @@
 /** The changes of a session: per turn or whole, unified or side by side, with comments that become the next message. */
 
+import { root } from "../root";
 import { explain } from "../api";
 import { changedFiles } from "../conversation/changes";
 import { countOf, type DiffLine, filesOf, linesOf } from "../conversation/diffLines";
@@ -379,7 +380,7 @@ export class Review {
 const STATUS: Record<ChangedFile["status"], string> = { added: "new", modified: "", deleted: "deleted", renamed: "renamed" };
 
 async function text(address: string): Promise<string> {
-  const response = await fetch(`/v1${address}`, { cache: "no-store" });
+  const response = await fetch(`${root}/v1${address}`, { cache: "no-store" });
   return response.ok ? response.text() : "";
 }
 

@@ -1,5 +1,7 @@
 /** The address says everything: which place, which session, which file. */
 
+import { root } from "../root";
+
 export type Place =
   | { at: "home" }
   | { at: "inbox" }
@@ -13,7 +15,7 @@ export type Place =
   | { at: "unknown"; path: string };
 
 export function placeOf(path: string): Place {
-  const [, , first = "", second = "", ...rest] = path.split("/").map(decode);
+  const [, , first = "", second = "", ...rest] = below(path).split("/").map(decode);
   switch (first) {
     case "":
       return { at: "home" };
@@ -37,6 +39,9 @@ export function placeOf(path: string): Place {
   }
 }
 
+/** Without the base path. */
+const below = (path: string) => (path.startsWith(root) ? path.slice(root.length) : path);
+
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -49,19 +54,19 @@ export function pathOf(place: Place): string {
   const part = encodeURIComponent;
   switch (place.at) {
     case "home":
-      return "/app";
+      return `${root}/app`;
     case "session":
-      return ["/app/s", part(place.id), ...(place.tab ? [part(place.tab)] : []), ...(place.tab && place.file ? place.file.split("/").map(part) : [])].join("/");
+      return [`${root}/app/s`, part(place.id), ...(place.tab ? [part(place.tab)] : []), ...(place.tab && place.file ? place.file.split("/").map(part) : [])].join("/");
     case "job":
-      return ["/app/j", part(place.id), ...(place.step ? [part(place.step)] : [])].join("/");
+      return [`${root}/app/j`, part(place.id), ...(place.step ? [part(place.step)] : [])].join("/");
     case "settings":
-      return `/app/settings/${part(place.section)}`;
+      return `${root}/app/settings/${part(place.section)}`;
     case "new":
-      return place.what === "job" ? "/app/new/job" : "/app/new";
+      return `${root}/app/new${place.what === "job" ? "/job" : ""}`;
     case "unknown":
       return place.path;
     default:
-      return `/app/${place.at}`;
+      return `${root}/app/${place.at}`;
   }
 }
 
@@ -72,7 +77,7 @@ export class Router {
       const anchor = (event.target as Element | null)?.closest?.("a");
       if (!anchor || event.defaultPrevented || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
       const address = new URL(anchor.href, window.location.href);
-      if (anchor.target || anchor.hasAttribute("download") || address.origin !== window.location.origin || !/^\/app(\/|$)/.test(address.pathname)) return;
+      if (anchor.target || anchor.hasAttribute("download") || address.origin !== window.location.origin || !/^\/app(\/|$)/.test(below(address.pathname))) return;
       event.preventDefault();
       this.go(placeOf(address.pathname));
     });

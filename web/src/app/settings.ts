@@ -1,5 +1,6 @@
 /** Settings of this device, and for whoever looks after the host: tokens, the audit record, its settings, its end. */
 
+import { root } from "../root";
 import { api, explain } from "../api";
 import { notificationButton } from "../notifications";
 import { make, makeButton } from "../page";
@@ -121,8 +122,8 @@ export class SettingsView implements View {
   }
 
   private async logOut(): Promise<void> {
-    await fetch("/logout", { method: "POST" });
-    window.location.assign("/login");
+    await fetch(`${root}/logout`, { method: "POST" });
+    window.location.assign(`${root}/login`);
   }
 
   // -- agents -------------------------------------------------------------------------------------------------------

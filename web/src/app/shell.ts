@@ -1,5 +1,6 @@
 /** The frame: the list on the left, the place in the middle, the panel on the right; on a phone one of them at a time. */
 
+import { root } from "../root";
 import { notify } from "../notifications";
 import { byId, make, makeButton } from "../page";
 import { v1 } from "../v1";
@@ -64,7 +65,7 @@ export class Shell {
     if (remembered("side") === "closed") document.body.dataset["side"] = "closed";
     this.feed.start();
     void this.show(this.router.place);
-    if ("serviceWorker" in navigator) navigator.serviceWorker.register("/sw.js").catch(() => undefined);
+    if ("serviceWorker" in navigator) navigator.serviceWorker.register(`${root}/sw.js`).catch(() => undefined);
   }
 
   // -- the frame ----------------------------------------------------------------------------------------------------
@@ -74,12 +75,12 @@ export class Shell {
     const heading = make("h1", "vh", "Sessions and jobs");
     const brandrow = make("div", "brandrow");
     const brand = make("a", "brand", "");
-    brand.href = "/app";
+    brand.href = `${root}/app`;
     const logo = make("span", "logo");
     logo.append(icon("arch"));
     brand.append(logo, "Portico");
     const fresh = make("a", "icon");
-    fresh.href = "/app/new";
+    fresh.href = `${root}/app/new`;
     fresh.append(icon("plus"));
     fresh.setAttribute("aria-label", "New session");
     fresh.title = "New session (C)";
@@ -129,7 +130,7 @@ export class Shell {
     theme.append(icon("theme"));
     theme.setAttribute("aria-label", "Light or dark");
     const settings = make("a", "icon");
-    settings.href = "/app/settings";
+    settings.href = `${root}/app/settings`;
     settings.append(icon("settings"));
     settings.setAttribute("aria-label", "Settings");
     foot.append(this.connection, theme, settings);
@@ -388,7 +389,7 @@ function notFound(place: Place): View {
   const element = make("section", "place");
   const text = make("div", "empty");
   const link = make("a", "button primary", "Open the list");
-  link.href = "/app";
+  link.href = `${root}/app`;
   const path = place.at === "unknown" ? place.path : pathOf(place);
   text.append(make("h1", "", "There is no such page"), make("p", "", `The workbench has nothing at ${path}. The address may be cut off, or from another version.`), link);
   element.append(text);

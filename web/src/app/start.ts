@@ -1,5 +1,6 @@
 /** A new session: the agent and its models in its own order with prices, the folder, an own copy or not, and what to do. */
 
+import { root } from "../root";
 import { explain } from "../api";
 import { commandsOf, commandView } from "../commands";
 import { price } from "../conversation/words";
@@ -37,7 +38,7 @@ export class NewSession implements View {
     const text = make("div", "head-text");
     text.append(make("h1", "", "New session"), make("p", "", "One conversation with one agent in one folder. It goes on when you close the page."));
     const job = make("a", "button", "Start a job");
-    job.href = "/app/new/job";
+    job.href = `${root}/app/new/job`;
     head.append(back, text, job);
     const scroll = make("div", "scroll");
     scroll.append(this.form);

@@ -1,5 +1,6 @@
 /** Tokens and cost by day, agent, model, session and job: a plot and a table. What nobody told is unknown, not nothing. */
 
+import { root } from "../root";
 import { explain } from "../api";
 import { make } from "../page";
 import { call } from "../v1";
@@ -40,8 +41,8 @@ const keyOf: Record<By, (row: UsageRow) => [name: string, link?: string] | undef
   day: ({ day }) => [day],
   agent: ({ agent }) => [agent],
   model: ({ model }) => [model || "unknown"],
-  session: ({ session, title }) => [title || session, `/app/s/${encodeURIComponent(session)}`],
-  job: ({ by, job }) => (job ? [job.name, `/app/j/${encodeURIComponent(job.id)}`] : by?.startsWith("task:") ? ["tasks of earlier runs"] : undefined),
+  session: ({ session, title }) => [title || session, `${root}/app/s/${encodeURIComponent(session)}`],
+  job: ({ by, job }) => (job ? [job.name, `${root}/app/j/${encodeURIComponent(job.id)}`] : by?.startsWith("task:") ? ["tasks of earlier runs"] : undefined),
 };
 
 export function sums(rows: UsageRow[], by: By): Sum[] {

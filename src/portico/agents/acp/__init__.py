@@ -26,4 +26,4 @@ def acp(context: AgentContext) -> Iterable[Agent]:
     from portico.agents.toolserver import ToolServer
 
     servers, tools = mcp_servers(context.settings), ToolServer()
-    return [AcpAgent(name, program, context.home, servers, tools) for name, program in found.items()]
+    return [AcpAgent(name, program, context.home, servers, tools, context.pool) for name, program in found.items()]

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +15,12 @@ from portico.agents.acp.autonomy import classify
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.program import Program, folder
 from portico.agents.agent import AgentInfo, Autonomy, Capabilities, Check, Model, Opening
+from portico.agents.pool import Pool
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer, customizations
 from portico.agents.supervisor import Process, Supervisor, agent_environment
 from portico.agents.toolserver import ToolServer
-from portico.errors import AgentUnavailable
+from portico.errors import AgentUnavailable, SignInRequired
 from portico.events import Json
 from portico.home import write_private
 
@@ -41,22 +44,33 @@ class AgentFacts(Struct):
     attachments: bool = True
     folders: bool = False
     version: str = ""
+    signed_out: str = ""
+    """What to do before it answers; empty while it does."""
 
 
 class AcpAgent:
     def __init__(
-        self, name: str, program: Program, home: Path, servers: dict[str, McpServer], tools: ToolServer
+        self,
+        name: str,
+        program: Program,
+        home: Path,
+        servers: dict[str, McpServer],
+        tools: ToolServer,
+        pool: Pool | None = None,
     ) -> None:
         self.name = name
         self.program = program
         self.tools = tools
+        self._pool = pool
         self._servers = servers
         self._home = home
         self._folder = folder(home, name)
         self._facts = self._read_facts()
         self._registry = ProcessRegistry(home)
         self._shared = self.supervise()
-        self._separate: set[Supervisor[Link]] = set()
+        self._uses: dict[Supervisor[Link], int] = {}
+        """Conversations of each process that not all of them share."""
+        self._by_folder: dict[str, Supervisor[Link]] = {}
 
     @property
     def id(self) -> str:
@@ -82,7 +96,7 @@ class AcpAgent:
                 fork=True,
                 folders=facts.folders,
             ),
-            missing=self._missing(),
+            missing=self._missing() or self._facts.signed_out or None,
             config={"type": "object", "properties": {**facts.options, "mode": modes}},
             customizations=customizations(self._servers) if self.program.mcp else [],
         )
@@ -100,11 +114,7 @@ class AcpAgent:
         await asyncio.to_thread(import_module, "portico.agents.acp.conversation")
         from portico.agents.acp.conversation import AcpConversation
 
-        supervisor = self._shared
-        if self.program.separate:
-            supervisor = self.supervise()
-            self._separate.add(supervisor)
-        conversation = AcpConversation(self, opening, supervisor)
+        conversation = AcpConversation(self, opening, self._supervisor(opening.cwd))
         try:
             await conversation.begin()
         except BaseException:  # also a cancel: nobody else will ever close it
@@ -113,22 +123,36 @@ class AcpAgent:
         return conversation
 
     async def close(self) -> None:
-        await asyncio.gather(*(each.close() for each in (self._shared, *self._separate)))
+        await asyncio.gather(*(each.close() for each in (self._shared, *self._uses)))
         await self.tools.close()
 
     # -- the process -------------------------------------------------------------------------------------------
 
-    def supervise(self, start_seconds: float | None = None) -> "Supervisor[Link]":
+    def _supervisor(self, cwd: str) -> "Supervisor[Link]":
+        """The one that a new conversation uses; it is given back with `leave`."""
+        folder = Path(cwd) if self.program.in_folder else None
+        if self.program.separate:
+            made = self.supervise(folder=folder)
+            self._uses[made] = 1
+            return made
+        if folder is None:
+            return self._shared
+        found = self._by_folder.get(cwd) or self._by_folder.setdefault(cwd, self.supervise(folder=folder))
+        self._uses[found] = self._uses.get(found, 0) + 1
+        return found
+
+    def supervise(self, start_seconds: float | None = None, folder: Path | None = None) -> "Supervisor[Link]":
         program = self.program
         return Supervisor(
             program.name or self.name,
             [program.path() or program.command[0], *program.command[1:]],
             agent_environment(program.pass_env, program.env),
-            self._folder,
+            folder or self._folder,
             self._registry,
             self._connect,
             start_seconds=start_seconds or program.start_timeout,
             idle_seconds=program.idle_timeout,
+            pool=self._pool,
         )
 
     async def _connect(self, process: Process) -> "Link":
@@ -140,21 +164,50 @@ class AcpAgent:
 
     async def leave(self, supervisor: "Supervisor[Link]") -> None:
         """A conversation has ended, and with it the process that only it used."""
-        if supervisor in self._separate:
+        if supervisor not in self._uses:
+            return
+        self._uses[supervisor] -= 1
+        if not self._uses[supervisor]:
+            del self._uses[supervisor]
+            self._by_folder = {cwd: each for cwd, each in self._by_folder.items() if each is not supervisor}
             await supervisor.close()
-            self._separate.discard(supervisor)
 
     async def authenticate(self, link: "Link") -> None:
         """With the method that the settings name. Nobody's login is read or passed on: the agent has its own."""
         if self.program.auth is None:
-            raise AgentUnavailable(self.sign_in_words(link))
+            raise SignInRequired(self.sign_in_words(link))
         await link.request("authenticate", {"methodId": self.program.auth})
 
     def sign_in_words(self, link: "Link") -> str:
         methods = link.about.get("authMethods")
         known = [str(each.get("id")) for each in methods if isinstance(each, dict)] if isinstance(methods, list) else []
         hint = f" or name a method in the settings: auth = one of {known}" if known else ""
-        return f"{self.program.name or self.name} is not signed in. Sign in with its own command line{hint}."
+        return f"{self.program.name or self.name} is not signed in. {self._how_to_sign_in}{hint}."
+
+    @property
+    def _how_to_sign_in(self) -> str:
+        return f"Run: {self.program.login}" if self.program.login else "Sign in with its own command line"
+
+    @contextmanager
+    def signing_in(self, link: "Link") -> Iterator[None]:
+        """What it says about a missing sign-in is remembered, for lists and for `doctor`, until it works. Its process
+        is not asked again: a new one looks for the login that a person has made meanwhile."""
+        try:
+            yield
+        except SignInRequired as error:
+            link.doomed = True
+            words = error.message.rstrip(".")
+            words = words if self._how_to_sign_in in words else f"{words}. {self._how_to_sign_in}."
+            self._remember(words)
+            raise SignInRequired(words) from error
+
+    def works(self) -> None:
+        """It has answered, or was checked: nobody has to sign in."""
+        self._remember("")
+
+    def _remember(self, signed_out: str) -> None:
+        if signed_out != self._facts.signed_out:
+            self._keep_facts(msgspec.structs.replace(self._facts, signed_out=signed_out))
 
     async def check(self) -> Check:
         """Starts a process of its own for it, which is ended again."""
@@ -187,10 +240,15 @@ class AcpAgent:
             attachments=True,
             folders=link.several_folders,
             version=str(info.get("version") or "") if isinstance(info, dict) else "",
+            signed_out=self._facts.signed_out,
         )
         if facts != self._facts:
-            self._facts = facts
-            write_private(self._folder / "facts.json", msgspec.json.encode(facts))
+            self._keep_facts(facts)
+
+    def _keep_facts(self, facts: AgentFacts) -> None:
+        self._facts = facts
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(self._folder / "facts.json", msgspec.json.encode(facts))
 
     def _read_facts(self) -> AgentFacts:
         try:

@@ -54,6 +54,7 @@ async def _shake_hands(agent: "AcpAgent", link: Link, folder: str) -> Check:
         await agent.authenticate(link)
         answer = await link.request("session/new", {"cwd": folder, "mcpServers": []})
     agent.learn(link, answer)
+    agent.works()
     if link.capability("sessionCapabilities", "close"):
         with contextlib.suppress(AgentError):  # it answered: that it cannot say goodbye is no reason to refuse it
             await link.request("session/close", {"sessionId": answer.get("sessionId")})

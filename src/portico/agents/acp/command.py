@@ -10,11 +10,11 @@ import re
 
 from portico.agents.agent import Json
 from portico.errors import BadRequest, Conflict, NotFound
+from portico.host.action import Action
 from portico.host.session import Session
 from portico.host.terminals import OpenTerminal
 from portico.workspace.escapes import Plain
-from portico.workspace.jail import Jail
-from portico.workspace.process import Clip, shell
+from portico.workspace.process import Clip, command_environment, shell
 from portico.workspace.terminal import Data, Event, Exited
 
 OUTPUT_BYTES = 1024 * 1024
@@ -64,30 +64,39 @@ class Command:
 
 
 class Commands:
-    """Those of one conversation, each in one of its folders."""
+    """Those of one conversation."""
 
-    def __init__(self, jail: Jail) -> None:
-        self._jail = jail
+    def __init__(self) -> None:
         self._running: dict[str, Command] = {}
+        self._of_turn: list[Command] = []
 
-    async def start(self, params: Json, session: Session) -> Command:
-        """The caller has asked whether it may run."""
-        command = Command(line_of(params), _limit(params.get("outputByteLimit")))
-        env = {str(each.get("name")): str(each.get("value")) for each in params.get("env") or []}
+    async def start(self, action: Action, limit: object, session: Session) -> Command:
+        """The caller has asked whether it may run, and it is this very value that was judged and shown."""
+        command = Command(" ".join(action.argv) or action.line or "", _limit(limit))
         command.terminal = await session.host.terminals.start(
             claim={"kind": "session", "session": session.id},
-            cwd=str(self._jail.resolve(str(params.get("cwd") or self._jail.root))),
+            cwd=action.cwd,
             by="agent",
             title=command.line[:_TITLE_CHARS],
             cols=COLS,
             rows=ROWS,
             session=session.id,
-            command=_arguments(params),
-            env={**_QUIET, **env},
+            command=_arguments(action),
+            env={**command_environment(), **_QUIET, **dict(action.env)},
             listener=command.hear,
         )
         self._running[command.terminal.id] = command
+        self._of_turn.append(command)
         return command
+
+    def begin(self) -> None:
+        """A new turn: what an earlier one left running is not its own."""
+        self._of_turn.clear()
+
+    async def stop(self) -> None:
+        """The turn is cancelled: what it runs ends at once. Its output stays."""
+        running = [each.terminal for each in self._of_turn if each.status is None and each.terminal is not None]
+        await asyncio.gather(*(terminal.kill() for terminal in running))
 
     def find(self, ident: str) -> Command | None:
         return self._running.get(ident)
@@ -134,16 +143,10 @@ async def _close(command: Command) -> None:
         await terminal.close(by="agent")
 
 
-def line_of(params: Json) -> str:
-    return " ".join([str(params.get("command", "")), *(str(each) for each in params.get("args") or [])])
-
-
-def _arguments(params: Json) -> list[str]:
-    program, arguments = str(params.get("command", "")), [str(each) for each in params.get("args") or []]
-    if not program.strip():
+def _arguments(action: Action) -> list[str]:
+    if not (action.line or "".join(action.argv[:1])).strip():
         raise BadRequest("There is no command to run.", field="command")
-    # Some agents send a whole shell line as the command.
-    return [program, *arguments] if arguments or " " not in program else shell(program)
+    return list(action.argv) or shell(action.line or "")
 
 
 def _limit(wanted: object) -> int:

@@ -55,6 +55,8 @@ class AcpConversation:
         self._chosen: dict[str, str] = {}
         """What the session wanted of each choice when it was last looked at: what the agent does to it since stays."""
         self._ended: asyncio.Future[Json] | None = None
+        self._stopping = False
+        """We have told it to cancel."""
         # Updates arrive as tasks of their own; a fair lock keeps them in the order of the wire.
         self._order = asyncio.Lock()
 
@@ -63,8 +65,8 @@ class AcpConversation:
     async def begin(self) -> Link:
         """Connects to a living process and takes the conversation up there: by its id, or told in words."""
         await self._leave()
-        link = await self._supervisor.get()
-        with self._supervisor.busy(link):
+        link = await self._supervisor.get(self._opening.tell)
+        with self._supervisor.busy(link), self._agent.signing_in(link):
             return await self._join(link)
 
     async def _join(self, link: Link) -> Link:
@@ -175,15 +177,16 @@ class AcpConversation:
     async def send(self, message: Message, turn: Turn) -> None:
         link = self._link
         if link is None or not link.usable:
-            self._opening.history = turn.earlier
+            self._opening.history, self._opening.tell = turn.earlier, turn.notice
             link = await self.begin()
         self._start(turn)
         try:
-            with self._supervisor.busy(link):
+            with self._supervisor.busy(link), self._agent.signing_in(link):
                 await self._configure(link, turn.session.state.config)
                 reply = await self._prompt(link, message)
                 async with self._order:
                     await self._finish(reply, turn)
+                self._agent.works()
         finally:
             self._turn = self._updates = self._ended = None
 
@@ -191,6 +194,7 @@ class AcpConversation:
         self._own_tools = OwnTools((spec.name for spec in self._opening.tools), self._servers.own_name)
         self._turn, self._updates = turn, Updates(turn, self._own_tools, self._service.commands)
         self._ended = asyncio.get_running_loop().create_future()
+        self._stopping = False
         self._service.begin()
         for note in self._notes:
             turn.notice(note)
@@ -198,8 +202,9 @@ class AcpConversation:
         self._tell_commands()
 
     async def _prompt(self, link: Link, message: Message) -> Json:
-        content = blocks(
+        content = await blocks(
             message,
+            self._service.files,
             images=link.capability("promptCapabilities", "image"),
             audio=link.capability("promptCapabilities", "audio"),
             embedded=link.capability("promptCapabilities", "embeddedContext"),
@@ -214,13 +219,26 @@ class AcpConversation:
 
     async def _finish(self, reply: Json, turn: Turn) -> None:
         if self._updates is not None:
-            self._updates.report_usage(reply.get("usage"))
+            self._updates.report_usage(reply)
             await self._updates.finish()
         reason = reply.get("stopReason")
+        if reason == "cancelled" and turn.cancelled_by is None and not self._stopping:
+            self._abandon()
+            raise AgentError(
+                f"{self._agent.program.name or self._agent.name} ended the turn by itself, as if it were cancelled. "
+                "The next message gets a new conversation with it, which is told what was said."
+            )
         if reason == "refusal":
             raise AgentError("The model refused to answer.")
         if reason in _STOPS:
             turn.notice(_STOPS[str(reason)])
+
+    def _abandon(self) -> None:
+        """That agent session is not to be trusted again: some never answer any more."""
+        if self._link is not None and self._vendor is not None:
+            self._link.part(self._vendor, self)
+        self._link = self._vendor = self._opening.fork_of = None
+        self._opening.known_as("")
 
     async def steer(self, message: Message) -> bool:
         return False  # a second prompt while one runs is refused by some agents and queued by others
@@ -229,7 +247,9 @@ class AcpConversation:
         link = self._link
         if link is None or self._turn is None:
             return False
+        self._stopping = True
         await link.notify("session/cancel", {"sessionId": self._vendor})
+        await self._service.commands.stop()
         return True
 
     async def close(self) -> None:

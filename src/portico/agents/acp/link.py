@@ -6,24 +6,28 @@ no schema knows yet, and none of that may break a turn.
 
 import asyncio
 import logging
+import re
 from typing import Any, Protocol
 
-import msgspec
 from acp import PROTOCOL_VERSION
 from acp.connection import Connection
 from acp.exceptions import RequestError
 
 from portico import __version__
-from portico.agents.supervisor import LINE_BYTES, Process
-from portico.errors import AgentDied, AgentError, AgentUnavailable, NotFound, PorticoError
+from portico.agents.acp.frames import Frames
+from portico.agents.supervisor import Process
+from portico.errors import AgentDied, AgentError, NotFound, PorticoError, SignInRequired
 from portico.events import Json
 
 logger = logging.getLogger("portico.agents.acp")
 
 AUTH_REQUIRED, NOT_FOUND, INTERNAL = -32000, -32002, -32603
-UPDATE = "session/update"
-_UPDATES = 256
-"""Updates that may wait for the log, before reading stops: some milliseconds of the fastest agent."""
+_SIGN_IN = re.compile(
+    r"\b401\b|unauthori[sz]ed|not (?:logged|signed) in|(?:log|sign) in (?:first|to)|authentication (?:required|failed)|"
+    r"(?:invalid|incorrect|missing) (?:api )?key|api key (?:is )?(?:missing|not valid|invalid)|re-?authenticate",
+    re.IGNORECASE,
+)
+"""How agents say it that have no code for it."""
 _DEATH_SECONDS = 0.3
 """After the end of its output a dying process is gone within this."""
 
@@ -39,58 +43,6 @@ class UpdateListener(Protocol):
         """Whether the agent has announced this call of a session tool here."""
 
 
-class Frames:
-    """The SDK's transport over our process: one JSON object a line. What is no JSON object is somebody's print."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-        self._waiting = 0
-        self._room = asyncio.Event()
-        self._room.set()
-        self.ended = False
-
-    async def send(self, message: dict[str, Any]) -> None:
-        await self._process.write(msgspec.json.encode(message) + b"\n")
-
-    async def receive(self) -> dict[str, Any] | None:
-        while not self.ended:
-            await self._room.wait()
-            try:
-                message = self._decode(await self._process.reader.readuntil(b"\n"))
-            except asyncio.IncompleteReadError:
-                self.ended = True  # half a line is nobody's message
-            except asyncio.LimitOverrunError:
-                logger.error("%s sent a line of more than %d bytes", self._process.name, LINE_BYTES)
-                self.ended = True
-            else:
-                if message is not None:
-                    self.count(1 if message.get("method") == UPDATE else 0)
-                    return message
-        return None
-
-    def count(self, change: int) -> None:
-        """Updates that wait for the log hold up the reading, and so in the end the agent."""
-        self._waiting += change
-        if self._waiting >= _UPDATES:
-            self._room.clear()
-        else:
-            self._room.set()
-
-    def _decode(self, line: bytes) -> dict[str, Any] | None:
-        try:
-            message = msgspec.json.decode(line)
-        except msgspec.DecodeError:
-            message = None
-        if isinstance(message, dict):
-            return message
-        if line.strip():
-            logger.debug("%s printed: %r", self._process.name, line[:200])
-        return None
-
-    async def close(self) -> None:
-        pass  # the process is ended by its supervisor
-
-
 class Link:
     def __init__(self, process: Process, *, files: bool = True, terminals: bool = True) -> None:
         self.process = process
@@ -101,7 +53,7 @@ class Link:
         self._files = files
         self._terminals = terminals
         self._sessions: dict[str, UpdateListener] = {}
-        self._frames = Frames(process)
+        self._frames = Frames(process, self._hear)
         self._connection = Connection(self._handle, self._frames)
 
     @property
@@ -179,17 +131,19 @@ class Link:
         self._sessions.clear()
         await self._connection.close()
 
+    async def _hear(self, params: Json) -> None:
+        """An update. A mistake in it, or of ours, must not end the connection: others are on it."""
+        listener, update = self._sessions.get(str(params.get("sessionId"))), params.get("update")
+        if listener is None or not isinstance(update, dict):
+            return
+        try:
+            await listener.update(update)
+        except Exception:
+            logger.exception("%s: an update was not understood", self.process.name)
+
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Json | None:
         params = params if isinstance(params, dict) else {}
         ears = self._sessions.get(str(params.get("sessionId")))
-        if method == UPDATE:
-            try:
-                update = params.get("update")
-                if ears is not None and isinstance(update, dict):
-                    await ears.update(update)
-            finally:
-                self._frames.count(-1)
-            return None
         if is_notification:
             return None
         if ears is None:
@@ -208,8 +162,8 @@ def _refused(method: str, error: RequestError, name: str) -> AgentError:
     reason = _reason(error.data)
     if reason and reason not in text:
         text = f"{text}: {reason}" if text else reason
-    if error.code == AUTH_REQUIRED:
-        return AgentUnavailable(f"{name} wants you to sign in first: {text}")
+    if error.code == AUTH_REQUIRED or _SIGN_IN.search(text):
+        return SignInRequired(f"{name} wants you to sign in: {text}")
     return AgentError(f"{name}: {text or f'{method} failed'} ({error.code})")
 
 

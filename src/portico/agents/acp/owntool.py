@@ -76,12 +76,15 @@ class OwnTools:
 
 def _form(server: str, name: str) -> str:
     """How agents write the name of a tool of ours."""
-    return rf"(?:mcp[_-]+)?(?:{server}[_\-:/.]+)?{name}(?: \({server} MCP Server\))?"
+    return rf"(?:Tool: |functions\.)?(?:mcp[_\-.]+)?(?:{server}[_\-:/.]+)?{name}(?:\(\))?(?: \({server} MCP Server\))?"
 
 
 def _words(update: Json) -> Iterator[str]:
     yield str(update.get("title") or "")
     yield from tool_names(update.get("_meta"))
+    given = update.get("rawInput")
+    if isinstance(given, dict) and {"server", "tool"} <= given.keys():  # Codex: a call inside a call
+        yield f"{given['server']}/{given['tool']}"
 
 
 def tool_names(meta: Any) -> Iterator[str]:
@@ -95,8 +98,11 @@ def tool_names(meta: Any) -> Iterator[str]:
 
 def input_of(update: Json) -> Any:
     """From its field, or (Gemini) as the JSON text that is shown to people."""
-    if update.get("rawInput") is not None:
-        return update["rawInput"]
+    given = update.get("rawInput")
+    if isinstance(given, dict) and {"server", "tool", "arguments"} <= given.keys():
+        return given["arguments"]
+    if given is not None:
+        return given
     content = update.get("content")
     for piece in content if isinstance(content, list) else []:
         try:

@@ -33,6 +33,8 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     """Offered before the agent itself was asked."""
     mode: str = ""
     """The agent's mode for sessions that name none."""
+    login: str = ""
+    """The command with which a person signs in: shown when it is needed."""
     asks: dict[str, list[str]] = {}
     """Values of its options, by the option's name, that ask as much as its default does; `"*"`: all of them."""
     auth: str | None = None
@@ -46,6 +48,8 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     """Whether it may read and write files and run commands through Portico, where they are asked for and recorded."""
     process_per_session: bool | None = None
     """Whether every session gets a process of its own; unsaid: where the program mixes up what belongs to which."""
+    process_in_folder: bool | None = None
+    """Whether its process runs in the session's folder, one for each folder; unsaid: where it looks at its own."""
     start_timeout: float = START_SECONDS
     idle_timeout: Annotated[float, Meta(ge=0)] = IDLE_SECONDS
     """Seconds without a turn after which its process is ended; 0: never."""
@@ -61,6 +65,13 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
             return self.process_per_session
         return any(Path(word).name.startswith("opencode") for word in self.command)
 
+    @property
+    def in_folder(self) -> bool:
+        """Gemini shows its model the folder of its process, and works there."""
+        if self.process_in_folder is not None:
+            return self.process_in_folder
+        return any(Path(word).name.startswith("gemini") for word in self.command)
+
     def path(self) -> str | None:
         """The program's file, or None when it is not there."""
         return shutil.which(self.command[0]) if self.command else None
@@ -71,12 +82,14 @@ PRESETS: dict[str, Program] = {
     "claude": Program(
         name="Claude Code",
         command=["claude-agent-acp"],
+        login="claude /login",
         pass_env=["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR"],
         install="npm install -g @agentclientprotocol/claude-agent-acp",
     ),
     "codex": Program(
         name="Codex",
         command=["codex-acp"],
+        login="codex login",
         mode="read-only",  # its other modes ask nobody before they write or run something
         pass_env=["OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"],
         install="npm install -g @agentclientprotocol/codex-acp",
@@ -84,6 +97,7 @@ PRESETS: dict[str, Program] = {
     "copilot": Program(
         name="Copilot (ACP)",
         command=["copilot", "--acp", "--no-auto-update"],
+        login="copilot login",
         mcp_stdio=False,  # it leaves them out without a word
         pass_env=["COPILOT_HOME", "COPILOT_MODEL"],
         install="npm install -g @github/copilot",
@@ -91,6 +105,7 @@ PRESETS: dict[str, Program] = {
     "gemini": Program(
         name="Gemini CLI",
         command=["gemini", "--acp"],
+        login="gemini",
         files=False,  # it cannot create a file through a client: no answer tells it that there is none yet
         pass_env=["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT"],
         install="npm install -g @google/gemini-cli",
@@ -98,6 +113,7 @@ PRESETS: dict[str, Program] = {
     "goose": Program(
         name="goose",
         command=["goose", "acp", "--with-builtin", "developer"],
+        login="goose configure",
         env={"GOOSE_MODE": "approve"},
         pass_env=["GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"],
         install="see goose's own page for the installer of your system",
@@ -105,6 +121,7 @@ PRESETS: dict[str, Program] = {
     "opencode": Program(
         name="opencode",
         command=["opencode", "acp"],
+        login="opencode auth login",
         env={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_PERMISSION": '{"edit":"ask","bash":"ask"}'},
         pass_env=["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
         install="npm install -g opencode-ai",
@@ -112,6 +129,7 @@ PRESETS: dict[str, Program] = {
     "qwen": Program(
         name="Qwen Code",
         command=["qwen", "--acp"],
+        login="qwen",
         pass_env=["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"],
         install="npm install -g @qwen-code/qwen-code",
     ),

@@ -1,37 +1,41 @@
 """What a person says, as ACP content blocks; and an agent's blocks, as text."""
 
-import mimetypes
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
+from portico.agents.attachment import Attached, read
 from portico.events import Json, Message
+from portico.workspace.files import Files
 
 
-def blocks(message: Message, *, images: bool, audio: bool, embedded: bool) -> list[Json]:
+async def blocks(message: Message, files: Files, *, images: bool, audio: bool, embedded: bool) -> list[Json]:
+    """`images`, `audio`, `embedded`: what the agent takes. A link alone reaches few models, so small texts go along."""
     content: list[Json] = [{"type": "text", "text": message.text}] if message.text else []
-    return content + [_block(each, images, audio, embedded) for each in message.attachments]
+    return content + [await _block(each, files, images, audio, embedded) for each in message.attachments]
 
 
-def _block(attachment: Json, images: bool, audio: bool, embedded: bool) -> Json:
-    uri = str(attachment.get("uri") or attachment.get("path") or "")
-    media = str(attachment.get("contentType") or mimetypes.guess_type(uri)[0] or "")
-    label = str(attachment.get("label") or attachment.get("displayName") or Path(urlparse(uri).path).name or "file")
-    data = attachment.get("data")
-    if isinstance(data, str):
-        if images and media.startswith("image/"):
-            return {"type": "image", "data": data, "mimeType": media}
-        if audio and media.startswith("audio/"):
-            return {"type": "audio", "data": data, "mimeType": media}
-        if embedded:
-            resource = {"uri": uri or f"attachment:{label}", "mimeType": media or "application/octet-stream"}
-            return {"type": "resource", "resource": {**resource, "blob": data}}
-    if isinstance(words := attachment.get("modelRepresentation") or attachment.get("text"), str):
-        return {"type": "text", "text": f"{label}:\n{words}"}
-    if not uri:
-        return {"type": "text", "text": f"(attachment {label!r}, which cannot be shown to this agent)"}
-    link: Json = {"type": "resource_link", "uri": uri if ":" in uri else Path(uri).as_uri(), "name": label}
-    return {**link, "mimeType": media} if media else link
+async def _block(attachment: Json, files: Files, images: bool, audio: bool, embedded: bool) -> Json:
+    found = await read(attachment, files)
+    uri = found.uri or f"attachment:{found.label}"
+    if found.data is not None and images and found.is_picture:
+        return {"type": "image", "data": found.data, "mimeType": found.media}
+    if found.data is not None and audio and found.media.startswith("audio/"):
+        return {"type": "audio", "data": found.data, "mimeType": found.media}
+    if found.text is not None and embedded and not _is_folder(found):
+        resource = {"uri": uri, "mimeType": found.media or "text/plain", "text": found.text}
+        return {"type": "resource", "resource": resource}
+    if found.data is not None and embedded:
+        media = found.media or "application/octet-stream"
+        return {"type": "resource", "resource": {"uri": uri, "mimeType": media, "blob": found.data}}
+    if found.text is not None and not found.uri:
+        return {"type": "text", "text": f"{found.label}:\n{found.text}"}
+    if not found.uri:
+        return {"type": "text", "text": f"(attachment {found.label!r}, which cannot be shown to this agent)"}
+    link: Json = {"type": "resource_link", "uri": found.uri, "name": found.label}
+    return {**link, "mimeType": found.media} if found.media and not _is_folder(found) else link
+
+
+def _is_folder(found: Attached) -> bool:
+    return found.media == "inode/directory"
 
 
 def text_of(block: Any) -> str:

@@ -10,29 +10,18 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from portico.agents.acp.command import Commands, line_of
+from portico.agents.acp.action import permission_action, terminal_action
+from portico.agents.acp.command import Commands
 from portico.agents.acp.update import Track
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.elicitation import elicit
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
+from portico.host.action import Action
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
 
 READ_BYTES = 8 * 1024 * 1024
 """Of a file: an agent edits what it has read, so it gets it whole unless it is no source any more."""
-_APPROVAL_KINDS = {
-    "read": "read",
-    "search": "read",
-    "fetch": "read",
-    "edit": "write",
-    "delete": "write",
-    "move": "write",
-    "execute": "shell",
-}
-
-
-Subject = tuple[str, str]
-"""`write` and a path, or `shell` and a command."""
 
 
 class Cancelled(Exception):
@@ -45,27 +34,22 @@ class Service:
     def __init__(self, cwd: str, folders: Sequence[str] = ()) -> None:
         self._cwd = Path(cwd)
         jail = Jail(dict.fromkeys([cwd, *folders]))
-        self._files = Files(jail)
-        self.commands = Commands(jail)
-        self._allowed: set[Subject] = set()
+        self._jail = jail
+        self.files = Files(jail)
+        self.commands = Commands()
+        self._allowed: list[Action] = []
 
     def begin(self) -> None:
         """A new turn: what was allowed in the last one counts no more."""
         self._allowed.clear()
+        self.commands.begin()
 
     # -- permission --------------------------------------------------------------------------------------------
 
     async def permit(self, track: Track, options: list[Json], turn: Turn) -> Json:
         track.decided = True
-        kind = _APPROVAL_KINDS.get(track.kind, "other")
-        judged, shown = _subjects(track, kind, self._cwd)  # before anybody answers: the agent may change it meanwhile
-        decision = await track.call.approve(
-            kind,
-            title=track.title,
-            path=track.path,
-            command=track.command,
-            diff=_diff(track),
-        )
+        action = permission_action(track, str(self._cwd))  # before anybody answers: the agent may change it meanwhile
+        decision = await track.call.approve(action=action, title=track.title, diff=_diff(track))
         if decision.by == "turn" or turn.cancelled_by is not None:
             return {"outcome": {"outcome": "cancelled"}}
         chosen = choose(options, decision.allowed)
@@ -73,27 +57,27 @@ class Service:
             track.refused = not decision.allowed
             raise Cancelled
         if decision.allowed:
-            self._allowed |= judged if decision.by == "policy" else shown
+            self._allowed.append(action)
         else:
             track.refused = True
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
 
     @asynccontextmanager
     async def _asked(
-        self, turn: Turn, kind: str, tool: str, subject: str, diff: str | None = None
+        self, turn: Turn, tool: str, action: Action, diff: str | None = None
     ) -> AsyncIterator[Call | None]:
         """Around the deed itself, which only happens if it is allowed. The call that asked for it ends as the deed
         does; there is none where somebody has allowed it before."""
-        if (kind, subject) in self._allowed:
+        if self._is_allowed(action):
             yield None
             return
-        path, command = (subject, None) if kind == "write" else (None, subject)
-        call = turn.tool(tool, title=f"{tool} {subject}", kind="edit" if kind == "write" else "execute")
-        decision = await call.approve(kind, path=path, command=command, diff=diff)
+        subject = action.shown(str(self._cwd)) or ", ".join(action.files)
+        call = turn.tool(tool, title=f"{tool} {subject}", kind="edit" if action.kind == "write" else "execute")
+        decision = await call.approve(action=action, diff=diff)
         if not decision.allowed:
             await call.end(ok=False, outcome="cancelled")
             raise Forbidden(f"The user refused: {subject!r}.")
-        self._allowed.add((kind, subject))
+        self._allowed.append(action)
         try:
             yield call
         except PorticoError as error:
@@ -101,30 +85,39 @@ class Service:
             raise
         await call.end()
 
+    def _is_allowed(self, action: Action) -> bool:
+        """In this turn, for just this command or for these files."""
+        if action.kind != "write":
+            return any(each.same(action) for each in self._allowed)
+        written = {str(self._cwd / path) for each in self._allowed if each.kind == "write" for path in each.files}
+        return written.issuperset(str(self._cwd / path) for path in action.files)
+
     # -- files -------------------------------------------------------------------------------------------------
 
     async def read(self, params: Json) -> Json:
         first, limit = params.get("line") or 1, params.get("limit")
         last = first + limit - 1 if limit else None
-        text = await self._files.read_text(str(params.get("path")), max(first, 1), last, limit=READ_BYTES)
+        text = await self.files.read_text(str(params.get("path")), max(first, 1), last, limit=READ_BYTES)
         return {"content": text.text}
 
     async def write(self, params: Json, turn: Turn) -> Json:
         path, content = str(params.get("path")), str(params.get("content", ""))
         try:
-            before = (await self._files.read_text(path)).text
+            before = (await self.files.read_text(path)).text
         except NotFound:
             before = ""
         diff = unified(path, before, content)
-        async with self._asked(turn, "write", "write_text_file", str(self._cwd / path), diff):
-            await self._files.write(path, content.encode("utf-8", "replace"), parents=True)
+        action = Action("write", files=(str(self._cwd / path),))
+        async with self._asked(turn, "write_text_file", action, diff):
+            await self.files.write(path, content.encode("utf-8", "replace"), parents=True)
         return {}
 
     # -- commands ----------------------------------------------------------------------------------------------
 
     async def start(self, params: Json, turn: Turn) -> Json:
-        async with self._asked(turn, "shell", "terminal", line_of(params)) as call:
-            command = await self.commands.start(params, turn.session)
+        action = terminal_action(params, self._jail)
+        async with self._asked(turn, "terminal", action) as call:
+            command = await self.commands.start(action, params.get("outputByteLimit"), turn.session)
             if call is not None:
                 call.content([command.shown])
         return {"terminalId": command.shown["terminal"]}
@@ -157,22 +150,6 @@ class Service:
             case "elicitation/create":
                 return await elicit(params, turn)
         raise BadRequest(f"Portico does not know the method {method!r}.", field="method")
-
-
-def _subjects(track: Track, kind: str, cwd: Path) -> tuple[set[Subject], set[Subject]]:
-    """What a permission is for: what a rule judges, and what a person is shown. Nothing that the agent only says beside
-    it: a read may name a command, and an edit a second file."""
-    path = {("write", str(cwd / track.path))} if track.path else set()
-    diffs = {("write", str(cwd / str(diff["path"]))) for diff in track.diffs}
-    command = {("shell", track.command)} if track.command else set()
-    match kind:
-        case "write":
-            return path, path | diffs
-        case "shell":
-            return command, command
-        case "other":
-            return set(), path | diffs | command
-    return set(), set()
 
 
 def choose(options: list[Json], allow: bool) -> str | None:

@@ -20,6 +20,9 @@ _NAMED = dict.fromkeys(("shell", "bash", "exec_command", "run_shell_command"), "
     ("write", "edit", "create", "write_file", "text_editor", "apply_patch"), "edit"
 )
 """For agents that call everything `other` but put the tool's name first in the title."""
+CANCELLED = ErrorInfo("cancelled", "The turn was cancelled.")
+_OUTPUTS = ("terminal_output_delta", "terminal_output")
+"""Where in its remarks an agent puts the pieces of a command's output (Codex)."""
 _DIFF_CHARS = 200_000
 """Of each side of a diff: what somebody can look through; the file itself is in the workspace."""
 
@@ -33,6 +36,8 @@ class Track:
         self.own = own
         """One of the session's own tools: its input and output are told by us."""
         self.kind = kind
+        self.named = False
+        """The agent has told the tool's own name, or one of ACP's kinds."""
         self.title = ""
         self.input: Any = None
         self.raw_output: Any = None
@@ -51,6 +56,7 @@ class Track:
         self.title = str(update.get("title") or self.title)
         kind = kind_of(update)
         self.kind = self.kind if kind in (None, "other") else kind
+        self.named = self.named or kind not in (None, "other") or any(tool_names(update.get("_meta")))
         if isinstance(locations := update.get("locations"), list):
             self.locations = [str(each["path"]) for each in locations if isinstance(each, dict) and "path" in each]
         if not (self.decided or self.own):
@@ -59,6 +65,9 @@ class Track:
             self.raw_output = update["rawOutput"]
         if isinstance(content := update.get("content"), list) and not self.own:
             self._show(content)
+        if (piece := _output_piece(update.get("_meta"))) and not self.own:
+            self.shown += piece
+            self.call.output(piece)
 
     def _take_input(self, update: Json) -> None:
         given = update.get("rawInput")
@@ -88,29 +97,15 @@ class Track:
         if content := [*self.diffs, *(each.shown for each in self.commands)]:
             self.call.content(content)
 
-    @property
-    def command(self) -> str | None:
-        if isinstance(self.input, dict):
-            found = self.input.get("command") or self.input.get("cmd")
-            if found:
-                return " ".join(map(str, found)) if isinstance(found, list) else str(found)
-        return self.title if self.kind == "execute" and self.title else None
-
-    @property
-    def path(self) -> str | None:
-        paths = [str(diff["path"]) for diff in self.diffs] + self.locations
-        if not paths and isinstance(self.input, dict):
-            names = ("path", "file_path", "filePath", "filepath", "fileName", "abs_path")
-            paths = [str(self.input[name]) for name in names if self.input.get(name)]
-        return paths[0] if paths else None
-
     async def end(self, ok: bool) -> None:
         output = None
         if not self.shown:  # a terminal goes when the agent releases it; what it showed stays here
             output = "".join(each.output for each in self.commands) or _output(self.raw_output)
         if self.commands and not self.call.done:
             self._tell()
-        if ok:
+        if self.call.turn.cancelled_by is not None:  # whatever the agent makes of it
+            await self.call.end(ok=False, output=output, error=CANCELLED, outcome="cancelled")
+        elif ok:
             await self.call.end(output=output)
         elif self.refused:
             await self.call.end(ok=False, error=ErrorInfo("denied", "The call was refused."), outcome="cancelled")
@@ -197,14 +192,18 @@ class Updates:
             self._used = True
             self._turn.usage(cost=float(amount), total=True)
 
-    def report_usage(self, usage: Any) -> None:
+    def report_usage(self, reply: Json) -> None:
         """What the reply to the prompt says about tokens."""
+        usage = reply.get("usage")
         if isinstance(usage, dict):
             self._turn.usage(
                 input=_count(usage, "inputTokens"),
                 output=_count(usage, "outputTokens"),
                 cached=_count(usage, "cachedReadTokens"),
             )
+
+        elif counted := _quota(reply.get("_meta")):
+            self._turn.usage(input=_count(counted, "input_tokens"), output=_count(counted, "output_tokens"))
 
     async def finish(self) -> None:
         """The turn is over: what the agent left open has ended with it."""
@@ -227,6 +226,22 @@ def _name(update: Json, kind: str) -> str:
         return kind
     words = re.split(r" · |: | \(", str(update.get("title") or ""), maxsplit=1)
     return words[0].strip()[:100] or kind
+
+
+def _output_piece(meta: Any) -> str:
+    """A piece of a command's output that an agent tells beside the call, from a terminal that is not ours."""
+    for name in _OUTPUTS:
+        piece = meta.get(name) if isinstance(meta, dict) else None
+        if isinstance(piece, dict) and isinstance(piece.get("data"), str):
+            return str(piece["data"])
+    return ""
+
+
+def _quota(meta: Any) -> Json:
+    """Gemini's count of tokens."""
+    quota = meta.get("quota") if isinstance(meta, dict) else None
+    counted = quota.get("token_count") if isinstance(quota, dict) else None
+    return counted if isinstance(counted, dict) else {}
 
 
 def _key(update: Json) -> str | None:

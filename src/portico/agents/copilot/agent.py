@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from portico.agents.agent import AgentContext, AgentInfo, Autonomy, Capabilities, Model, Opening, Resource
+from portico.agents.agent import AgentContext, AgentInfo, Autonomy, Capabilities, Check, Model, Opening, Resource
 from portico.agents.copilot.option import EFFORT, EFFORTS, Options
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import customizations, mcp_servers
@@ -61,6 +61,7 @@ class CopilotAgent:
 
     def __init__(self, options: Options, context: AgentContext) -> None:
         self.options = options
+        self._pool = context.pool
         self._settings = context.settings
         self._folder = context.home / "agents" / "copilot"
         self._token = secrets.token_urlsafe(32)
@@ -83,6 +84,7 @@ class CopilotAgent:
             self._connect if env else self._connect_own,
             start_seconds=self.options.start_timeout,
             idle_seconds=self.options.idle_timeout,
+            pool=self._pool,
         )
 
     def _command(self) -> list[str]:
@@ -207,6 +209,26 @@ class CopilotAgent:
         else:
             if not self._facts.signed_in:
                 self._supervisor.dismiss(runtime)  # nobody can use it yet: 200 MB for nothing
+
+    async def check(self) -> Check:
+        """Starts the runtime and asks who is signed in, whatever was known before."""
+        if missing := self._missing():
+            return Check(self.id, "missing", missing)
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                runtime = await self._supervisor.get()
+                if self.options.provider is None:
+                    await self._learn(runtime)
+        except AgentError as error:
+            return Check(self.id, "failed", error.message)
+        except TimeoutError:
+            return Check(self.id, "failed", f"It did not answer within {ASK_SECONDS:g} seconds.")
+        self._checked = time.monotonic()
+        if missing := (await self.describe()).missing:
+            self._supervisor.dismiss(runtime)
+            return Check(self.id, "not_signed_in", missing)
+        count = len((await self.describe()).models)
+        return Check(self.id, "ready", f"{count} model{'s' * (count != 1)}")
 
     async def _learn(self, runtime: "Runtime") -> None:
         status = await runtime.ask(runtime.client.get_auth_status())

@@ -19,13 +19,15 @@ from portico.agents.elicitation import elicit
 from portico.agents.supervisor import Supervisor
 from portico.agents.transcript import NOTE, retold
 from portico.errors import AgentDied, AgentError, PorticoError
+from portico.host.action import Action, Kind
 
 if TYPE_CHECKING:
     from portico.agents.copilot.agent import CopilotAgent
 
 logger = logging.getLogger("portico.agents.copilot")
 
-_KINDS = {"shell": "shell", "write": "write", "read": "read"}
+_BYPASSES = ("request_sandbox_bypass", "request_sandbox_permissive", "sandbox_path_grant", "managed_approval_required")
+"""Fields that ask for more than the call itself."""
 
 
 class CopilotConversation:
@@ -47,7 +49,7 @@ class CopilotConversation:
     async def begin(self) -> Runtime:
         """On a living runtime: the session goes on by the SDK's id, or is a new one."""
         await self._agent.need_sign_in(self._supervisor)
-        runtime = await self._supervisor.get()
+        runtime = await self._supervisor.get(self._opening.tell)
         with self._supervisor.busy(runtime):
             return await self._join(runtime)
 
@@ -104,6 +106,7 @@ class CopilotConversation:
         runtime, config = self._runtime, turn.session.state.config
         if runtime is None or not runtime.usable or config.get(EFFORT) != self._opening.config.get(EFFORT):
             self._opening.history, self._opening.config = turn.earlier, dict(config)
+            self._opening.tell = turn.notice
             await self.close()
             runtime = await self.begin()
         assert self._session is not None  # begin made it
@@ -183,14 +186,8 @@ class CopilotConversation:
         return PermissionDecisionReject(feedback=decision.reason or None)
 
     async def _approve(self, call: Call, request: Any) -> Decision:
-        kind = str(request.kind)
-        return await call.approve(
-            _KINDS.get(kind, "other"),
-            title=str(getattr(request, "intention", "") or ""),
-            path=getattr(request, "file_name", None) or getattr(request, "path", None),
-            command=getattr(request, "full_command_text", None),
-            diff=getattr(request, "diff", None),
-        )
+        title = str(getattr(request, "intention", "") or "")
+        return await call.approve(action=action_of(request), title=title, diff=getattr(request, "diff", None))
 
     async def _ask(self, request: Any, invocation: dict[str, str]) -> Any:
         if self._turn is None:
@@ -221,6 +218,26 @@ class CopilotConversation:
             return ToolResult(error.message, "failure", error.message)
         text = result.output or (result.error.message if result.error is not None else "")
         return ToolResult(text, "success" if result.ok else "failure", None if result.ok else text)
+
+
+def action_of(request: Any) -> Action:
+    """What a request for permission is for. What its intention says is for people, and judged by nobody."""
+    odd = [name for name in _BYPASSES if getattr(request, name, None)]
+    unclear = f"it wants more: {', '.join(odd)}" if odd else ""
+    line = getattr(request, "full_command_text", None)
+    if line is not None or str(request.kind) == "shell":
+        folder = str(getattr(request, "resolved_working_directory", None) or "")
+        return Action("shell", str(line) if line else None, cwd=folder, unclear=unclear)
+    edits = [getattr(each, "file_name", None) or getattr(each, "path", None) for each in _edits(request)]
+    named = [getattr(request, name, None) for name in ("file_name", "path", "resolved_path")]
+    files = tuple(dict.fromkeys(str(each) for each in [*named, *edits] if each))
+    kind: Kind = "write" if str(request.kind) == "write" else "read" if str(request.kind) == "read" else "other"
+    return Action(kind, files=files, unclear=unclear)
+
+
+def _edits(request: Any) -> list[Any]:
+    found = getattr(request, "file_edits", None)
+    return found if isinstance(found, list) else []
 
 
 def _tool_name(request: Any) -> str:

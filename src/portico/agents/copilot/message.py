@@ -50,6 +50,7 @@ class Messages:
         said = [key for key, (whose, _) in self._growing.items() if whose is turn]
         if isinstance(data, s.ModelCallFailureData):
             self._failure = failure_words(data)
+            turn.activity = f"Copilot retries by itself. {self._failure.rstrip('.')}"
             if not said:
                 turn.notice(f"{self._failure} Copilot tries again, if it can.")
             return

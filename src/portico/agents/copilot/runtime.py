@@ -16,6 +16,7 @@ from typing import TypeVar
 from copilot import CopilotClient, RuntimeConnection
 from copilot._jsonrpc import JsonRpcError, ProcessExitedError
 
+from portico.agents.copilot.speed import drop_unheard, read_times_fast
 from portico.agents.supervisor import Process
 from portico.errors import AgentDied, AgentError
 
@@ -39,7 +40,9 @@ class Runtime:
         port = await _announced(process)
         client = CopilotClient(connection=RuntimeConnection.for_uri(f"127.0.0.1:{port}", connection_token=token))
         runtime = cls(process, client)
+        read_times_fast()
         await runtime.ask(client.start())
+        drop_unheard(client)
         _hurry(client)
         return runtime
 

@@ -74,7 +74,7 @@ class LoopAgent:
             NAME,
             ABOUT,
             [Model(name, name, meta={"toy": True} if is_toy(name) else {}) for name in names],
-            Capabilities(tools=True, steer=True, resume=True, fork=True, folders=True),
+            Capabilities(tools=True, steer=True, resume=True, fork=True, attachments=True, folders=True),
             missing,
             CONFIG,
             "toy" if names and is_toy(names[0]) else "",

@@ -15,7 +15,7 @@ CALLS_MAX = 100
 ERROR_CHARS = 300
 """What a message quotes of an endpoint's own words."""
 
-Feature = Literal["tools", "schema", "usage"]
+Feature = Literal["tools", "schema", "usage", "pictures"]
 
 
 class ModelError(AgentError):
@@ -29,11 +29,14 @@ class ModelError(AgentError):
         retry_after: float | None = None,
         lacks: Feature | None = None,
         too_long: bool = False,
+        refused: bool = False,
     ) -> None:
         super().__init__(message, retry_after=retry_after)
         self.again = again
         self.lacks = lacks
         self.too_long = too_long
+        self.refused = refused
+        """It does not take the key."""
 
 
 class NoList(ModelError):

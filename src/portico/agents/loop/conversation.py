@@ -1,5 +1,6 @@
 """One conversation with the built-in agent: what a message asks for, and the run that answers it."""
 
+from portico.agents import attachment
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
 from portico.agents.loop.command import execute
@@ -42,14 +43,15 @@ class LoopConversation:
             if not able:
                 turn.notice(f"{models[0]} {TOY_CHATS}")
             models, wants_agent = able or models, bool(able)
+        toolbox = self._toolbox(turn, current)
+        said = await self._said(goal, message, turn, toolbox)
         asker = ModelCaller(self._agent.directory, current, models, self._agent.lacking, turn.notice)
-        run = Run(turn, asker, current, [*self._before(turn), UserText("user", goal)])
+        run = Run(turn, asker, current, [*self._before(turn), said])
         if not wants_agent:
             await run.chat()
             return
         self._run = run
         try:
-            toolbox = self._toolbox(turn, current)
             await run.pursue(toolbox, _steps(meta, current), self._opening.tools, self._servers)
         finally:
             self._run = None
@@ -65,6 +67,18 @@ class LoopConversation:
 
     def _toolbox(self, turn: Turn, current: Current) -> Toolbox:
         return Toolbox(Roots(turn.session.state.cwd, current.agent.allowed_roots, self._opening.folders))
+
+    async def _said(self, goal: str, message: Message, turn: Turn, toolbox: Toolbox) -> UserText:
+        """The message with what is attached to it; a notice says what was left out."""
+        attached = [await attachment.read(each, toolbox.roots.files) for each in message.attachments]
+        texts = [f"=== attached: {each.label}\n{each.text}" for each in attached if each.text is not None]
+        pictures = [f"data:{each.media};base64,{each.data}" for each in attached if each.is_picture]
+        for each in attached:
+            if each.text is None and not each.is_picture:
+                turn.notice(
+                    f"The attachment {each.label!r} is left out: {each.problem or 'it is neither text nor a picture'}."
+                )
+        return UserText("user", "\n\n".join([goal, *texts]), pictures)
 
     def _goal(self, text: str, turn: Turn, current: Current) -> tuple[str, bool]:
         """The text without the prefix, and whether it is a goal to work on."""

@@ -31,6 +31,8 @@ ANSWER_TOKENS = 2048
 """What a model of our own may write in one go; small ones do not always find an end."""
 CHARS_PER_TOKEN = 3
 """On the safe side: code has fewer characters to a token than prose."""
+TOY_TOKENS = 400
+"""A toy model has said what it can by then, and often finds no end by itself."""
 TOY_TEXT = 120
 """Characters of one text in a toy's answer: so that even two long actions fit into one answer and stay valid."""
 
@@ -156,7 +158,7 @@ class Directory:
             timeout=loop.timeout,
             schema_first=True,
             context_chars=(address.context - ANSWER_TOKENS) * CHARS_PER_TOKEN,
-            max_tokens=ANSWER_TOKENS,
+            max_tokens=TOY_TOKENS if is_toy(model) else ANSWER_TOKENS,
             bound=TOY_TEXT if is_toy(model) else None,
             using=server.using,
         )

@@ -34,6 +34,7 @@ LIST_SECONDS = 1.5
 """For the list of models: a person waits for it."""
 
 _WORDS: dict[Feature, tuple[str, ...]] = {
+    "pictures": ("image", "vision", "multimodal", "mmproj"),
     "usage": ("stream_options", "include_usage"),
     "tools": ("tool", "function", "jinja"),
     "schema": ("response_format", "json_schema", "schema", "grammar"),
@@ -50,6 +51,10 @@ class Ask(Struct, frozen=True):
     usage: bool = True
     temperature: float | None = None
     max_tokens: int | None = None
+
+    @property
+    def pictures(self) -> bool:
+        return any(isinstance(message.get("content"), list) for message in self.messages)
 
     def body(self) -> Json:
         body: Json = {"model": self.model, "messages": list(self.messages), "stream": True}
@@ -168,7 +173,10 @@ class Endpoint:
         words = _words(body)
         message = f"{self.name} answered {status}: {words}"
         if status in (401, 403):
-            return ModelError(f"{self.name} at {self.url} does not accept the key ({status}): {words}")
+            hint = "Set another one: OPENAI_API_KEY, or api_key_env in [agents.loop]."
+            return ModelError(
+                f"{self.name} at {self.url} does not accept the key ({status}): {words} {hint}", refused=True
+            )
         if status == 404 and not self.url.endswith("/v1"):
             message += " (Most addresses end in /v1.)"
         if status in (408, 409, 425, 429):

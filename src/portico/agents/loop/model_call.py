@@ -12,7 +12,7 @@ from portico.agents.loop.answer import Feature, ModelError, Reply, Report
 from portico.agents.loop.discovery import Directory
 from portico.agents.loop.endpoint import Ask, Endpoint
 from portico.agents.loop.settings import Current
-from portico.errors import AgentError
+from portico.errors import AgentError, SignInRequired
 
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before each further attempt; the last one repeats."""
@@ -27,11 +27,12 @@ Lacking = dict[tuple[str, str], set[Feature]]
 class Way:
     """How to ask: which model, where, and with which of the optional features."""
 
-    def __init__(self, model: str, endpoint: Endpoint, mode: Mode, usage: bool) -> None:
+    def __init__(self, model: str, endpoint: Endpoint, mode: Mode, usage: bool = True, pictures: bool = True) -> None:
         self.model = model
         self.endpoint = endpoint
         self.mode: Mode = mode
         self.usage = usage
+        self.pictures = pictures
 
 
 class ModelCaller:
@@ -57,34 +58,50 @@ class ModelCaller:
     def model(self) -> str:
         return self._models[self._at]
 
-    async def ask(self, build: Callable[[Way], Ask], report: Report, drained: Callable[[], Awaitable[None]]) -> Reply:
-        """The answer of the first model that gives one. `build` makes the request for a way."""
+    async def ask(
+        self,
+        build: Callable[[Way], Ask],
+        report: Report,
+        drained: Callable[[], Awaitable[None]],
+        void: Callable[[], None] = lambda: None,
+    ) -> Reply:
+        """The answer of the first model that gives one. `build` makes the request for a way; `void` is told of an
+        attempt that broke off and is made again."""
         while True:
             try:
-                return await self._ask_one(build, report, drained)
+                return await self._ask_one(build, report, drained, void)
             except ModelError as error:
                 if error.too_long:
                     raise
                 self._problems.append(f"{self.model}: {error.message}")
-                if self._at + 1 >= len(self._models):
-                    raise AgentError("No model answered. " + " | ".join(self._problems[-4:])) from error
+                if self._at + 1 >= len(self._models):  # what was said stays: it is all there is
+                    problem = SignInRequired if error.refused else AgentError
+                    raise problem("No model answered. " + " | ".join(self._problems[-4:])) from error
                 self._at += 1
+                void()
                 self._notice(f"{error.message} Going on with {self.model}.")
 
     async def _ask_one(
-        self, build: Callable[[Way], Ask], report: Report, drained: Callable[[], Awaitable[None]]
+        self,
+        build: Callable[[Way], Ask],
+        report: Report,
+        drained: Callable[[], Awaitable[None]],
+        void: Callable[[], None],
     ) -> Reply:
         endpoint = await self._directory.find(self.model, self._current)
         lacking = self._lacking.setdefault((endpoint.url, self.model), set())
         attempts = 0
         while True:
-            way = Way(self.model, endpoint, self._mode(endpoint, lacking), "usage" not in lacking)
+            mode = self._mode(endpoint, lacking)
+            way = Way(self.model, endpoint, mode, "usage" not in lacking, "pictures" not in lacking)
             ask = build(way)
             try:
                 return await endpoint.ask(ask, report, drained)
             except ModelError as error:
                 if error.lacks is not None and error.lacks not in lacking and _asked_for(ask, error.lacks):
                     lacking.add(error.lacks)
+                    if error.lacks == "pictures":
+                        self._notice(f"{self.model} does not take pictures; they are left out.")
                     continue
                 attempts += 1
                 if not error.again or attempts > self._current.loop.retries:
@@ -92,7 +109,8 @@ class ModelCaller:
                 wait = _wait(error, attempts)
                 if wait > WAIT_MAX:
                     raise
-                self._notice(f"{error.message} Trying again.")
+                void()
+                self._notice(f"{error.message} Trying again{f' in {wait:.0f} seconds' if wait >= 5 else ''}.")
                 await self._sleep(wait)
 
     def _mode(self, endpoint: Endpoint, lacking: set[Feature]) -> Mode:
@@ -104,7 +122,12 @@ class ModelCaller:
 
 
 def _asked_for(ask: Ask, feature: Feature) -> bool:
-    return {"tools": bool(ask.tools), "schema": ask.schema is not None, "usage": ask.usage}[feature]
+    return {
+        "tools": bool(ask.tools),
+        "schema": ask.schema is not None,
+        "usage": ask.usage,
+        "pictures": ask.pictures,
+    }[feature]
 
 
 def _wait(error: ModelError, attempt: int) -> float:

@@ -5,6 +5,7 @@ final one is `{"finalSummary": "...", "done": true}`. What a model gets wrong is
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -69,6 +70,47 @@ def read_calls(calls: Sequence[NativeCall], text: str) -> Step:
     if len(calls) > ACTIONS_MAX:
         raise Invalid(f"A step has at most {ACTIONS_MAX} actions.")
     return _of_actions([Action(call.name, _arguments(call), call.id) for call in calls], text)
+
+
+_FENCED = re.compile(r"```[a-z]*\s*(.*?)\s*```", re.DOTALL)
+_WRAPPED = re.compile(r"\s*<tool_call>(.*?)</tool_call>\s*", re.DOTALL)
+
+
+def read_answer(text: str, tools: Sequence[str]) -> Step:
+    """The step that a text without native calls means: the answer, unless the whole of it is a call or a step. Some
+    models write their calls as text, as `{"name", "arguments"}` or between `<tool_call>` tags."""
+    if not text.strip():
+        raise Invalid("Your answer was empty.")
+    for value in _whole(text):
+        actions = [action for each in _as_list(value) if (action := _written_call(each, tools)) is not None]
+        if actions and len(actions) == len(_as_list(value)):
+            return _of_actions(actions, "")
+        if isinstance(value, dict) and ("actions" in value or "finalSummary" in value):
+            return _step(value, False)
+    return Step(summary=text, done=True)
+
+
+def _whole(text: str) -> Iterator[Any]:
+    """The one JSON value that the text is."""
+    wrapped = _WRAPPED.findall(text)
+    if wrapped and not _WRAPPED.sub("", text).strip():
+        text = f"[{','.join(wrapped)}]"
+    fenced = _FENCED.fullmatch(text.strip())
+    try:
+        yield json.loads(fenced[1] if fenced else text, strict=False)
+    except (ValueError, RecursionError):
+        return
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _written_call(value: Any, tools: Sequence[str]) -> Action | None:
+    if not isinstance(value, dict) or value.get("name") not in (*tools, FINISH):
+        return None
+    arguments = value.get("arguments", value.get("parameters", {}))
+    return Action(value["name"], arguments) if isinstance(arguments, dict) else None
 
 
 def _of_actions(actions: list[Action], said: str) -> Step:
@@ -146,7 +188,11 @@ def instructions(cwd: str, tools: Sequence[ToolSpec], native: bool, folders: Seq
         "Some actions need the approval of a person; when one is refused, do not try it again.\n"
     )
     if native:
-        return head + f"Act through the tools. When the goal is reached, or cannot be, call {FINISH!r} with a summary."
+        return head + (
+            "Act through the tools, several at once where they do not need each other's results. When the goal is "
+            f"reached, or cannot be, say so in your answer, or call {FINISH!r} with a summary. "
+            "Plain questions you just answer."
+        )
     return head + text_rules(tools)
 
 
@@ -179,7 +225,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 def correction(problem: str, tools: Sequence[ToolSpec], native: bool) -> str:
     """What follows an invalid answer. In tags: it is not the person who speaks."""
-    rules = f"Call one of the tools, or {FINISH!r} when you are done." if native else text_rules(tools)
+    rules = f"Call one of the tools, or answer, or call {FINISH!r} when you are done." if native else text_rules(tools)
     return f"<correction>\n{problem}\n{rules}\n</correction>"
 
 

@@ -4,14 +4,14 @@ Append, then act, then record: every call is in the log before it runs and ends 
 ask; what is allowed is decided by the settings, the grants and people.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 
 import msgspec
 
-from portico.agents.loop.answer import ModelError, Reply, Report
+from portico.agents.loop.answer import ModelError, Reply
 from portico.agents.loop.endpoint import Ask
 from portico.agents.loop.model_call import ModelCaller, Way
-from portico.agents.loop.partial_json import PartialJson
+from portico.agents.loop.prose import Prose
 from portico.agents.loop.protocol import (
     FINISH,
     NOT_FINAL,
@@ -23,6 +23,7 @@ from portico.agents.loop.protocol import (
     correction,
     instructions,
     native_tools,
+    read_answer,
     read_calls,
     read_text,
     step_schema,
@@ -49,48 +50,6 @@ _KINDS = {
 }
 
 
-class Prose:
-    """Lets words through as they come: prose as it is, of JSON only what it says to a person."""
-
-    def __init__(self, turn: Turn, key: str) -> None:
-        self._turn = turn
-        self._key = key
-        self.begin()
-
-    def begin(self) -> None:
-        """Another attempt: what a broken answer said does not count."""
-        self._held: list[str] = []
-        self._partial = PartialJson()
-        self._spoken: list[str] = []
-
-    def report(self, text: str, reasoning: str) -> None:
-        if reasoning:
-            self._turn.reasoning(reasoning, self._key)
-        if not self._held:
-            at = min((index for sign in "{`[" if (index := text.find(sign)) >= 0), default=len(text))
-            if text[:at].strip():
-                self._turn.text(text[:at], self._key)
-            text = text[at:]
-        if text:
-            self._held.append(text)
-            said = self._partial.feed(text)
-            if said:
-                self._spoken.append(said)
-                self._turn.text(said, self._key)
-
-    def finish(self, words: str) -> None:
-        """The whole of what was to be said: what has not been said yet is said now."""
-        spoken = "".join(self._spoken)
-        rest = words.removeprefix(spoken) if words.startswith(spoken) else f"\n{words}"
-        if words:
-            self._turn.text(rest + "\n", self._key)
-
-    def release(self) -> None:
-        """Words beside native calls that looked like JSON."""
-        if self._held and not self._spoken:
-            self._turn.text("".join(self._held), self._key)
-
-
 class Run:
     def __init__(self, turn: Turn, asker: ModelCaller, current: Current, entries: list[Entry]) -> None:
         self._turn = turn
@@ -109,13 +68,9 @@ class Run:
         turn = self._turn
         system = chat_instructions(turn.session.state.cwd)
 
-        def report(text: str, reasoning: str) -> None:
-            if reasoning:
-                turn.reasoning(reasoning)
-            if text:
-                turn.text(text)
-
-        reply = await self._ask(system, (), report)
+        prose = Prose(turn, "answer")
+        reply = await self._ask(system, (), prose)
+        prose.release()
         if not reply.text.strip():
             raise AgentError(f"{self._asker.model} gave an empty answer.")
 
@@ -133,15 +88,15 @@ class Run:
         for number in range(1, max_steps + 1):
             self._take_steering()
             prose = Prose(self._turn, f"step{number}")
-            reply = await self._ask("", tools, prose.report, prose.begin)
+            reply = await self._ask("", tools, prose)
             try:
-                step = read_calls(reply.calls, reply.text) if reply.calls else read_text(reply.text)
+                step = self._read(reply, tools)
             except Invalid as error:
                 wrong += 1
                 self._complain(reply, str(error), tools, wrong)
                 continue
             wrong = 0
-            if reply.calls:
+            if reply.calls or step.summary == reply.text:
                 prose.release()
             else:
                 prose.finish(step.summary or step.commentary)
@@ -155,6 +110,13 @@ class Run:
             self._entries.append(UserText("assistant", step.summary))
         raise AgentError(f"The goal was not reached in {max_steps} steps. Resume the turn to go on.")
 
+    def _read(self, reply: Reply, tools: Sequence[ToolSpec]) -> Step:
+        if reply.calls:
+            return read_calls(reply.calls, reply.text)
+        if self._native:
+            return read_answer(reply.text, [tool.name for tool in tools])
+        return read_text(reply.text)
+
     def _take_steering(self) -> None:
         self._entries += [UserText("user", text) for text in self.steered]
         self.steered.clear()
@@ -166,20 +128,17 @@ class Run:
             raise AgentError(f"{self._asker.model} gave {wrong} answers in a row that are no step. {diagnosis}")
         self._entries.append(Wrong(reply.text, correction(problem, tools, self._native)))
 
-    async def _ask(
-        self, system: str, tools: Sequence[ToolSpec], report: Report, begin: Callable[[], None] | None = None
-    ) -> Reply:
-        """`system` is for a chat; a run's own depends on how the model is asked. `begin` is told of each attempt."""
+    async def _ask(self, system: str, tools: Sequence[ToolSpec], prose: Prose) -> Reply:
+        """`system` is for a chat; a run's own depends on how the model is asked."""
 
         def build(way: Way) -> Ask:
             self._native = way.mode == "tools" and bool(tools)
-            if begin is not None:
-                begin()
+            prose.begin("native" if self._native else "text" if tools else "chat")
             return self._request(way, system, tools)
 
         for _ in range(3):
             try:
-                reply = await self._asker.ask(build, report, self._turn.drained)
+                reply = await self._asker.ask(build, prose.report, self._turn.drained, prose.void)
                 break
             except ModelError:  # only one that is too long for the model comes here
                 self._limit //= 3
@@ -187,6 +146,8 @@ class Run:
         else:
             raise AgentError(f"The conversation is too long for {self._asker.model}.")
         self._count(reply)
+        if reply.finish == "length":
+            self._turn.notice("The answer ended at the model's limit of tokens.")
         return reply
 
     def _request(self, way: Way, system: str, tools: Sequence[ToolSpec]) -> Ask:
@@ -197,7 +158,7 @@ class Run:
         limit = min(self._limit, endpoint.context_chars or self._limit)
         return Ask(
             way.model,
-            render(told, self._entries, native=native, limit=limit),
+            render(told, self._entries, native=native, limit=limit, pictures=way.pictures),
             tools=native_tools(tools) if native else (),
             schema=step_schema(tools, endpoint.bound) if way.mode == "schema" and tools else None,
             usage=way.usage,
@@ -290,10 +251,8 @@ async def _decide(call: Call, plan: Plan, current: Current) -> Decision:
     wanted = current.agent.require_approval
     asks = wanted == "all" or (wanted == "edits" and plan.changes)
     return await call.approve(
-        plan.kind,
+        action=plan.action,
         title=plan.title,
-        path=plan.path,
-        command=plan.command,
         diff=plan.diff,
         strict=asks,
         passing="" if asks else f"agent.require_approval = {wanted}",

@@ -14,6 +14,7 @@ from portico.agents.mcp.server import Server
 from portico.agents.servers import McpServer
 from portico.errors import AgentError, NotFound, PorticoError
 from portico.events import Json, ToolSpec
+from portico.host.action import Action
 from portico.host.turn import Turn
 
 NAME_CHARS = 64
@@ -67,7 +68,7 @@ class ServerTools:
         if name not in self._tools:
             raise NotFound("tool", name)
         server, tool = self._tools[name]
-        return Plan("other", f"{server}: {tool.title}", self._acting(server, tool, arguments))
+        return Plan(Action(), f"{server}: {tool.title}", self._acting(server, tool, arguments))
 
     def _acting(
         self, server: str, tool: ServerTool, arguments: Json

@@ -5,7 +5,6 @@ What it is about to do is exactly what a person approves: the file's `etag` goes
 """
 
 import asyncio
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +16,10 @@ from msgspec import UNSET, Struct, UnsetType
 from portico.agents.loop.roots import Roots
 from portico.errors import AlreadyExists, BadRequest, Conflict, PorticoError
 from portico.events import Json, ToolSpec
+from portico.host.action import Action, command
 from portico.workspace import patch
 from portico.workspace.glob import Glob
-from portico.workspace.process import COMMAND_SECONDS, environment, run
+from portico.workspace.process import COMMAND_SECONDS, command_environment, run
 from portico.workspace.search import LIST_DEFAULT, LIST_MAX, MATCH_DEFAULT, MATCH_MAX, find, search
 
 FILE_BYTES = 64 * 1024
@@ -72,6 +72,7 @@ class RunCommand(Struct, forbid_unknown_fields=True):
     timeout: float = COMMAND_SECONDS
 
 
+_LOOK = Action("read")
 Arguments = ListFiles | ReadFiles | Search | CreateFile | EditFile | RunCommand
 
 
@@ -79,20 +80,17 @@ Arguments = ListFiles | ReadFiles | Search | CreateFile | EditFile | RunCommand
 class Plan:
     """What a call is about to do, as a person is asked."""
 
-    kind: str
-    """read, write or shell."""
+    action: Action
     title: str
     act: Callable[[Callable[[str], None]], Any]
     """Does it; gets a function for live output. Returns an awaitable text."""
-    path: str | None = None
-    command: str | None = None
     diff: str | None = None
     edit: Json | None = None
     """Both sides of a file that it changes, for those who look at it afterwards."""
 
     @property
     def changes(self) -> bool:
-        return self.kind != "read"
+        return self.action.kind != "read"
 
 
 @dataclass
@@ -113,11 +111,11 @@ class Toolbox:
             raise BadRequest(f"The arguments of {tool!r} do not fit: {error}.", field="arguments") from None
         match wanted:
             case ListFiles():
-                return Plan("read", f"List files {wanted.glob}".rstrip(), lambda _: self._list(wanted))
+                return Plan(_LOOK, f"List files {wanted.glob}".rstrip(), lambda _: self._list(wanted))
             case ReadFiles():
                 return self._plan_read(wanted)
             case Search():
-                return Plan("read", f"Search for {wanted.pattern!r}", lambda _: self._search(wanted))
+                return Plan(_LOOK, f"Search for {wanted.pattern!r}", lambda _: self._search(wanted))
             case CreateFile():
                 return await self._plan_create(wanted)
             case EditFile():
@@ -147,7 +145,7 @@ class Toolbox:
         if not isinstance(wanted.range, UnsetType) and len(wanted.range) != 2:
             raise BadRequest("'range' is [first line, last line].", field="range")
         named = ", ".join(wanted.files)
-        return Plan("read", f"Read {named}"[:200], lambda _: self._read(wanted), path=wanted.files[0])
+        return Plan(Action("read", files=tuple(wanted.files)), f"Read {named}"[:200], lambda _: self._read(wanted))
 
     async def _read(self, wanted: ReadFiles) -> str:
         room = CALL_BYTES
@@ -202,10 +200,9 @@ class Toolbox:
             raise AlreadyExists(f"{name!r} exists already; read it and use editFile.")
         diff = await asyncio.to_thread(patch.diff, "", wanted.content, name, old_exists=False)
         return Plan(
-            "write",
+            Action("write", files=(name,)),
             f"Create {name}",
             lambda _: self._create(name, wanted.content),
-            path=name,
             diff=_shown(diff),
             edit=_edit(self.roots.at(name), None, wanted.content),
         )
@@ -236,10 +233,9 @@ class Toolbox:
             raise BadRequest(f"This would change nothing in {name!r}.", field="content")
         diff = _shown(await asyncio.to_thread(patch.diff, before, after, name))
         return Plan(
-            "write",
+            Action("write", files=(name,)),
             f"Edit {name}",
             lambda _: self._edit(name, after, found.etag),
-            path=name,
             diff=diff,
             edit=_edit(self.roots.at(name), before, after),
         )
@@ -267,17 +263,18 @@ class Toolbox:
                 f"runCommand needs a command, and 0 < timeout <= {COMMAND_SECONDS_MAX:g}.", field="command"
             )
         folder = await asyncio.to_thread(self.roots.jail.resolve, self.roots.at(wanted.cwd))
-        line = wanted.command if isinstance(wanted.command, str) else shlex.join(wanted.command)
+        action = command(wanted.command, cwd=str(folder))
 
         async def act(report: Callable[[str], None]) -> str:
-            return await _run(wanted.command, folder, wanted.timeout, report)
+            return await _run(action, wanted.timeout, report)
 
         place = "" if folder == self.roots.project else f" (in {self.roots.name(folder)})"
-        return Plan("shell", f"Run {line}{place}"[:200], act, command=line)
+        return Plan(action, f"Run {action.text}{place}"[:200], act)
 
 
-async def _run(command: str | Sequence[str], folder: Path, timeout: float, report: Callable[[str], None]) -> str:
-    done = await run(command, cwd=folder, env=environment(), timeout=timeout, on_output=report)
+async def _run(action: Action, timeout: float, report: Callable[[str], None]) -> str:
+    line = action.argv or action.line or ""
+    done = await run(line, cwd=Path(action.cwd), env=command_environment(), timeout=timeout, on_output=report)
     ending = f"timed out after {timeout:g} s and was ended" if done.timed_out else f"exit code {done.code}"
     text = f"{done.output.rstrip()}\n[{ending}]".lstrip()
     if done.code != 0 or done.timed_out:

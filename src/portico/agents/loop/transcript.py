@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from portico.agents.loop.protocol import Step, feedback
-from portico.events import Json
+from portico.events import Json, Message
 from portico.host.state import CallPart, Part, QuestionPart, TurnState
 
 LEFT_OUT = "[left out to save room; ask again if it is needed]"
@@ -21,9 +21,15 @@ WRONG_CHARS = 4000
 """Of an invalid answer that is shown back."""
 
 
+PICTURE_CHARS = 4000
+"""What a picture takes of the context: some thousand tokens."""
+
+
 class UserText(Struct, frozen=True):
     role: Literal["user", "assistant"]
     text: str
+    pictures: list[str] = []
+    """As data URLs."""
 
 
 class Exchange(Struct, frozen=True):
@@ -47,12 +53,18 @@ def of_turns(turns: Sequence[TurnState]) -> list[Entry]:
     """Earlier turns of the conversation, also those of a host before this one."""
     entries: list[Entry] = []
     for turn in turns:
-        entries.append(UserText("user", turn.message.text))
+        entries.append(UserText("user", _with_names(turn.message)))
         said = of_parts(turn.parts)
         if turn.outcome not in (None, "completed"):
             said = f"{said}\n[this turn: {turn.outcome}]".strip()
         entries.append(UserText("assistant", said or "[no answer]"))
     return entries
+
+
+def _with_names(message: Message) -> str:
+    """What was attached to an earlier message is named, not told again."""
+    names = [str(each.get("label") or each.get("displayName") or "a file") for each in message.attachments]
+    return f"{message.text}\n[attached: {', '.join(names)}]" if names else message.text
 
 
 def of_parts(parts: Sequence[Part]) -> str:
@@ -68,18 +80,25 @@ def _part(part: Part) -> str:
     return part.text.strip() if part.kind == "text" else ""
 
 
-def render(system: str, entries: Sequence[Entry], *, native: bool, limit: int) -> list[Json]:
+def render(system: str, entries: Sequence[Entry], *, native: bool, limit: int, pictures: bool = True) -> list[Json]:
     messages: list[Json] = [{"role": "system", "content": system}]
     for number, entry in enumerate(fitting(entries, limit - len(system))):
         match entry:
             case UserText():
-                messages.append({"role": entry.role, "content": entry.text})
+                messages.append({"role": entry.role, "content": _content(entry, pictures)})
             case Wrong():
                 messages.append({"role": "assistant", "content": _cut(entry.text, WRONG_CHARS) or "(empty)"})
                 messages.append({"role": "user", "content": entry.correction})
             case Exchange():
                 messages += _native(entry, number) if native else _textual(entry)
     return messages
+
+
+def _content(said: UserText, pictures: bool) -> str | list[Json]:
+    if not said.pictures or not pictures:
+        return said.text
+    shown = [{"type": "image_url", "image_url": {"url": each}} for each in said.pictures]
+    return [{"type": "text", "text": said.text}, *shown]
 
 
 def _native(entry: Exchange, number: int) -> list[Json]:
@@ -130,7 +149,7 @@ def _lighter(text: str) -> str:
 def _size(entry: Entry) -> int:
     match entry:
         case UserText():
-            return len(entry.text)
+            return len(entry.text) + PICTURE_CHARS * len(entry.pictures)
         case Wrong():
             return min(len(entry.text), WRONG_CHARS) + len(entry.correction)
         case Exchange():

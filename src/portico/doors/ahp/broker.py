@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
 from portico import events as e
+from portico.cache import Cache
 from portico.doors.ahp import (
+    card,
     changes,
     config,
     customization_actions,
@@ -25,6 +26,8 @@ from portico.doors.ahp import (
     terminal_commands,
     terminal_shapes,
 )
+from portico.doors.ahp.documents import DOCUMENT_TOOLS
+from portico.doors.ahp.drafts import Drafts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.replay_buffer import ReplayBuffers
 from portico.doors.ahp.subscription import Subscription
@@ -36,7 +39,6 @@ from portico.errors import PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo, client_of
 from portico.host.changes import in_work_tree
-from portico.host.policy import rules_of
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
 
@@ -51,6 +53,8 @@ _REMOVALS = (e.SessionRemoved, e.TerminalRemoved)
 _PROXIES = (e.ClientJoined, e.ApprovalAsked)
 """What a client said is one part of these, and so is its name."""
 
+_FOLDERS = 10_000
+"""Folders of which is remembered whether git is at home there; others are looked at again."""
 _KNOWN = 10_000
 """Clients remembered in memory; the log remembers them all."""
 
@@ -62,6 +66,8 @@ class Known(Struct):
     version: str
     span: int = 1024
     """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
+    epoch: str = ""
+    """Of the log that its numbers count in; 0.1.0 did not say."""
 
 
 class Broker:
@@ -69,11 +75,10 @@ class Broker:
         self.app = app
         self.host = app.host
         self.agents: dict[str, AgentInfo] = {}
-        self.root_values: Json = {}
-        self.git_folders: dict[str, bool] = {}
+        self.git_folders = Cache[str, bool](_FOLDERS)
         self.connections: set[Connection] = set()
         self.clients: dict[str, Connection] = {}
-        self.known: dict[str, Known] = {}
+        self.known = Cache[str, Known](_KNOWN)
         self.away: dict[str, Connection] = {}
         """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
         self.watches: dict[str, Watch] = {}
@@ -82,12 +87,12 @@ class Broker:
         self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
         self._hearers: dict[Target, set[Connection]] = {}
         self.replay = ReplayBuffers()
-        self.configuring = asyncio.Lock()
-        """Held while clients' settings change: two of them must not overwrite each other's."""
+        self.drafts = Drafts(self)
         self.passed = 0
         """The last record that everybody who hears it has been told."""
         self._active: set[str] = set()
         self._opened: asyncio.Future[None] | None = None
+        self.host.connected = self.clients
         self.host.log.on_commit(self._hear)
         self.host.terminals.watch(self._terminals_changed)
         self.host.terminals.paces.append(self._pace)
@@ -99,15 +104,13 @@ class Broker:
         await asyncio.shield(self._opened)
 
     async def _open(self) -> None:
-        data = await self.host.log.get_kv(HOST, config.ROOT_KEY)
-        self.configure(msgspec.json.decode(data) if data else {})
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
+        self.drafts.look()
 
-    def configure(self, values: Json) -> None:
-        """What clients pushed, from now on; some of it are rules of approval."""
-        self.root_values = values
-        self.host.rules.clients = rules_of(values)
+    @property
+    def root_values(self) -> Json:
+        return self.host.client_settings
 
     async def describe_agents(self) -> None:
         described = {each.id: each for each in await self.host.describe()}
@@ -127,10 +130,7 @@ class Broker:
 
     def remember(self, client_id: str, known: Known) -> None:
         """At once: a client may drop and come back before the log has written its note."""
-        self.known.pop(client_id, None)
         self.known[client_id] = known
-        if len(self.known) > _KNOWN:
-            del self.known[next(iter(self.known))]
 
     def dialect(self, version: str) -> Dialect:
         """One for all who speak it."""
@@ -150,6 +150,7 @@ class Broker:
                 self.replay.retain(target, seed)
             if not hearers:
                 del self._hearers[target]
+                self.drafts.left(target.ident)
 
     def heard(self, kind: str) -> list[Target]:
         return [target for target in self._hearers if target.kind == kind]
@@ -181,8 +182,6 @@ class Broker:
         event = record.event
         if isinstance(event, _TURNS):
             self._count(record, event)
-        elif isinstance(event, e.ClientKept) and event.key == config.ROOT_KEY:
-            self.configure(event.value or {})  # now that it is written down, and in one breath with those who hear it
         elif isinstance(event, e.ToolEnded):
             terminal_commands.narrow(self.host, record.channel.removeprefix("session/"), event)
         if not self.connections and not self.replay:
@@ -235,6 +234,11 @@ class Broker:
     def state(self, ident: str) -> SessionState | None:
         session = self.host.find(ident)
         return session.state if session is not None and session.loaded else None
+
+    def activity(self, ident: str) -> str:
+        """What a session is doing. One that is not in memory does nothing."""
+        state = self.state(ident)
+        return card.activity(state) if state is not None else ""
 
     # -- the root ----------------------------------------------------------------------------------------------
 
@@ -304,7 +308,7 @@ class Broker:
         match target.kind:
             case "seed":
                 extra = customization_actions.of_session(self.agents.get(state.agent), state, as_seed=True)
-                return snapshots.seed_session(state, self.host.tools_of(state), self.config_of(state), dialect) | extra
+                return snapshots.seed_session(state, self._tools(state), self.config_of(state), dialect) | extra
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
             case "annotations":
@@ -319,7 +323,7 @@ class Broker:
             state,
             [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
             [each for chat in states for each in snapshots.input_needed(chat)],
-            self.host.tools_of(state),
+            self._tools(state),
             self.config_of(state),
             self.changesets(state),
             dialect,
@@ -340,13 +344,18 @@ class Broker:
         return snapshots.source(of, above.summary if above is not None else None)
 
     def config_of(self, state: SessionState) -> Json:
-        schema = config.session_schema(self.agents.get(state.agent), is_git=self.git_folders.get(state.cwd, False))
+        is_git, isolation = self.git_folders.get(state.cwd, False), state.config.get("isolation")
+        schema = config.session_schema(self.agents.get(state.agent), is_git=is_git, isolation=isolation)
         return {"schema": schema, "values": state.config}
 
     def changesets(self, state: SessionState, *, of_chat: bool = False) -> list[Json]:
         if not self.git_folders.get(state.cwd, False):
             return []
         return changes.of_chat(state) if of_chat else changes.catalogue(state)
+
+    def _tools(self, state: SessionState) -> list[e.ToolSpec]:
+        """Those that come and go with editors are left out: nobody is told when this list would change."""
+        return [spec for spec in self.host.tools_of(state) if spec.name not in DOCUMENT_TOOLS]
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""

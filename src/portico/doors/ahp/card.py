@@ -12,7 +12,7 @@ import msgspec
 
 from portico.doors.ahp.record import Json
 from portico.doors.markdown import escape, is_disguised, visible
-from portico.host.state import Approval, CallPart
+from portico.host.state import Approval, CallPart, QuestionPart, SessionState
 
 _KINDS = {"execute": "terminal", "read": "read", "search": "search"}
 """The views that editors have, by our kinds of calls. All others are shown alike."""
@@ -26,6 +26,8 @@ _TITLES = {
     "search": "Search files?",
     "fetch": "Fetch URL?",
 }
+_ACTIVITY_CHARS = 80
+"""Of what a session does, in its line of a list."""
 _COMMANDS = ("command", "cmd", "commandLine", "command_line", "script")
 _SUBJECTS = (
     *("path", "file_path", "filePath", "filepath", "fileName", "abs_path", "files", "url", "uri", "query"),
@@ -61,6 +63,38 @@ def edited_input(call: CallPart, asked: Approval, edited: str) -> str:
         return edited
     field = next(name for name in _COMMANDS if before.get(name))
     return msgspec.json.encode({**before, field: edited}).decode()
+
+
+def is_editable(call: CallPart, asked: Approval) -> bool:
+    """Not where a command is shown with an environment or a folder that are fields of their own in its input."""
+    return asked.editable and (not is_shell(call) or asked.command in (None, command_in(asked.input)))
+
+
+def risk(asked: Approval) -> Json:
+    """Why it asks, in the place that editors have for it. A rule that always asks speaks against it."""
+    safety = 0.2 if asked.why.startswith("It always asks") else 0.5
+    return {"kind": "judge", "status": "complete", "reason": {"markdown": escape(asked.why)}, "safety": safety}
+
+
+def activity(state: SessionState) -> str:
+    """What the session is doing, in a few words for lists; empty when it only talks, or nothing runs."""
+    turn = state.active
+    parts = [part for part in turn.parts if not part.done] if turn is not None else []
+    for part in reversed(parts):
+        if isinstance(part, CallPart) and part.ready:
+            return _short(f"{'Wants to run' if part.approval is not None else 'Running'} {_named(part)}")
+        if isinstance(part, QuestionPart):
+            return _short(f"Asks: {part.text}")
+    return ""
+
+
+def _named(call: CallPart) -> str:
+    return tool_input(call) if is_shell(call) else call.title or call.tool
+
+
+def _short(text: str) -> str:
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= _ACTIVITY_CHARS else f"{line[:_ACTIVITY_CHARS]}…"
 
 
 def command_in(input: str) -> str | None:
@@ -130,7 +164,7 @@ def confirmation_title(call: CallPart, asked: Approval) -> str:
 def _subject(call: CallPart) -> str:
     asked = last_asked(call)
     if asked is not None and (asked.path or asked.command):
-        return asked.path or asked.command or ""
+        return ", ".join(asked.files) or asked.path or asked.command or ""
     found = _decoded(call.input) or {}
     values = [found[name] for name in _SUBJECTS if found.get(name)]
     return _words(values[0]) if values else ""

@@ -37,6 +37,8 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Outgo
         said = [*said, _updated(state, {"title": state.title})]
     if isinstance(event, _UNREAD) and state.parent is None:
         said = [*said, Outgoing("isReadChanged", {"isRead": state.read})]
+    if type(event) in translate.ACTIVE and state.parent is None:
+        said = [*said, translate.activity_changed(state)]
     if type(event) in _MOVING:
         said = [*said, *_needed(event, state)]
     if type(event) in _MOVING or isinstance(event, _FLAGS):

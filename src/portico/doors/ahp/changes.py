@@ -157,10 +157,18 @@ async def _branched(changes: Changes, state: SessionState) -> str:
 
 
 async def refresh(broker: "Broker", target: Target) -> None:
-    """Everybody who looks at the changeset gets it anew."""
-    said = content(await _state(broker, target))
+    """Everybody who looks at the changeset gets it anew. Since 1.0 what they have stays valid meanwhile."""
     for each in list(broker.hearers(target)):
-        each.say(target, said)
+        status = "recomputing" if each.dialect.since("1.0.0") else "computing"
+        each.say(target, Outgoing("statusChanged", {"status": status}))
+    try:
+        said = [content(await _state(broker, target)), Outgoing("statusChanged", {"status": "ready"})]
+    except PorticoError as error:
+        failed = {"errorType": error.code, "message": error.message}
+        said = [Outgoing("statusChanged", {"status": "error", "error": failed})]
+    for each in list(broker.hearers(target)):
+        for one in said:
+            each.say(target, one)
 
 
 def content(state: Json) -> Outgoing:
@@ -171,10 +179,7 @@ def content(state: Json) -> Outgoing:
 async def changed(broker: "Broker", session: Session) -> None:
     """What a finished turn or an operation changed, for those who look."""
     for target in [each for each in broker.heard("changeset") if _is_concerned(broker, each, session)]:
-        try:
-            await refresh(broker, target)
-        except NotFound:
-            continue  # a turn that was taken back
+        await refresh(broker, target)
 
 
 def _is_concerned(broker: "Broker", target: Target, session: Session) -> bool:

@@ -143,23 +143,39 @@ def background_work_removed(state: Json, action: Json, _: Dialect) -> Json:
     return state if at is None else put(state, backgroundWork=without_item(work, at) or None)
 
 
+def _with_requests(handler: Handler) -> Handler:
+    """Up to 0.5 open questions stand beside the turn, too."""
+
+    def apply(state: Json, action: Json, dialect: Dialect) -> Json:
+        if dialect.since("0.6.0"):
+            return handler(state, action, dialect)
+        before = put(state, inputRequests=None)  # they are what the parts say: the status must not count them twice
+        after = handler(before, action, dialect)
+        if after is before:
+            return state
+        parts = items(after.get("activeTurn") or {}, "responseParts")
+        return put(after, inputRequests=[part["request"] for part in parts if is_open(part)] or None)
+
+    return apply
+
+
 HANDLERS: dict[str, Handler] = {
     **{f"chat/{name}": handler for name, handler in conversation.HANDLERS.items()},
     **{f"chat/{name}": conversation.on_call(step) for name, step in toolcall.AUTH_STEPS.items()},
-    "chat/turnStarted": turn_started,
-    "chat/turnComplete": turn_complete,
-    "chat/turnCancelled": turn_cancelled,
-    "chat/error": error,
+    "chat/turnStarted": _with_requests(turn_started),
+    "chat/turnComplete": _with_requests(turn_complete),
+    "chat/turnCancelled": _with_requests(turn_cancelled),
+    "chat/error": _with_requests(error),
     "chat/turnResume": turn_resume,
     "chat/activityChanged": setter("activity"),
     "chat/workingDirectorySet": set_directory,
     "chat/workingDirectoryRemoved": removed_directory,
-    "chat/truncated": truncated,
+    "chat/truncated": _with_requests(truncated),
     "chat/turnsLoaded": turns_loaded,
     "chat/draftChanged": setter("draft"),
-    "chat/inputRequested": input_requested,
-    "chat/inputAnswerChanged": input_answer_changed,
-    "chat/inputCompleted": input_completed,
+    "chat/inputRequested": _with_requests(input_requested),
+    "chat/inputAnswerChanged": _with_requests(input_answer_changed),
+    "chat/inputCompleted": _with_requests(input_completed),
     "chat/isReadChanged": status.is_read_changed,
     "chat/isArchivedChanged": status.is_archived_changed,
     "chat/changesetsChanged": setter("changesets"),

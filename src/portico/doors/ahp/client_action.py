@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from portico.commands import Caller
+from portico.commands import Caller, Command
 from portico.doors.ahp import origin
 from portico.doors.ahp.record import Json
+from portico.host.session import Session
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -33,8 +34,17 @@ class ClientAction(Struct, eq=False, gc=False):
     @property
     def caller(self) -> Caller:
         """Who says it, named in events so that the echo is known again."""
-        connection = self.connection
-        return replace(connection.caller, door="ahp", client=connection.client_id, label=self.by)
+        return replace(self.connection.as_client, label=self.by)
+
+    async def do(self, command: Command) -> None:
+        await self.connection.host.do(command, self.caller)
+
+    async def changes(self, session: Session, command: Command) -> bool:
+        """The same; False where the session had it already, and nothing was written."""
+        log = self.connection.host.log
+        before = log.head(session.channel)
+        await self.do(command)
+        return log.head(session.channel) > before
 
     def refuse(self, reason: str) -> None:
         self.connection.echo(self.name, self.action, self.client_seq, reason)

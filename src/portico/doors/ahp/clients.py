@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from portico.commands import JoinSession
 from portico.doors.ahp import plugins, shapes
 from portico.doors.ahp.record import Json
 from portico.errors import BadRequest
@@ -33,7 +34,14 @@ async def join(connection: "Connection", session: Session, client: Json, by: str
     ]
     shown = {**client, "tools": client.get("tools") or []}
     connection.joined.add(session.id)
-    await session.join(client["clientId"], client.get("displayName") or "", tools, {"ahp": shown, "by": by})
+    command = JoinSession(
+        session=session.id,
+        client=client["clientId"],
+        name=client.get("displayName") or "",
+        tools=tools,
+        meta={"ahp": shown, "by": by},
+    )
+    await connection.do(command)
     if session.state.parent is None:
         await plugins.publish(connection, session, client.get("customizations") or [])
 

@@ -10,9 +10,6 @@ from portico.errors import PorticoError
 from portico.host.agent import AgentInfo
 from portico.workspace.git import git, repository
 
-ROOT_KEY = "ahp.root"
-"""Beside the host's channel: the values that clients pushed."""
-
 ROOT_SCHEMA: Json = {
     "type": "object",
     "properties": {
@@ -38,7 +35,7 @@ ROOT_SCHEMA: Json = {
 }
 
 
-def session_schema(info: AgentInfo | None, *, is_git: bool) -> Json:
+def session_schema(info: AgentInfo | None, *, is_git: bool, isolation: object = "folder") -> Json:
     properties: Json = {
         "isolation": {
             "type": "string",
@@ -64,6 +61,7 @@ def session_schema(info: AgentInfo | None, *, is_git: bool) -> Json:
             "description": "Where a worktree starts.",
             "enumDynamic": True,
             "sessionMutable": False,
+            **({} if isolation == "worktree" else {"readOnly": True}),  # the folder has the branch that it has
         }
     own = (info.config.get("properties") if info is not None else None) or {}
     for name, schema in own.items():

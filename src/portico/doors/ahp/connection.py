@@ -15,6 +15,7 @@ from typing import Any
 from starlette.websockets import WebSocket
 
 from portico import limits
+from portico.commands import Caller, Command
 from portico.doors.ahp import actions, clients, commands, dispatch, envelope, numbers, targets, wire
 from portico.doors.ahp.action_batch import ActionBatch
 from portico.doors.ahp.broker import Broker
@@ -24,7 +25,7 @@ from portico.doors.ahp.targets import Target
 from portico.doors.ahp.translate import Outgoing
 from portico.doors.ahp.versions import SEED
 from portico.doors.ahp.wire import Incoming, WireError
-from portico.doors.route import Caller, Scope
+from portico.doors.route import Scope
 from portico.doors.websocket import Line, line
 from portico.errors import NotFound, PorticoError
 
@@ -74,6 +75,7 @@ class Connection:
         "handlers",
         "host",
         "joined",
+        "oldest",
         "ready",
         "targets",
     )
@@ -88,6 +90,8 @@ class Connection:
         self.behind = False
         """Coming back: what happens now is part of the replay that is being put together."""
         self.targets: dict[Target, str] = {}
+        self.oldest: dict[Target, str] = {}
+        """Of chats that were not told whole: the oldest turn that the client has."""
         self._aliases: dict[Target, str] | None = None
         """Subscriptions by another name than ours: most clients have none."""
         self.joined: set[str] = set()
@@ -122,6 +126,14 @@ class Connection:
         if self._facts is None:
             self._facts = ActionBatch(self)
         return self._facts
+
+    @property
+    def as_client(self) -> Caller:
+        """Who sends commands over this connection."""
+        return Caller(self.caller.id, self.caller.name, self.caller.scopes, "ahp", self.client_id, label=self.by)
+
+    async def do(self, command: Command) -> Any:
+        return await self.host.do(command, self.as_client)
 
     def require(self, scope: Scope) -> None:
         self.caller.require(scope)
@@ -200,6 +212,7 @@ class Connection:
         if self.broker.clients.get(self.client_id) is self:
             del self.broker.clients[self.client_id]
             clients.left(self)
+            self.broker.drafts.look()
 
     def end(self, code: int, reason: str) -> None:
         """Closes the socket from our side."""
@@ -297,6 +310,7 @@ class Connection:
 
     def unsubscribe(self, target: Target) -> None:
         self.targets.pop(target, None)
+        self.oldest.pop(target, None)
         if self._aliases:
             self._aliases.pop(target, None)
         self.broker.remove(target, self)
@@ -324,7 +338,10 @@ class Connection:
         return [
             act
             for act in acts
-            if act.number > behind and act.type in knows and (act.before is None or not dialect.since(act.before))
+            if act.number > behind
+            and act.type in knows
+            and (act.before is None or not dialect.since(act.before))
+            and (act.since is None or dialect.since(act.since))
         ]
 
     def named(self, target: Target, acts: list[Act]) -> list[Act]:

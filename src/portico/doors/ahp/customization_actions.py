@@ -6,6 +6,7 @@ What the host runs none of itself has the state that the agent reports for it, o
 
 from typing import TYPE_CHECKING
 
+from portico.commands import ShareData
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.translate import Outgoing
 from portico.errors import Conflict
@@ -114,7 +115,8 @@ async def _keep(client_action: "ClientAction", session: "Session", item: Json, c
     value: Json = {"uri": item.get("uri", ""), **session.state.client_data.get(key, {}), **change}
     if item.get("type") == "mcpServer":
         value["state"] = (item.get("state") or _READY) if is_on(value) else _STOPPED
-    await session.keep(key, value, by=client_action.by, action=client_action.action)
+    command = ShareData(session=session.id, key=key, value=value, action=client_action.action)
+    await client_action.do(command)
     session.runner.refresh()
 
 

@@ -8,18 +8,14 @@ it carries `client:ID#NUMBER.TYPE` as `by`, so the echo is known again even afte
 import logging
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from portico import events as e
-from portico.doors.ahp import actions, changes, config, shapes, targets, terminal_commands, uri
+from portico import commands as c
+from portico.doors.ahp import actions, changes, shapes, targets, terminal_commands, uri
 from portico.doors.ahp.action_batch import BATCHED
 from portico.doors.ahp.client_action import ClientAction
 from portico.doors.ahp.handlers import HANDLERS, annotate
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.targets import Target
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
-from portico.events import HOST
-from portico.host.autonomy import APPROVAL_KEYS
 from portico.host.session import Session
 
 if TYPE_CHECKING:
@@ -43,10 +39,10 @@ def note(connection: "Connection", params: Json) -> bool:
         session = _subject(client_action)
         if session is None or not session.loaded:
             return False
-        event = say(client_action, session)
+        decision = connection.host.commands.plan(session, say(client_action, session), client_action.caller)
     except PorticoError:
         return False
-    connection.action_batch.add(client_action, session.channel, event)
+    connection.action_batch.add(client_action, session, decision)
     return True
 
 
@@ -142,7 +138,7 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
             return await _configure_root(client_action)
         case "terminal":
             terminal = connection.host.terminals.get(target.ident)
-            return await terminal_commands.act(connection, terminal, client_action.action, client_action.by)
+            return await terminal_commands.act(client_action, terminal)
         case "changeset":
             connection.require("files")
             await changes.review(connection, target, client_action.action, client_action.by)
@@ -151,11 +147,11 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
     if target.kind == "annotations":
         return await annotate(client_action, session)
     if _is_rename(client_action, target):
-        await session.rename(client_action.action["title"], by=connection.by)
+        await connection.do(c.RenameSession(session=session.id, title=client_action.action["title"]))
         return False  # the session's channel tells it to all; the echo belongs where it was said
     say = BATCHED.get(client_action.type)
     if say is not None:
-        await session.append(say(client_action, session))
+        await client_action.do(say(client_action, session))
         return True
     handler = HANDLERS.get(client_action.type.partition("/")[2])
     if handler is None:
@@ -167,18 +163,8 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
 
 
 async def _configure_root(client_action: ClientAction) -> bool:
-    connection, broker = client_action.connection, client_action.connection.broker
-    async with broker.configuring:
-        given, replace = client_action.action["config"], bool(client_action.action.get("replace"))
-        values = given if replace else {**broker.root_values, **given}
-        if values == broker.root_values:
-            return False  # editors push the same settings ten times per connection
-        changed = {key for key in {*values, *broker.root_values} if values.get(key) != broker.root_values.get(key)}
-        if changed & APPROVAL_KEYS:
-            connection.require("approve")
-        log = connection.host.log
-        await log.append(
-            HOST, e.ClientKept(key=config.ROOT_KEY, by=client_action.by, value=values, action=client_action.action)
-        )
-        log.put_kv(HOST, config.ROOT_KEY, msgspec.json.encode(values))  # they hold from the commit on: see Broker
-    return True
+    """False: editors push the same settings ten times per connection."""
+    action = client_action.action
+    command = c.ConfigureHost(values=action["config"], replace=bool(action.get("replace")), action=action)
+    changed: bool = await client_action.connection.host.do(command, client_action.caller)
+    return changed

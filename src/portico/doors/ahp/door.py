@@ -9,14 +9,11 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-import msgspec
 from starlette.websockets import WebSocket
 
 from portico.doors.ahp.names import child_uri
 from portico.doors.app import App
 from portico.doors.route import Socket, Table, caller
-from portico.events import HOST
-from portico.host.policy import rules_of
 
 if TYPE_CHECKING:
     from portico.doors.ahp.broker import Broker
@@ -40,14 +37,6 @@ def ahp(app: App) -> Table:
     return _table(meet)
 
 
-async def restore(app: App) -> None:
-    """The rules of approval that editors pushed hold from the start, not only when the first editor is back."""
-    from portico.doors.ahp.config import ROOT_KEY
-
-    data = await app.host.log.get_kv(HOST, ROOT_KEY)
-    app.host.rules.clients = rules_of(msgspec.json.decode(data) if data else {})
-
-
 def build(broker: "Broker") -> Table:
     broker.host.name_child = child_uri
     _announce(broker)
@@ -59,9 +48,11 @@ def build(broker: "Broker") -> Table:
 
 
 def _announce(broker: "Broker") -> None:
+    from portico.doors.ahp.documents import document_tools
     from portico.doors.ahp.notices import Notices
 
     Notices(broker)
+    broker.host.tools.update(document_tools(broker))
 
 
 def _table(meet: Callable[[], Awaitable["Broker"]]) -> Table:

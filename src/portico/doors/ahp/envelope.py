@@ -36,6 +36,7 @@ class Act(Struct, frozen=True, gc=False):
     frame: bytes
     client: str | None
     before: str | None
+    since: str | None = None
 
 
 class Address:
@@ -72,9 +73,9 @@ class Address:
         fields = said.fields if self._inside is None else {**said.fields, self._inside: self.name}
         body = b"," + _encode(fields)[1:] if fields else b"}"
         if not said.by.startswith(origin.CLIENT):
-            return Act(at, type, b'%b%b,"serverSeq":%d}}' % (head, body, at), None, said.before)
+            return Act(at, type, b'%b%b,"serverSeq":%d}}' % (head, body, at), None, said.before, said.since)
         client, author = self._author_of(said.by, type)
-        return Act(at, type, b'%b%b,"serverSeq":%d%b}}' % (head, body, at, author), client, said.before)
+        return Act(at, type, b'%b%b,"serverSeq":%d%b}}' % (head, body, at, author), client, said.before, said.since)
 
     def _head(self, name: str) -> tuple[str, bytes]:
         type = self._prefix + name

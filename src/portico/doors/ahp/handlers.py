@@ -36,7 +36,7 @@ logger = logging.getLogger("portico.ahp")
 
 async def _model(client_action: ClientAction, session: Session) -> None:
     model = client_action.action["model"]
-    await session.set_model(model["id"], by=client_action.by, config=model.get("config"))
+    await client_action.do(c.SetModel(session=session.id, model=model["id"], config=model.get("config") or {}))
 
 
 async def _config_changed(client_action: ClientAction, session: Session) -> None:
@@ -47,14 +47,11 @@ async def _config_changed(client_action: ClientAction, session: Session) -> None
         if session.state.config.get(key) != values[key]:
             raise Conflict(f"{key!r} is settled when a session starts.")
     command = c.ConfigureSession(session=session.id, values=values, replace=replace, keeps=sorted(settled))
-    await session.host.do(command, client_action.caller)
+    await client_action.do(command)
 
 
 async def _read_changed(client_action: ClientAction, session: Session) -> bool:
-    if session.state.read is client_action.action["isRead"]:
-        return False
-    await session.mark_read(client_action.action["isRead"], by=client_action.by)
-    return True
+    return await client_action.changes(session, c.MarkRead(session=session.id, read=client_action.action["isRead"]))
 
 
 # -- clients and their tools -----------------------------------------------------------------------------------
@@ -127,20 +124,27 @@ async def _completed(client_action: ClientAction, session: Session) -> None:
     past = said["pastTenseMessage"]
     ident, client = client_action.action["toolCallId"], client_action.connection.client_id
     title = past if isinstance(past, str) else past["markdown"]
-    if client_action.action.get("requiresResultConfirmation"):
-        await session.tools.propose(ident, result, said, client=client, title=title, by=client_action.by)
-    else:
-        words = None if parts.is_plain(said, result, title) else said
-        await session.tools.complete(ident, result, words, client=client, title=title, by=client_action.by)
+    confirm = bool(client_action.action.get("requiresResultConfirmation"))
+    command = c.CompleteCall(
+        session=session.id,
+        call=ident,
+        client=client,
+        ok=result.ok,
+        output=result.output,
+        error=result.error,
+        content=result.content,
+        title=title,
+        result=said if confirm or not parts.is_plain(said, result, title) else None,
+        confirm=confirm,
+    )
+    await client_action.do(command)
 
 
 async def _content_changed(client_action: ClientAction, session: Session) -> None:
     _active(client_action, session)
-    content = client_action.action["content"]
-    session.tools.report(
-        client_action.action["toolCallId"], content, client=client_action.connection.client_id, by=client_action.by
-    )
-    await session.host.log.flush()
+    action, client = client_action.action, client_action.connection.client_id
+    command = c.ReportContent(session=session.id, call=action["toolCallId"], client=client, content=action["content"])
+    await client_action.do(command)
 
 
 # -- turns -----------------------------------------------------------------------------------------------------
@@ -154,21 +158,26 @@ async def _turn_started(client_action: ClientAction, session: Session) -> None:
         await attachments.fetched(client_action.connection, action["userMessage" if seed else "message"])
     )
     await plugins.settled(client_action.connection, session)
-    await session.send(
-        said, by=client_action.by, turn=action["turnId"], queue=False, pending=action.get("queuedMessageId")
+    command = c.SendMessage(
+        session=session.id,
+        **{field: getattr(said, field) for field in said.__struct_fields__},
+        busy="refuse",
+        turn=action["turnId"],
+        pending=action.get("queuedMessageId"),
     )
+    await client_action.do(command)
 
 
 async def _turn_cancelled(client_action: ClientAction, session: Session) -> None:
-    await session.cancel(by=client_action.by, turn=client_action.action["turnId"])
+    await client_action.do(c.CancelTurn(session=session.id, turn=client_action.action["turnId"]))
 
 
 async def _turn_resumed(client_action: ClientAction, session: Session) -> None:
-    await session.resume(by=client_action.by, turn=client_action.action["turnId"])
+    await client_action.do(c.ResumeTurn(session=session.id, turn=client_action.action["turnId"]))
 
 
 async def _truncated(client_action: ClientAction, session: Session) -> None:
-    await session.truncate(client_action.action.get("turnId"), by=client_action.by)
+    await client_action.do(c.TruncateSession(session=session.id, turn=client_action.action.get("turnId")))
 
 
 def _active(client_action: ClientAction, session: Session) -> Any:
@@ -190,15 +199,15 @@ async def _confirmed(client_action: ClientAction, session: Session) -> None:
     suggestion = action.get("userSuggestion")
     if isinstance(suggestion, dict) and suggestion.get("text"):
         words = f"{words}\n{suggestion['text']}".strip()
-    await session.approvals.answer(
-        approval.id,
-        by=client_action.by,
+    command = c.AnswerApproval(
+        approval=approval.id,
         allow=action["approved"],
         option=action.get("selectedOptionId"),
         reason=words,
         input=card.edited_input(call, approval, edited) if edited is not None else None,
         meta=_besides(action, words),
     )
+    await client_action.do(command)
 
 
 def _besides(action: Json, words: str) -> Json:
@@ -214,12 +223,11 @@ def _besides(action: Json, words: str) -> Json:
 
 async def _result_confirmed(client_action: ClientAction, session: Session) -> None:
     _, approval = _approval(client_action, session, result=True)
-    await session.approvals.answer(approval.id, by=client_action.by, allow=client_action.action["approved"])
+    await client_action.do(c.AnswerApproval(approval=approval.id, allow=client_action.action["approved"]))
 
 
 def _approval(client_action: ClientAction, session: Session, *, result: bool) -> tuple[CallPart, Approval]:
     """The call, and the approval that it waits for."""
-    client_action.connection.require("approve")
     part = _active(client_action, session).part(client_action.action["toolCallId"])
     approval = part.approval if isinstance(part, CallPart) and not part.done else None
     if approval is None or approval.result is not result:
@@ -231,57 +239,30 @@ def _approval(client_action: ClientAction, session: Session, *, result: bool) ->
 
 
 async def _drafted(client_action: ClientAction, session: Session) -> None:
-    answer = client_action.action.get("answer")
+    action = client_action.action
     question = _question(client_action, session)
-    _check_answer(question, client_action.action["questionId"], answer)
-    await session.questions.draft(question.id, client_action.action["questionId"], answer, by=client_action.by)
+    await client_action.do(c.DraftAnswer(question=question.id, field=action["questionId"], answer=action.get("answer")))
 
 
 async def _answered(client_action: ClientAction, session: Session) -> None:
     action = client_action.action
     question = _question(client_action, session)
-    answers = action.get("answers") or {}
-    for field, answer in answers.items():
-        _check_answer(question, field, answer)
     given = action["response"]
     responses: dict[str, QuestionResponse] = {"accept": "accept", "decline": "decline", "cancel": "cancel"}
     if given not in responses:
         raise BadRequest(f"There is no response {given!r}.", field="response")
-    await session.questions.answer(question.id, responses[given], answers, by=client_action.by)
+    command = c.AnswerQuestion(question=question.id, response=responses[given], answers=action.get("answers") or {})
+    await client_action.do(command)
 
 
 def _question(client_action: ClientAction, session: Session) -> QuestionPart:
-    """The open question; what it is answered decides what the agent does."""
-    client_action.connection.require("approve")
+    """The open question."""
     ident = client_action.action["requestId"]
     active = session.state.active
     part = active.part(ident) if active is not None else None
     if not isinstance(part, QuestionPart) or part.done:
         raise Conflict(f"No question {ident!r} is open.")
     return part
-
-
-_VALUES = {
-    "text": ("text",),
-    "number": ("number",),
-    "integer": ("number",),
-    "boolean": ("boolean",),
-    "single-select": ("selected",),
-    "multi-select": ("selected-many",),
-}
-
-
-def _check_answer(question: QuestionPart, field: str, answer: Json | None) -> None:
-    """An answer must be of the kind that its question asks for."""
-    asked = {each.get("id"): each for each in question.fields} or {"answer": {"kind": "text"}}
-    if field not in asked:
-        raise BadRequest(f"The question has no field {field!r}.", field="questionId")
-    if answer is None or answer.get("state") == "skipped":
-        return
-    kind = (answer.get("value") or {}).get("kind")
-    wanted = _VALUES.get(str(asked[field].get("kind")))
-    if wanted is not None and kind not in wanted:
-        raise BadRequest(f"{field!r} takes a value of kind {wanted[0]!r}, not {kind!r}.", field="answer")
 
 
 # -- the queue -------------------------------------------------------------------------------------------------
@@ -292,19 +273,20 @@ async def _pending_set(client_action: ClientAction, session: Session) -> None:
     said = message.from_wire(
         await attachments.fetched(client_action.connection, action["userMessage" if seed else "message"])
     )
-    ident, plain = action["id"], client_action.connection.by
+    ident, connection = action["id"], client_action.connection
     if action["kind"] not in ("queued", "steering") or not ident:
         raise BadRequest(f"There is no kind {action['kind']!r} of waiting message.", field="kind")
     if session.state.pending(ident) is not None:
-        await session.queue.edit(ident, said, by=client_action.by)
+        fields = {field: getattr(said, field) for field in said.__struct_fields__}
+        await client_action.do(c.EditQueued(session=session.id, pending=ident, **fields))
     elif action["kind"] == "queued":
-        await session.queue.add(said, by=client_action.by, id=ident)
-        await _followed(session.queue.release(by=plain))
+        await client_action.do(c.QueueMessage(session=session.id, message=said, pending=ident))
+        await _followed(connection.do(c.ReleaseQueue(session=session.id)))
     else:
         for old in [each.id for each in session.state.queue if each.kind == "steer"]:
-            await session.queue.remove(old, by=plain)
-        await session.queue.add(said, by=client_action.by, kind="steer", id=ident)
-        await _followed(session.queue.steer_now(ident, by=plain))
+            await connection.do(c.RemoveQueued(session=session.id, pending=old))
+        await client_action.do(c.QueueMessage(session=session.id, message=said, kind="steer", pending=ident))
+        await _followed(connection.do(c.SteerQueued(session=session.id, pending=ident)))
 
 
 async def _followed(work: Awaitable[object]) -> None:
@@ -321,11 +303,11 @@ async def _pending_removed(client_action: ClientAction, session: Session) -> Non
     kind = {"queued": "queue", "steering": "steer"}.get(client_action.action["kind"])
     if pending is None or pending.kind != kind:
         raise Conflict(f"No message {client_action.action['id']!r} is waiting.")
-    await session.queue.remove(pending.id, by=client_action.by)
+    await client_action.do(c.RemoveQueued(session=session.id, pending=pending.id))
 
 
 async def _reordered(client_action: ClientAction, session: Session) -> None:
-    await session.queue.reorder(client_action.action["order"], by=client_action.by)
+    await client_action.do(c.ReorderQueue(session=session.id, order=client_action.action["order"], lenient=True))
 
 
 # -- what clients share through us -----------------------------------------------------------------------------
@@ -341,7 +323,8 @@ async def annotate(client_action: ClientAction, session: Session) -> bool:
     ident = client_action.action.get("annotationId") or (client_action.action.get("annotation") or {}).get("id")
     at = index_of(after["annotations"], ident)
     value = after["annotations"][at] if at is not None else None
-    await session.keep(f"{snapshots.ANNOTATION}{ident}", value, by=client_action.by, action=action)
+    key = f"{snapshots.ANNOTATION}{ident}"
+    await client_action.do(c.ShareData(session=session.id, key=key, value=value, action=action))
     return True
 
 

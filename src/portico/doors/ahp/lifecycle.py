@@ -118,7 +118,7 @@ def _welcome(connection: "Connection", client_id: str, version: str) -> None:
         before.end(REPLACED, "The same client has connected again.")
         connection.joined |= before.joined
     connection.start(client_id, version)
-    known = Known(connection.caller.id, version, numbers.SPAN)
+    known = Known(connection.caller.id, version, numbers.SPAN, connection.host.log.epoch)
     connection.broker.remember(client_id, known)
     connection.host.log.put_kv(HOST, _CLIENT + client_id, msgspec.json.encode(known))
 
@@ -186,6 +186,8 @@ def _snapshot(connection: "Connection", target: Target, name: str, last: int | N
     """State and subscription in one breath: nothing comes between them."""
     state = connection.broker.snapshot(target, connection.dialect, last)
     connection.subscribe(target, name)
+    if "turnsNextCursor" in state:
+        connection.oldest[target] = state["turnsNextCursor"]
     return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
 
 
@@ -206,7 +208,8 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
     connection.behind = True
     try:
         _welcome(connection, client_id, known.version)
-        last_seen = last_seen if known.span == numbers.SPAN else numbers.FOREIGN
+        same_log = known.epoch in ("", connection.host.log.epoch)
+        last_seen = last_seen if known.span == numbers.SPAN and same_log else numbers.FOREIGN
         return await _come_back(connection, wanted[: limits.SUBSCRIPTIONS], last_seen)
     finally:
         connection.behind = False
@@ -266,8 +269,8 @@ async def _from_the_log(connection: "Connection", found: dict[Target, str], mark
     if records is None:
         return None
     told = {target: _replay(connection, target, records) for target in found}
-    if all(act.before != "0.9.0" for each in told.values() for act in each):
-        # Not with a resumed turn in it: older versions must hear that as it was then.
+    if not any(isinstance(record.event, e.TurnResumed) for record in records):
+        # Older versions must hear a resumed turn as it was then.
         for target, each in told.items():
             connection.broker.replay.refill(target, connection.dialect.seed, mark.seq - 1, each)
     return told
@@ -315,7 +318,12 @@ def _complete(connection: "Connection", records: list[Record]) -> bool:
     if records and records[0].time < host.now() - int(host.retention_hours * 3_600_000) // 2:
         return False
     told_otherwise = {e.SessionRemoved} if connection.dialect.since("0.9.0") else {e.SessionRemoved, e.TurnResumed}
-    return told_otherwise.isdisjoint([type(record.event) for record in records])
+    return not any(type(each.event) in told_otherwise or corrects(each) for each in records)
+
+
+def corrects(record: Record) -> bool:
+    """Told anew with the turn as it was then: too late for that."""
+    return isinstance(record.event, e.PartEnded) and record.event.replaces > 0
 
 
 def _replay(connection: "Connection", target: Target, records: list[Record]) -> list[Act]:

@@ -37,14 +37,63 @@ class Lines(logging.Handler):
         self.connection.push(wire.notification("otlp/exportLogs", {"channel": self.name_on_wire, "payload": payload}))
 
 
+class _Quiet(logging.Filter):
+    """Keeps the lines that only somebody who follows the log wants to see from where the host writes its own."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__()
+        self.level = level
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= self.level or not record.name.startswith("portico")
+
+
+class _Levels:
+    """The level of our loggers while somebody follows them: the lowest that is wanted."""
+
+    def __init__(self) -> None:
+        self._followers: list[logging.Handler] = []
+        self._own = logging.NOTSET
+        self._quiet: list[tuple[logging.Handler, _Quiet]] = []
+
+    def add(self, handler: logging.Handler) -> None:
+        logger = logging.getLogger("portico")
+        if not self._followers:
+            self._own = logger.level
+            usual = logger.getEffectiveLevel()
+            self._quiet = [(each, _Quiet(usual)) for each in (*logger.handlers, *logging.getLogger().handlers)]
+            for each, quiet in self._quiet:
+                each.addFilter(quiet)
+        self._followers.append(handler)
+        logger.addHandler(handler)
+        self._set()
+
+    def remove(self, handler: logging.Handler) -> None:
+        logging.getLogger("portico").removeHandler(handler)
+        self._followers.remove(handler)
+        self._set()
+        if not self._followers:
+            for each, quiet in self._quiet:
+                each.removeFilter(quiet)
+
+    def _set(self) -> None:
+        logger = logging.getLogger("portico")
+        logger.setLevel(self._own)
+        if self._followers:
+            logger.setLevel(min(logger.getEffectiveLevel(), *(each.level for each in self._followers)))
+
+
+_levels = _Levels()
+
+
 def follow(connection: "Connection", target: Target) -> None:
     connection.require("admin")
     handler = Lines(connection, target.ident)
     connection.handlers[target] = handler
-    logging.getLogger("portico").addHandler(handler)
+    _levels.add(handler)
 
 
 def forget(connection: "Connection", target: Target) -> None:
     handler = connection.handlers.pop(target, None)
     if handler is not None:
-        logging.getLogger("portico").removeHandler(handler)
+        _levels.remove(handler)

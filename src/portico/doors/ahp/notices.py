@@ -33,6 +33,8 @@ class Notices:
         self._chats: dict[str, dict[str, Summary]] = {}
         """As they were told with their session's line."""
         self._touched: dict[str, str] = {}
+        self._activities: dict[str, str] = {}
+        """What each session was last said to be doing."""
         self._timer: asyncio.TimerHandle | None = None
         for each in self._told.values():
             if each.parent is not None:
@@ -46,12 +48,13 @@ class Notices:
         if summary is None:
             self._changed.pop(ident, None)
             self._chats.pop(ident, None)
+            self._activities.pop(ident, None)
             told = self._told.pop(ident, None)
             if told is not None:
                 self._tell_seed(told, "sessionRemoved", {})
                 self._tell_modern(told, "sessionRemoved", {})
         elif ident not in self._told:
-            if summary.agent:
+            if summary.agent and not summary.draft:
                 self._told[ident] = summary
                 self._tell_seed(summary, "sessionAdded", {"summary": snapshots.summary(summary, _SEED)})
                 self._tell_modern(summary, "sessionAdded", {"summary": snapshots.summary(summary, _MODERN)})
@@ -76,20 +79,25 @@ class Notices:
             chats[ident] = found.summary
 
     def _line(self, root: str) -> Json:
-        return snapshots.summary(self._told[root], _MODERN, list(self._chats.get(root, {}).values()))
+        chats = list(self._chats.get(root, {}).values())
+        return snapshots.summary(self._told[root], _MODERN, chats, self._activities.get(root, ""))
 
     def _flush(self) -> None:
         self._timer = None
         changed, self._changed = self._changed, {}
         touched, self._touched = self._touched, {}
         before = {root: self._line(root) for root in touched.values() if root in self._told}
+        was = {ident: self._activities.get(ident, "") for ident in (*touched, *before)}
+        for ident in was:
+            self._activities[ident] = self._broker.activity(ident)
         for ident, root in touched.items():
             if ident != root and root in self._told:
                 self._take_in(ident, root)
         for ident, summary in changed.items():
             if ident in self._told:
                 old, self._told[ident] = self._told[ident], summary
-                difference = _difference(snapshots.summary(old, _SEED), snapshots.summary(summary, _SEED))
+                now = snapshots.summary(summary, _SEED, (), self._activities.get(ident, ""))
+                difference = _difference(snapshots.summary(old, _SEED, (), was.get(ident, "")), now)
                 if difference:
                     self._tell_seed(summary, "sessionSummaryChanged", {"changes": difference})
         for root, line in before.items():
@@ -119,4 +127,6 @@ def _session(of: Summary, name: str) -> Json:
 
 def _difference(old: Json, new: Json) -> Json:
     changes: dict[str, Any] = {key: value for key, value in new.items() if old.get(key) != value}
+    if "activity" in old and "activity" not in new:
+        changes["activity"] = None  # what is absent has not changed, so other hosts clear it in this way, too
     return {key: value for key, value in changes.items() if key not in _FIXED}

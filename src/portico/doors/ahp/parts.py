@@ -93,6 +93,10 @@ def notice(ident: str, text: str, seed: bool) -> Json:
     return {"kind": "systemNotification", "content": {"markdown": escape(text)}}
 
 
+_ERROR_TYPES = {"interrupted": "executionInterrupted"}
+"""Editors show this one as something that was to be expected, with a button to go on."""
+
+
 def error_part(error: ErrorInfo | None) -> Json:
     return {"kind": "error", "error": error_info(error), "resumable": True}
 
@@ -100,7 +104,7 @@ def error_part(error: ErrorInfo | None) -> Json:
 def error_info(error: ErrorInfo | None) -> Json:
     if error is None:
         return {"errorType": "failed", "message": "The turn failed."}
-    return {"errorType": error.code, "message": error.message}
+    return {"errorType": _ERROR_TYPES.get(error.code, error.code), "message": error.message}
 
 
 def usage(of: Usage, seed: bool) -> Json:
@@ -141,7 +145,7 @@ def call(part: CallPart, dialect: Dialect) -> Json:
     if approval is not None and approval.result:
         return shown | {"status": "pending-result-confirmation", **_running(part)} | provisional(part, approval, seed)
     if approval is not None:
-        return shown | {"status": "pending-confirmation", **_input(part), **confirmation(part, approval)}
+        return shown | {"status": "pending-confirmation", **_input(part), **confirmation(part, approval, seed)}
     if part.ready:
         content = content_of(part, seed)
         return shown | {"status": "running", **_running(part), **({"content": content} if content else {})}
@@ -178,12 +182,14 @@ def _input(part: CallPart) -> Json:
     return {"invocationMessage": card.message(part), **({"toolInput": shown} if shown else {})}
 
 
-def confirmation(part: CallPart, approval: Approval) -> Json:
+def confirmation(part: CallPart, approval: Approval, seed: bool) -> Json:
     title = card.confirmation_title(part, approval)
     shown: Json = {"confirmationTitle": title, "options": [option(each) for each in approval.options]}
     if approval.file and approval.diff:
         shown["edits"] = {"items": [edit(approval.id, approval.file, approval.diff)]}
-    return shown | ({"editable": True} if approval.editable else {})
+    if approval.why and not seed:
+        shown["riskAssessment"] = card.risk(approval)
+    return shown | ({"editable": True} if card.is_editable(part, approval) else {})
 
 
 def edit(approval: str, path: str, diff: str) -> Json:

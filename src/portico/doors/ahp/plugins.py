@@ -11,6 +11,7 @@ import base64
 import binascii
 import logging
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from portico.doors.ahp import uri
@@ -51,7 +52,14 @@ async def publish(connection: "Connection", session: Session, given: Iterable[Js
         task = connection.spawn(_load(connection, session, plugin), f"plugin {ident}")
         loading = connection.broker.loading.setdefault(session.id, set())
         loading.add(task)
-        task.add_done_callback(loading.discard)
+        task.add_done_callback(partial(_loaded, connection.broker.loading, session.id))
+
+
+def _loaded(loading: dict[str, set[asyncio.Task[None]]], session: str, task: "asyncio.Task[None]") -> None:
+    tasks = loading.get(session, set())
+    tasks.discard(task)
+    if not tasks:
+        loading.pop(session, None)
 
 
 async def withdraw(session: Session, client_id: str) -> None:

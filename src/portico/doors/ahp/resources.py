@@ -15,32 +15,19 @@ from portico.doors.ahp.versions import iso
 from portico.doors.ahp.wire import WireError
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound
 from portico.host.fold import find_approval
-from portico.host.folders import whole
 from portico.host.state import CallPart
 from portico.workspace import patch
 from portico.workspace.changes import Changes
 from portico.workspace.files import Files
-from portico.workspace.jail import Jail
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.broker import Broker
     from portico.doors.ahp.connection import Connection
 
 _CONFLICT = -32011
 
 
 def files(connection: "Connection") -> Files:
-    return Files(jail(connection.broker))
-
-
-def jail(broker: "Broker") -> Jail:
-    """A session's folders are open to whoever may use files, except one that is the whole machine."""
-    roots = [str(each) for each in broker.app.workspaces if each.is_dir()]
-    own = {folder for each in broker.host.list() if each.parent is None for folder in whole(each)} - {"", "/"}
-    try:
-        return Jail(dict.fromkeys([*roots, *sorted(own)]))
-    except Forbidden:
-        return Jail(roots)
+    return Files(connection.host.jail())
 
 
 async def read(connection: "Connection", params: Json) -> Json:
@@ -212,7 +199,7 @@ async def request(connection: "Connection", params: Json) -> Json:
     """Access is given by the jail alone; asking for what it has is fine."""
     wanted = {key: params[key] for key in ("uri", "read", "write") if key in params}
     try:
-        jail(connection.broker).resolve(names.path_of(text(params, "uri")))
+        connection.host.jail().resolve(names.path_of(text(params, "uri")))
     except Forbidden as error:
         raise WireError(wire.rpc_code(error), error.message, {"request": wanted}) from error
     return {}

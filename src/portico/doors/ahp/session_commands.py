@@ -3,6 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
+from portico import commands as c
 from portico.commands import Isolation
 from portico.doors.ahp import (
     attachments,
@@ -86,8 +87,7 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
         source, turns = await _history(connection, text(fork, "session"), text(fork, "turnId"), names.find_session)
         state = source.state
         await sign_in.check(connection, state.agent)
-        return await host.start(
-            by=connection.by,
+        command = c.StartSession(
             agent=state.agent,
             model=state.model or None,
             cwd=state.cwd,
@@ -95,28 +95,27 @@ async def _start(connection: "Connection", params: Json, name: str, config: Json
             uri=name,
             origin=Origin("fork", source.id, turns[-1].id),
             config={**state.config, **config},
-            history=turns,
-            worktree=state.worktree,
             folders=state.folders,
             model_config=state.model_config,
-            may_approve=connection.caller.may("approve"),
         )
-    provider = optional(params, "provider", str) or _named(connection, name)
-    await sign_in.check(connection, provider)
-    model = optional(params, "model", dict) or {}
-    folders = working_directories.listed(params) or [str(connection.broker.app.workspaces[0])]
-    return await host.start(
-        by=connection.by,
-        agent=provider,
-        model=optional(model, "id", str),
-        cwd=folders[0],
-        uri=name,
-        config=config,
-        worktree=_isolation(config, name),
-        folders=folders[1:],
-        model_config=optional(model, "config", dict),
-        may_approve=connection.caller.may("approve"),
-    )
+    else:
+        provider = optional(params, "provider", str) or _named(connection, name)
+        await sign_in.check(connection, provider)
+        model = optional(params, "model", dict) or {}
+        folders = working_directories.listed(params)
+        command = c.StartSession(
+            agent=provider,
+            model=optional(model, "id", str),
+            cwd=folders[0] if folders else None,
+            uri=name,
+            config=config,
+            worktree=_isolation(config, name) or False,
+            folders=folders[1:],
+            model_config=optional(model, "config", dict) or {},
+            draft=not connection.dialect.seed,
+        )
+    started: Summary = await connection.do(command)
+    return await host.get(started.id)
 
 
 def _named(connection: "Connection", name: str) -> str | None:
@@ -148,7 +147,7 @@ async def _history(connection: "Connection", name: str, turn: str, find: Any) ->
 
 async def dispose_session(connection: "Connection", params: Json) -> None:
     session = _session(connection, subject(connection, params, "session"))
-    await connection.host.delete(session.id, by=connection.by)
+    await connection.do(c.DeleteSession(session=session.id))
 
 
 def _session(connection: "Connection", name: str) -> Session:
@@ -162,14 +161,19 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
     seed = connection.dialect.seed
     found = [each for each in connection.host.list() if each.agent and _listed(each, seed)]
     if seed:
-        return {"items": [snapshots.summary(each, connection.dialect) for each in found]}
+        items = [snapshots.summary(each, connection.dialect, (), connection.broker.activity(each.id)) for each in found]
+        return {"items": items}
     family = children(connection.host.list())
     below = {each.id: descendants(each.id, family) for each in found}
     found.sort(key=lambda each: snapshots.together(each, below[each.id]).last_turn_at, reverse=True)
     limit = optional(params, "limit", int)
     start = _cursor(found, optional(params, "cursor", str))
     end = start + min(limit, 1000) if limit is not None and limit > 0 else len(found)
-    result: Json = {"items": [snapshots.summary(each, connection.dialect, below[each.id]) for each in found[start:end]]}
+    items = [
+        snapshots.summary(each, connection.dialect, below[each.id], connection.broker.activity(each.id))
+        for each in found[start:end]
+    ]
+    result: Json = {"items": items}
     return result | ({"nextCursor": found[end - 1].id} if end < len(found) else {})
 
 
@@ -204,20 +208,24 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         first = await attachments.fetched(connection, shapes.check("Message", first, "initialMessage"))
     opening = message.from_wire(first) if first is not None else None
     source = optional(params, "source", dict)
-    source = _source(source) if source else {}
+    source = _source(connection, source) if source else {}
     folders = working_directories.subset(params, owner.summary)
     try:
         chat = await _open_chat(connection, owner, name, source, folders)
     except AlreadyExists as error:
         raise wire.exists(error) from error
     for client in owner.state.clients:
-        await chat.join(client.id, client.name, client.tools, client.meta)
+        joins = c.JoinSession(session=chat.id, client=client.id, name=client.name, tools=client.tools, meta=client.meta)
+        await connection.do(joins)
     await plugins.hand_down(owner, chat)
     if opening is not None:
-        await chat.send(opening, by=connection.by)
+        said = {field: getattr(opening, field) for field in opening.__struct_fields__}
+        await connection.do(c.SendMessage(session=chat.id, **said))
 
 
-def _source(said: Json) -> Json:
+def _source(connection: "Connection", said: Json) -> Json:
+    if "kind" not in said and not connection.dialect.since("0.7.0"):
+        said = {**said, "kind": "fork"}  # there was no other kind then
     checked: Json = shapes.check("ChatSource", said, "source")
     if checked.get("kind") not in ("fork", "sideChat"):
         raise BadRequest("A chat's source is a 'fork' or a 'sideChat'.", field="source.kind")
@@ -239,8 +247,7 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         if side:
             config[CONTEXT] = _context(turns, origin.selection)
             turns = []
-    chat = await host.start(
-        by=connection.by,
+    command = c.StartSession(
         agent=owner.state.agent,
         model=owner.state.model or None,
         cwd=owner.state.cwd,
@@ -249,12 +256,11 @@ async def _open_chat(connection: "Connection", owner: Session, name: str, source
         parent=owner.id,  # not `above`: when that is disposed, what was made from it stays
         origin=origin,
         config=config,
-        history=turns,
-        may_approve=connection.caller.may("approve"),
     )
+    started: Summary = await connection.do(command)
     for folder in folders:
-        await chat.folders.choose(folder, by=connection.by)
-    return chat
+        await connection.do(c.ChooseFolder(session=started.id, folder=folder))
+    return await host.get(started.id)
 
 
 def _context(turns: list[TurnState], selection: Json) -> str:
@@ -270,7 +276,7 @@ async def dispose_chat(connection: "Connection", params: Json) -> None:
         raise NotFound("session", name)
     if chat.summary.parent is None:
         raise BadRequest("The default chat ends with its session.", field="channel")
-    await connection.host.delete(chat.id, by=connection.by)
+    await connection.do(c.DeleteSession(session=chat.id))
 
 
 # -- turns -----------------------------------------------------------------------------------------------------
@@ -283,17 +289,26 @@ async def fetch_turns(connection: "Connection", params: Json) -> Json:
     if chat is None:
         raise NotFound("session", text(params, "channel"))
     state = (await connection.host.get(chat.id)).state
-    cursor = optional(params, "cursor", str)
+    target = Target("chat", chat.id)
+    cursor = optional(params, "cursor", str) or connection.oldest.get(target)
     done = [each for each in state.turns if each.outcome is not None]
-    end = next((at for at, each in enumerate(done) if each.id == cursor), None) if cursor is not None else len(done)
+    end = next((at for at, each in enumerate(done) if each.id == cursor), None)
+    end = end if cursor else _told(connection, target, done)
     if end is None:
         raise BadRequest("This cursor is not valid.", field="cursor")
     start = max(0, end - _TURNS)
     fields: Json = {"turns": [parts.turn(each, connection.dialect) for each in done[start:end]]}
     if start:
         fields["turnsNextCursor"] = done[start].id
-    connection.say(Target("chat", chat.id), Outgoing("turnsLoaded", fields))
+    connection.oldest[target] = done[start].id if done[start:end] else cursor or ""
+    connection.say(target, Outgoing("turnsLoaded", fields))
     return {}
+
+
+def _told(connection: "Connection", target: Target, done: list[TurnState]) -> int:
+    """Where the turns begin that a client without a cursor has: one that subscribed and got all of them has no more to
+    come, anybody else begins with the newest."""
+    return 0 if target in connection.targets else len(done)
 
 
 async def _fetch_old(connection: "Connection", params: Json) -> Json:

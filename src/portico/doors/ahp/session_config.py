@@ -18,8 +18,9 @@ async def resolve(connection: "Connection", params: Json) -> Json:
     info, folder = _subject(connection, params)
     is_git = folder is not None and await config.is_git(folder)
     connection.broker.git_folders[str(folder)] = is_git
-    schema = config.session_schema(info, is_git=is_git)
-    return {"schema": schema, "values": config.values(schema, optional(params, "config", dict) or {})}
+    given = optional(params, "config", dict) or {}
+    schema = config.session_schema(info, is_git=is_git, isolation=given.get("isolation"))
+    return {"schema": schema, "values": config.values(schema, given)}
 
 
 def _subject(connection: "Connection", params: Json) -> tuple[AgentInfo, Path | None]:

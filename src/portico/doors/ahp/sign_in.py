@@ -68,7 +68,7 @@ async def check(connection: "Connection", provider: str | None) -> None:
     """-32007, with what to sign in to, for an agent that would not answer anyway."""
     if provider is None or provider not in connection.host.agents:
         return
-    info = await connection.host.agent(provider).describe()
+    info = await connection.host.described(provider)
     lacks = lacking(connection, info)
     if lacks:
         wanted = [metadata(each) for each in lacks]

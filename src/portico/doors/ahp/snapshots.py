@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
-from portico.doors.ahp import names, parts, sign_in, uri
+from portico.doors.ahp import card, names, parts, sign_in, uri
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.status import (
     ERROR,
@@ -83,7 +83,7 @@ def together(of: Summary, below: Iterable[Summary]) -> Summary:
     return structs.replace(of, status=status, interrupted=False, last_turn_at=max(moved(chat) for chat in chats))
 
 
-def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = ()) -> Json:
+def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = (), activity: str = "") -> Json:
     """A line of the catalogue; `below` are the chats of the session, which version 1 lists by themselves."""
     chats = [of, *below]
     of = of if dialect.seed else together(of, below)
@@ -95,6 +95,7 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = ()) -> Jso
         "createdAt": of.created if dialect.seed else iso(of.created),
         "modifiedAt": of.modified if dialect.seed else iso(moved(of)),
         "workingDirectory": names.file_uri(of.cwd),
+        **({"activity": activity} if activity else {}),
     }
     if dialect.seed:
         return shown | ({"model": model(of.model, of.model_config)} if of.model else {})
@@ -156,6 +157,7 @@ def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, d
     }
     if state.model:
         head["model"] = model(state.model, state.model_config)
+    head |= _activity(state)
     if CHANGES in state.client_data:
         head["diffs"] = parts.diffs(state, state.client_data[CHANGES])
     shown: Json = {"summary": head, "lifecycle": "ready", **_conversation(state, dialect), "config": config}
@@ -170,7 +172,7 @@ def chat(
     state: SessionState, dialect: Dialect, source: str = "", last: int | None = None, changesets: Sequence[Json] = ()
 ) -> Json:
     """`source`: the chat it was made from. `last`: only so many finished turns; `fetchTurns` brings the others."""
-    shown = {**chat_head(state, source, dialect), **_conversation(state, dialect)}
+    shown = {**chat_head(state, source, dialect), **_activity(state), **_conversation(state, dialect)}
     if not dialect.since("1.0.0"):
         shown.pop("changes", None)
     elif changesets:
@@ -178,9 +180,17 @@ def chat(
     if last is not None and len(shown["turns"]) > last:
         shown["turns"] = shown["turns"][len(shown["turns"]) - last :]
         shown["turnsNextCursor"] = shown["turns"][0]["id"]
+    asked = [] if dialect.since("0.6.0") else [parts.request(part) for part in parts.open_questions(state)]
+    if asked:
+        shown["inputRequests"] = asked
     if DRAFT in state.client_data:
         shown["draft"] = state.client_data[DRAFT]
     return shown
+
+
+def _activity(state: SessionState) -> Json:
+    words = card.activity(state)
+    return {"activity": words} if words else {}
 
 
 def _conversation(state: SessionState, dialect: Dialect) -> Json:
@@ -284,6 +294,7 @@ def session(
         },
         **_tools(tools),
     }
+    shown |= _activity(state)
     if changesets:
         shown["changesets"] = changesets
     return shown | ({"inputNeeded": needed} if needed else {})

@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING, Any
 
+from portico import commands as c
 from portico import events as e
 from portico.doors.ahp import names, shapes
 from portico.doors.ahp.command import Command, optional, subject
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.resources import jail
-from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
+from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.host.host import Host
 from portico.host.terminals import OpenTerminal
-from portico.workspace.terminal import INPUT_MAX
 
 if TYPE_CHECKING:
+    from portico.doors.ahp.client_action import ClientAction
     from portico.doors.ahp.connection import Connection
 
 
@@ -28,20 +28,16 @@ async def create(connection: "Connection", params: Json) -> None:
     cwd = params.get("cwd")
     if cwd is not None and not isinstance(cwd, str):
         raise BadRequest("'cwd' must be a URI.", field="cwd")
-    folder = names.folder_of(cwd) if cwd is not None else str(connection.broker.app.workspaces[0])
-    where = jail(connection.broker).resolve(folder)
-    if not where.is_dir():
-        raise NotFound("folder", folder)
-    await connection.host.terminals.start(
-        claim=claim,
-        cwd=str(where),
-        by=connection.by,
+    command = c.OpenTerminal(
+        cwd=names.folder_of(cwd) if cwd is not None else None,
+        session=owner,
         title=(optional(params, "name", str) or "")[:200],
         cols=_size(params, "cols", 80),
         rows=_size(params, "rows", 24),
         uri=name,
-        session=owner,
+        claim=claim,
     )
+    await connection.do(command)
 
 
 def _size(params: Json, field: str, default: int) -> int:
@@ -80,44 +76,28 @@ async def dispose(connection: "Connection", params: Json) -> None:
     terminal = names.find_terminal(connection.host, name)
     if terminal is None:
         raise NotFound("terminal", name)
-    holds(connection, terminal)
-    await connection.host.terminals.dispose(terminal.id, by=connection.by)
+    await connection.do(c.CloseTerminal(terminal=terminal.id))
 
 
-def holds(connection: "Connection", terminal: OpenTerminal) -> None:
-    """Raises for a client that does not hold the terminal while the one that does is here."""
-    claim = terminal.claim
-    if claim.get("kind") != "client" or claim.get("clientId") == connection.client_id:
-        return
-    if claim.get("clientId") in connection.broker.clients:
-        raise Forbidden("Another client holds this terminal.")
-
-
-async def act(connection: "Connection", terminal: OpenTerminal, action: Json, by: str) -> bool:
+async def act(client_action: "ClientAction", terminal: OpenTerminal) -> bool:
     """A client's action on a terminal; False when it leaves no trace in the log."""
-    connection.require("terminal")
-    holds(connection, terminal)
-    if terminal.command:
-        raise Forbidden("An agent runs a command in this terminal: it can be watched and closed.")
+    connection, action, ident = client_action.connection, client_action.action, terminal.id
     match action["type"]:
         case "terminal/input":
-            if terminal.exited:
-                raise Conflict("This terminal has ended.")
-            if len(action["data"]) > INPUT_MAX:
-                raise BadRequest("That is too much to type at once.", field="data")
-            terminal.input(action["data"])
+            await client_action.do(c.TypeInput(terminal=ident, data=action["data"]))
             return False
         case "terminal/resized":
-            await terminal.resize(action["cols"], action["rows"], by=by)
+            size = (terminal.cols, terminal.rows)
+            await client_action.do(c.ResizeTerminal(terminal=ident, cols=action["cols"], rows=action["rows"]))
+            return size != (action["cols"], action["rows"])
         case "terminal/claimed":
             claim = _with_chat(connection, shapes.check("Claim", action["claim"], "claim"))
-            await terminal.claim_for(claim, by=by, session=_owner(connection, claim))
+            owner = _owner(connection, claim)
+            await client_action.do(c.ClaimTerminal(terminal=ident, claim=claim, session=owner))
         case "terminal/titleChanged":
-            if not action["title"].strip():
-                raise BadRequest("A title has at least one character.", field="title")
-            await terminal.rename(action["title"], by=by)
+            await client_action.do(c.RenameTerminal(terminal=ident, title=action["title"]))
         case "terminal/cleared":
-            await terminal.clear(by=by)
+            await client_action.do(c.ClearTerminal(terminal=ident))
     return True
 
 

@@ -31,6 +31,8 @@ class Outgoing(Struct, frozen=True, gc=False):
     by: str = ""
     before: str | None = None
     """Only for versions older than this one."""
+    since: str | None = None
+    """Only for this version and later ones."""
 
 
 class Scene(Struct, frozen=True, gc=False):
@@ -61,7 +63,32 @@ class Scene(Struct, frozen=True, gc=False):
 def conversation(record: Record, state: SessionState, seed: bool) -> list[Outgoing]:
     event = record.event
     translate = _TABLE.get(type(event))
-    return translate(event, Scene(record, state, seed)) if translate is not None else []
+    said = translate(event, Scene(record, state, seed)) if translate is not None else []
+    return [*said, activity_changed(state)] if type(event) in ACTIVE else said
+
+
+def activity_changed(state: SessionState) -> Outgoing:
+    """What it is doing now; nothing, when the field is missing."""
+    words = card.activity(state)
+    return Outgoing("activityChanged", {"activity": words} if words else {})
+
+
+ACTIVE = frozenset(
+    {
+        e.TurnStarted,
+        e.TurnResumed,
+        e.TurnEnded,
+        e.SessionTruncated,
+        e.ToolReady,
+        e.ToolDecided,
+        e.ToolEnded,
+        e.ApprovalAsked,
+        e.ApprovalAnswered,
+        e.QuestionAsked,
+        e.QuestionAnswered,
+    }
+)
+"""Events that may change what a session is said to be doing."""
 
 
 # -- turns -----------------------------------------------------------------------------------------------------
@@ -85,10 +112,15 @@ def _turn_ended(event: e.TurnEnded, scene: Scene) -> list[Outgoing]:
         return [Outgoing("turnComplete", fields)]
     if event.outcome == "cancelled":
         return [Outgoing("turnCancelled", fields, event.by)]
-    fields["error"] = parts.error_info(event.error)
-    if not scene.seed:
-        fields["part"] = parts.error_part(event.error)
-    return [Outgoing("error", fields)]
+    told = {**fields, "error": parts.error_info(event.error)}
+    if scene.seed:
+        return [Outgoing("error", told)]
+    # With `error` beside the part VS Code rebuilds it and forgets that the turn can be resumed.
+    part = parts.error_part(event.error)
+    return [
+        Outgoing("error", {**told, "part": part}, before="0.9.0"),
+        Outgoing("error", {**fields, "part": part}, since="0.9.0"),
+    ]
 
 
 def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Outgoing]:
@@ -153,7 +185,9 @@ def _corrected(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
     index = next((at for at, turn in enumerate(scene.state.turns) if turn.id == event.turn), None)
     if index is None or scene.record.pos not in scene.state.turns[index].corrections:
         return []
-    return _told_anew(scene, index, scene.state.turns[index].corrections[scene.record.pos])
+    said = _told_anew(scene, index, scene.state.turns[index].corrections[scene.record.pos])
+    # The turn's beginning counts as news; who has read it so far has read it still.
+    return [*said, Outgoing("isReadChanged", {"isRead": True})] if scene.state.read else said
 
 
 def _usage(event: e.UsageReported, scene: Scene) -> list[Outgoing]:
@@ -279,7 +313,7 @@ def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Outgoing]:
         fields = {**_of(event.turn, call.id), "result": result, "requiresResultConfirmation": True}
         return [Outgoing("toolCallComplete", fields, str(event.meta.get("by", "")))]
     asked = card.shown_input(call, approval, event.input)
-    more = parts.confirmation(call, approval) | ({"toolInput": asked} if asked else {})
+    more = parts.confirmation(call, approval, scene.seed) | ({"toolInput": asked} if asked else {})
     return [_ready(scene, event.turn, call, None, **more)]
 
 

@@ -1,7 +1,7 @@
 """Which protocol versions Portico speaks, and the small object that tells a reducer which one it is serving.
 
 Editors and hosts that only work in lock step are the loudest complaint of AHP users, so `negotiate` also accepts
-patch releases we have never heard of.
+patch releases we have never heard of, and every version from 1.0.0 up to 2.0.0: those only add.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,10 +27,14 @@ def parse(version: str) -> Order | None:
     if version == SEED:
         return (0, 0, 1)
     numbers = version.split(".")
-    if len(numbers) != 3 or not all(number.isascii() and number.isdigit() and len(number) < 6 for number in numbers):
+    if len(numbers) != 3 or not all(map(_is_number, numbers)):
         return None
     major, minor, patch = map(int, numbers)
     return (major, minor, patch)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 6 and (text == "0" or text[0] != "0")
 
 
 _ORDER = {version: order for version in SUPPORTED if (order := parse(version)) is not None}
@@ -43,9 +47,13 @@ def negotiate(offered: Iterable[object]) -> str | None:
     acceptable = [
         (order, version)
         for version in offered
-        if isinstance(version, str) and (order := parse(version)) and order[:2] in _LINES and order >= _OLDEST
+        if isinstance(version, str) and (order := parse(version)) and _is_spoken(order)
     ]
     return max(acceptable)[1] if acceptable else None
+
+
+def _is_spoken(order: Order) -> bool:
+    return order[0] == 1 or (order[:2] in _LINES and order >= _OLDEST)
 
 
 class Dialect(msgspec.Struct, frozen=True):

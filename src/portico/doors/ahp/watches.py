@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from portico.doors.ahp import names
 from portico.doors.ahp.command import Command, optional, text
 from portico.doors.ahp.record import Json
-from portico.doors.ahp.resources import jail
 from portico.doors.ahp.targets import Target
 from portico.doors.ahp.translate import Outgoing
 from portico.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited
@@ -41,7 +40,7 @@ async def create(connection: "Connection", params: Json) -> Json:
     name = names.WATCH + secrets.token_urlsafe(12)
     ready = asyncio.Event()
     path = names.path_of(uri)
-    stream = watch(jail(broker), path, recursive=recursive, ready=ready, **globs)
+    stream = watch(broker.host.jail(), path, recursive=recursive, ready=ready, **globs)
     task = connection.host.own(_follow(broker, name, path, stream), f"ahp {name}")
     waiting = asyncio.ensure_future(ready.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -77,7 +76,7 @@ async def _follow(broker: "Broker", name: str, path: str, stream: object) -> Non
 def _is_open(broker: "Broker", path: str) -> bool:
     """The session whose folder it is may be gone, or work there no more."""
     try:
-        jail(broker).resolve(path)
+        broker.host.jail().resolve(path)
     except NotFound:
         return True  # that it is gone is what a watch tells
     except Forbidden:

@@ -6,6 +6,7 @@ widens what passes without asking, so it takes somebody who may approve.
 
 from typing import TYPE_CHECKING
 
+from portico import commands as c
 from portico.doors.ahp import names
 from portico.doors.ahp.command import texts
 from portico.doors.ahp.record import Json
@@ -49,22 +50,20 @@ def subset(params: Json, of: Summary) -> list[str]:
 async def put(client_action: "ClientAction", session: Session) -> bool:
     path = names.folder_of(client_action.action["directory"])
     if client_action.prefix == "chat":
-        return await session.folders.choose(path, by=client_action.by)
-    client_action.connection.require("approve")
-    return await session.folders.add(path, by=client_action.by)
+        return await client_action.changes(session, c.ChooseFolder(session=session.id, folder=path))
+    return await client_action.changes(session, c.AddFolder(session=session.id, folder=path))
 
 
 async def remove(client_action: "ClientAction", session: Session) -> bool:
     path = names.folder_of(client_action.action["directory"])
-    return await (session.folders.drop if client_action.prefix == "chat" else session.folders.remove)(
-        path, by=client_action.by
-    )
+    if client_action.prefix == "chat":
+        return await client_action.changes(session, c.ChooseFolder(session=session.id, folder=path, chosen=False))
+    return await client_action.changes(session, c.RemoveFolder(session=session.id, folder=path))
 
 
 async def replace(client_action: "ClientAction", session: Session) -> bool:
-    client_action.connection.require("approve")
     old, new = (names.folder_of(client_action.action[field]) for field in ("directory", "replacement"))
-    return await session.folders.remove(old, by=client_action.by, replacement=new)
+    return await client_action.changes(session, c.RemoveFolder(session=session.id, folder=old, replacement=new))
 
 
 # -- as actions ------------------------------------------------------------------------------------------------

@@ -78,6 +78,7 @@ def anywhere(app: App) -> Table:
     host = app.host
     projects, idents = Projects(app), Idents(host)
     messages = Messages(app, projects, idents)
+    app.at_start.append(projects.ready)
 
     def shown(project: Project) -> ProjectShown:
         ids = set(projects.sessions(project.id))
@@ -229,7 +230,7 @@ def anywhere(app: App) -> Table:
             doc={
                 "media": "text/event-stream",
                 "query": {"session": "a project; without it all", "after": "the cursor; without it what comes next"},
-                "codes": ["not_found"],
+                "codes": ["not_found", "cursor_lost"],
             },
         ),
     ]

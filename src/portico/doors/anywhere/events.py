@@ -13,12 +13,12 @@ from portico.doors.anywhere.identity import Idents
 from portico.doors.anywhere.project import Projects
 from portico.doors.anywhere.translate import Watched
 from portico.doors.app import App
+from portico.doors.cursor import read_cursor
 from portico.doors.stream import send_events
-from portico.errors import BadRequest, NotFound
+from portico.errors import NotFound
 from portico.events import Record
 from portico.host.state import TextPart
-
-_CURSOR = re.compile(r"(\d{1,18})(?:-(\d{1,9}))?")
+from portico.log.log import Log
 
 
 def stream(app: App, projects: Projects, idents: Idents) -> ASGIApp:
@@ -27,7 +27,7 @@ def stream(app: App, projects: Projects, idents: Idents) -> ASGIApp:
         await projects.ready()
         named = request.query_params.get("session")
         project = projects.get(named).id if named else None
-        after, skip = cursor(request, app.host.log.seq)
+        after, skip = cursor(request, app.host.log)
         if accepts_gzip(request):
             send = compressing(send)
         reader = Reader(app, projects, idents, project)
@@ -36,16 +36,14 @@ def stream(app: App, projects: Projects, idents: Idents) -> ASGIApp:
     return asgi
 
 
-def cursor(request: Request, now: int) -> tuple[int, int]:
+def cursor(request: Request, log: Log) -> tuple[int, int]:
     """`Last-Event-ID` or `?after=`: a position, or `POSITION-N` behind the N-th frame of a record. Without one the
     stream begins with what happens next."""
     text = request.headers.get("last-event-id") or request.query_params.get("after")
     if text is None:
-        return now, 0
-    found = _CURSOR.fullmatch(text)
-    if found is None:
-        raise BadRequest(f"A cursor is a number, not {text!r}.", field="after")
-    return (int(found[1]) - 1, int(found[2])) if found[2] else (int(found[1]), 0)
+        return log.seq, 0
+    number, pieces = read_cursor(text, log, log.seq)
+    return (number - 1, pieces) if pieces else (number, 0)
 
 
 class Reader:
@@ -56,6 +54,7 @@ class Reader:
         self._projects = projects
         self._idents = idents
         self._project = project
+        self._epoch = app.host.log.epoch.encode()
         self._watched: dict[str, Watched] = {}
         self._after = 0
         self._last: dict[str, tuple[int, int]] = {}
@@ -74,7 +73,12 @@ class Reader:
                 found = await self._frames(record)
                 pieces += found[skip:] if skip and _first_id(found) == after + 1 else found
             if pieces:
-                yield b"".join(pieces)
+                yield b"".join([self._with_epoch(piece) for piece in pieces])
+
+    def _with_epoch(self, frame: bytes) -> bytes:
+        """Its id is a cursor, and says of which log."""
+        ident, rest = frame.split(b"\n", 1)
+        return b"%b.%b\n%b" % (ident, self._epoch, rest)
 
     async def _frames(self, record: Record) -> list[bytes]:
         session = record.channel[8:]

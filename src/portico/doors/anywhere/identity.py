@@ -8,10 +8,13 @@ every id has exactly one `done`.
 from bisect import bisect_right
 
 from portico import limits
+from portico.cache import Cache
 from portico.errors import NotFound
 from portico.events import Event, TurnResumed, TurnStarted
 from portico.host.host import Host
 
+SESSIONS_MAX = 1_000
+"""Sessions kept in memory; the runs of others are read from the log again."""
 _SIGNS = (b'"turn.started"', b'"turn.resumed"')
 
 
@@ -33,18 +36,30 @@ def session_of(ident: str) -> str:
     return session
 
 
+class _Runs:
+    """What is known of one session: by turn, where its runs began and their ids."""
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.starts: dict[str, list[tuple[int, str]]] = {}
+
+    def note(self, session: str, pos: int, event: Event) -> None:
+        if isinstance(event, TurnStarted | TurnResumed):
+            starts = self.starts.setdefault(event.turn, [])
+            if all(at != pos for at, _ in starts):
+                starts.append((pos, begun(session, pos, event)))
+
+
 class Idents:
     """Turns and their message ids, read from the log once and then kept up."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._read: dict[str, int] = {}
-        self._starts: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        self._runs = Cache[str, _Runs](SESSIONS_MAX)
 
     async def of(self, session: str, turn: str, pos: int | None = None) -> str:
         """The id of the run of `turn` that was going on at `pos` (the latest, when None)."""
-        await self._catch_up(session)
-        starts = self._starts.get((session, turn), [])
+        starts = (await self._catch_up(session)).starts.get(turn, [])
         index = len(starts) if pos is None else bisect_right(starts, pos, key=lambda start: start[0])
         return starts[index - 1][1] if index else f"{session}.{turn}"
 
@@ -53,27 +68,22 @@ class Idents:
         session = session_of(ident)
         if not self._host.has(session):
             raise NotFound("message", ident)
-        await self._catch_up(session)
-        for (owner, turn), starts in self._starts.items():
-            if owner == session and any(each == ident for _, each in starts):
+        for turn, starts in (await self._catch_up(session)).starts.items():
+            if any(each == ident for _, each in starts):
                 return session, turn
         return session, None
 
-    async def _catch_up(self, session: str) -> None:
+    async def _catch_up(self, session: str) -> "_Runs":
         channel = f"session/{session}"
-        after = self._read.get(session, 0)
+        runs = self._runs[session] = self._runs.get(session) or _Runs()
+        after = runs.read
         while after < self._host.log.head(channel):
             records = await self._host.log.read(channel, after, limits.READ_EVENTS)
             if not records:
                 break
             for record in records:
                 if any(sign in record.data for sign in _SIGNS):
-                    self._note(session, record.pos, record.event)
+                    runs.note(session, record.pos, record.event)
             after = records[-1].pos
-        self._read[session] = max(after, self._read.get(session, 0))
-
-    def _note(self, session: str, pos: int, event: Event) -> None:
-        if isinstance(event, TurnStarted | TurnResumed):
-            starts = self._starts.setdefault((session, event.turn), [])
-            if all(at != pos for at, _ in starts):
-                starts.append((pos, begun(session, pos, event)))
+        runs.read = max(after, runs.read)
+        return runs

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from collections import OrderedDict
 from typing import Literal
 
 import msgspec
@@ -10,6 +9,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from portico.cache import Cache
 from portico.commands import Caller, Queued, SendMessage, SetDraft
 from portico.doors.anywhere.identity import Idents, was_queued
 from portico.doors.anywhere.project import BUILT_IN, Project, Projects
@@ -56,7 +56,7 @@ class Messages:
         self._host = app.host
         self._projects = projects
         self._idents = idents
-        self._keys: OrderedDict[str, tuple[str, asyncio.Future[Sent]]] = OrderedDict()
+        self._keys = Cache[str, tuple[str, asyncio.Future[Sent]]](KEYS_MAX)
 
     async def post(self, request: Request) -> Response:
         await self._projects.ready()
@@ -80,8 +80,6 @@ class Messages:
             return await asyncio.shield(known[1])
         answer: asyncio.Future[Sent] = asyncio.get_running_loop().create_future()
         self._keys[name] = (digest, answer)
-        while len(self._keys) > KEYS_MAX:
-            self._keys.popitem(last=False)
         try:
             sent = await self._before(name, digest, body) or await self._send(body, who, {"key": name, "body": digest})
         except BaseException as error:

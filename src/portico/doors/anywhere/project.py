@@ -14,9 +14,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from portico.cache import Cache
 from portico.commands import Caller, StartSession
 from portico.doors.app import App
-from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFound
+from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
 from portico.events import HOST, number_of
 from portico.host.folders import check_folder
 from portico.host.session import Session
@@ -30,6 +31,8 @@ AUDIT_CHARS = 500
 """What an audit record quotes of a path."""
 PROJECTS_MAX = 1_000
 """Projects added over HTTP; more is a script gone wild."""
+DELETED_MAX = 1_000
+"""Deleted conversations whose last events may still be on the way to a reader."""
 _CONVERSATION = "anywhere"
 _PROJECTS = "anywhere.projects"
 
@@ -63,7 +66,7 @@ class Projects:
         self._app = app
         self._host = app.host
         self._conversations: dict[str, Conversation] = {}
-        self._deleted: dict[str, str] = {}
+        self._deleted = Cache[str, str](DELETED_MAX)
         """The projects of deleted ones: their last events may still be on the way to readers."""
         self._kept = _Kept()
         self._ready = False
@@ -141,10 +144,14 @@ class Projects:
                 raise AlreadyExists(f"There is a project {folder!r} already.")
             if len(self._kept.added) >= PROJECTS_MAX:
                 raise Conflict(f"There are {PROJECTS_MAX} projects; forget some.")
-            self._kept.forgotten = [each for each in self._kept.forgotten if each != folder]
-            self._kept.added[folder] = self._host.now()
-            self._kept.isolated += [folder] if worktree else []
-            await self._keep()
+            kept = self._kept
+            await self._keep(
+                _Kept(
+                    added={**kept.added, folder: self._host.now()},
+                    forgotten=[each for each in kept.forgotten if each != folder],
+                    isolated=[*kept.isolated, folder] if worktree else kept.isolated,
+                )
+            )
         await self._host.audit("project.added", by, path=folder[:AUDIT_CHARS])
         return _project(folder, self._kept.added[folder], worktree)
 
@@ -154,16 +161,27 @@ class Projects:
         if project.id == DEFAULT:
             raise Conflict("The default project stays until there is another.")
         async with self._lock:
-            self._kept.added.pop(project.path, None)
-            self._kept.isolated = [each for each in self._kept.isolated if each != project.path]
-            if any(_project(str(path), 0).path == project.path for path in self._app.workspaces):
-                self._kept.forgotten.append(project.path)
-            await self._keep()
+            kept, path = self._kept, project.path
+            configured = any(_project(str(each), 0).path == path for each in self._app.workspaces)
+            await self._keep(
+                _Kept(
+                    added={folder: at for folder, at in kept.added.items() if folder != path},
+                    forgotten=[*kept.forgotten, path] if configured else kept.forgotten,
+                    isolated=[each for each in kept.isolated if each != path],
+                )
+            )
         await self._host.audit("project.forgotten", by, path=project.path[:AUDIT_CHARS])
 
-    async def _keep(self) -> None:
-        self._host.log.put_kv(HOST, _PROJECTS, msgspec.json.encode(self._kept))
-        await self._host.log.flush()
+    async def _keep(self, kept: _Kept) -> None:
+        """Holds from when it is durable; what the disk refuses was never there."""
+        log = self._host.log
+        log.put_kv(HOST, _PROJECTS, msgspec.json.encode(kept))
+        try:
+            await log.flush()
+        except LogUnavailable:
+            log.put_kv(HOST, _PROJECTS, msgspec.json.encode(self._kept))
+            raise
+        self._kept = kept
 
     # -- conversations -----------------------------------------------------------------------------------------
 

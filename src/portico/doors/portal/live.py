@@ -4,7 +4,7 @@ An answer goes out as soon as there is something to say; a reader that was answe
 so that a fast stream becomes few answers. While somebody polls, new records are handed to the reader by reference;
 a reader that falls silent or behind keeps only its cursor and comes back through the log. Cursors are kept in the log
 beside the channel, so a reader goes on after a restart where it was; an answer leaves only when the cursor behind it is
-durable, so whoever has it and sees the host die is not told the same again.
+in the log's journal, so whoever has it and sees the host die is not told the same again.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.doors.portal.callbacks import Element, Open, Translate, closes, coalesce
+from portico.errors import LogUnavailable
 from portico.events import HOST, Channel, HostStopped, Record
 from portico.host.host import Host
 from portico.log.log import Log
@@ -48,6 +49,8 @@ class Cursor(Struct, omit_defaults=True):
     open: Open = {}
     told: int = 0
     """Elements of the record behind `pos` that were sent already: without a token they go one by one."""
+    epoch: str = ""
+    """Of the log that it counts in; 0.1.0 did not say."""
 
 
 class Reader:
@@ -127,7 +130,9 @@ class Live:
         return self._host.now() - closed > self._countdown * 1000
 
     def restart_countdown(self, channel: Channel) -> None:
-        self._closed_again[channel] = self._host.now()
+        now = self._host.now()
+        self._closed_again = {each: at for each, at in self._closed_again.items() if now - at < self._countdown * 1000}
+        self._closed_again[channel] = now
 
     def stop_waiting(self) -> None:
         """The host stops: nobody is kept waiting."""
@@ -163,7 +168,7 @@ class Live:
                 return "Timeout"  # nobody hears this
             if trouble == "Closed":
                 self._tell(reader)
-            return trouble or await self._answer(reader)
+            return trouble or self._answer(reader)
         finally:
             leaving.cancel()
             reader.busy = False
@@ -180,11 +185,17 @@ class Live:
             at = await closed()
             if stored is None and self.expired(channel, at):
                 return None
-            cursor = msgspec.json.decode(stored, type=Cursor) if stored else Cursor()
+            cursor = self._checked(channel, stored)
             made = Reader(channel, key, translate, cursor, whole=token is not None, numbered=numbered)
             made.closed = at is not None
             reader = self._readers.setdefault((channel, key), made)
         return reader
+
+    def _checked(self, channel: Channel, stored: bytes | None) -> Cursor:
+        """A cursor of another log says nothing about this one: its reader gets everything."""
+        cursor = msgspec.json.decode(stored, type=Cursor) if stored else Cursor()
+        same_log = cursor.epoch in ("", self._log.epoch) and cursor.pos <= self._log.head(channel)
+        return cursor if same_log else Cursor()
 
     async def _wait(self, reader: Reader) -> Trouble | None:
         loop = asyncio.get_running_loop()
@@ -220,7 +231,7 @@ class Live:
         """This reader has heard that it is over: from now on there is nothing here for it."""
         reader.told = True
         self._detach(reader)
-        self._log.put_kv(reader.channel, reader.key, None)
+        self._log.journal(reader.channel, reader.key, None)
 
     async def _until_pushed(self, reader: Reader, seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -250,12 +261,19 @@ class Live:
             records, reader.buffer, reader.buffered = reader.buffer, [], 0
             reader.take(records)
 
-    async def _answer(self, reader: Reader) -> list[Element]:
+    def _answer(self, reader: Reader) -> list[Element]:
         count = len(reader.unsent) if reader.whole else 1
         taken, reader.unsent = reader.unsent[:count], reader.unsent[count:]
-        self._log.put_kv(reader.channel, reader.key, msgspec.json.encode(reader.sent))
+        try:
+            self._log.journal(
+                reader.channel,
+                reader.key,
+                msgspec.json.encode(msgspec.structs.replace(reader.sent, epoch=self._log.epoch)),
+            )
+        except LogUnavailable:
+            reader.unsent = taken + reader.unsent
+            raise
         elements = coalesce([element for _, element in taken])
-        await self._log.flush()
         reader.answered = asyncio.get_running_loop().time()
         return elements
 

@@ -6,6 +6,7 @@ The Python client, the command line and the pages use it. It translates and deci
 from portico.doors.app import App
 from portico.doors.rest import (
     admin,
+    archive,
     board,
     changes,
     commands,
@@ -28,6 +29,7 @@ def rest(app: App) -> Table:
         *people.table(app),
         *events.table(app),
         *changes.table(app),
+        *archive.table(app),
         *search.table(app),
         *terminals.table(app),
         *board.table(app),

@@ -122,7 +122,7 @@ def _any(app: App) -> Route:
         "codes": ["conflict", "not_found", "agent_failed", "agent_unavailable"],
     }
     summary = "Any command by its name, with what it takes."
-    return Route("/v1/commands", cast(Endpoint, endpoint), "open", ("POST",), summary, doc=doc)
+    return Route("/v1/commands", cast(Endpoint, endpoint), "any", ("POST",), summary, doc=doc)
 
 
 def _read(body: AnyCommandBody) -> Command:

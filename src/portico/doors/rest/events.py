@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import AsyncIterator, Callable
+from operator import attrgetter
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -12,13 +14,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
+from portico.doors.cursor import read_cursor
 from portico.doors.rest.query import number, numbered
 from portico.doors.rest.wire import wire
-from portico.doors.route import Caller, Doc, Route, Table, caller
+from portico.doors.route import Caller, Doc, Param, Route, Table, caller
 from portico.doors.stream import beat, send_events
 from portico.errors import BadRequest, NotFound
 from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
+from portico.log.log import Log
 
+_AFTER = r"^[0-9]{1,18}(\.[0-9a-f]{8})?$"
 _CHANNEL = re.compile(r"host|(session|task|job|terminal)/[\w.-]+")
 
 
@@ -31,12 +36,10 @@ def _shown(records: list[Record], who: Caller) -> list[Record]:
     return records if who.may("terminal") else [each for each in records if not _is_terminal(each.channel)]
 
 
-def _by_pos(record: Record) -> bytes:
-    return b"id: %d\ndata: %s\n\n" % (record.pos, wire(record))
-
-
-def _by_seq(record: Record) -> bytes:
-    return b"id: %d\ndata: %s\n\n" % (record.seq, wire(record))
+def _frame_by(log: Log, name: str) -> Callable[[Record], bytes]:
+    """A record as one server-sent event; its id is the cursor behind it."""
+    number, epoch = attrgetter(name), log.epoch.encode()
+    return lambda record: b"id: %d.%b\ndata: %b\n\n" % (number(record), epoch, wire(record))
 
 
 class EventRecord(Struct):
@@ -53,6 +56,8 @@ class EventPage(Struct):
     events: list[EventRecord]
     head: int
     """The last position there is: a cursor at the head has seen everything."""
+    epoch: str
+    """Which log this is: `POSITION.EPOCH` is a cursor that is refused when it is another one."""
 
 
 class AuditPage(Struct):
@@ -63,9 +68,10 @@ class AuditPage(Struct):
 
 def table(app: App) -> Table:
     host = app.host
+    by_pos, by_seq = _frame_by(host.log, "pos"), _frame_by(host.log, "seq")
 
     async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncIterator[bytes]:
-        name, make = ("rest.pos", _by_pos) if len(channels) == 1 else ("rest.seq", _by_seq)
+        name, make = ("rest.pos", by_pos) if len(channels) == 1 else ("rest.seq", by_seq)
         async for records in host.log.follow(*channels, after=after):
             if shown := _shown(records, who):
                 yield b"".join([record.form(name, make) for record in shown])
@@ -79,13 +85,16 @@ def table(app: App) -> Table:
         async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
             request = Request(scope, receive)
             channels = channels_of(request)
-            after = cursor(request)
+            after = cursor(request, host.log, head(channels))
             if "text/event-stream" in request.headers.get("accept", ""):
                 await send_events(receive, send, frames(channels, after, caller(request)), pulse)
             else:
                 await (await page(channels, after, request))(scope, receive, send)
 
         return asgi
+
+    def head(channels: tuple[Channel, ...]) -> int:
+        return host.log.head(channels[0]) if len(channels) == 1 else host.log.seq
 
     async def page(channels: tuple[Channel, ...], after: int, request: Request) -> Response:
         limit = number(request, "limit", 1000, 1, limits.READ_EVENTS)
@@ -96,11 +105,8 @@ def table(app: App) -> Table:
         else:
             records = await besides_terminals(after, limit, caller(request))
         return Response(
-            b'{"events":[%s],"head":%d}'
-            % (
-                b",".join(wire(record) for record in records),
-                host.log.head(channels[0]) if len(channels) == 1 else host.log.seq,
-            ),
+            b'{"events":[%s],"head":%d,"epoch":"%s"}'
+            % (b",".join(wire(record) for record in records), head(channels), host.log.epoch.encode()),
             media_type="application/json",
         )
 
@@ -147,8 +153,9 @@ def table(app: App) -> Table:
     followed: Doc = {
         "answer": EventPage,
         "media": "text/event-stream",
+        "codes": ["cursor_lost"],
         "query": {
-            "after": numbered("the cursor; 0"),
+            "after": Param("the cursor: `NUMBER` or `NUMBER.EPOCH`; 0", Annotated[str, Meta(pattern=_AFTER)]),
             "limit": numbered("how many in one JSON answer; 1000", 1, limits.READ_EVENTS),
         },
     }
@@ -194,9 +201,10 @@ def table(app: App) -> Table:
     ]
 
 
-def cursor(request: Request) -> int:
+def cursor(request: Request, log: Log, head: int) -> int:
     """`Last-Event-ID` (a browser that comes back) or `?after=`."""
     text = request.headers.get("last-event-id") or request.query_params.get("after", "0")
-    if not text.isdecimal() or len(text) > 18:
-        raise BadRequest(f"A cursor is a number, not {text!r}.", field="after")
-    return int(text)
+    number, pieces = read_cursor(text, log, head)
+    if pieces:
+        raise BadRequest(f"{text!r} is a cursor of another door.", field="after")
+    return number

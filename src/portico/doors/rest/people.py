@@ -18,7 +18,7 @@ def table(app: App) -> Table:
     host = app.host
 
     async def grants(request: Request) -> Response:
-        now = host.now()
+        now = host.grants.now()
         return JsonResponse(GrantList([grant for grant in host.grants.values() if grant.expires > now]))
 
     doc: Doc = {"answer": GrantList}

@@ -30,6 +30,8 @@ class ChangeBody(Struct, forbid_unknown_fields=True):
 
 class LogHealth(Struct):
     seq: int
+    epoch: str
+    """Which log this is: cursors of another one are refused."""
     down: str | None
     """Why it cannot be written, while it cannot."""
 
@@ -69,7 +71,7 @@ def table(app: App) -> Table:
                 version=__version__,
                 sessions=len(host.catalogue),
                 running=host.running,
-                log=LogHealth(host.log.seq, host.log.down.message if host.log.down else None),
+                log=LogHealth(host.log.seq, host.log.epoch, host.log.down.message if host.log.down else None),
                 workspaces=[str(path) for path in app.workspaces],
                 you=caller(request).name,
             )

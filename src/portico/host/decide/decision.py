@@ -19,6 +19,8 @@ class Context(Struct, frozen=True):
     running: int = 0
     """Turns that run on this host."""
     stopping: bool = False
+    withdrawn: bool = False
+    """The running turn is being cancelled: what it asked is not to be answered any more."""
     found: Any = None
     """What the world answered, for commands that have to ask it something first."""
 

@@ -2,7 +2,7 @@
 
 from portico import commands as c
 from portico import events as e
-from portico.errors import AlreadyAnswered, BadRequest, NotFound
+from portico.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
 from portico.events import Json
 from portico.host.decide.decision import Context, Decision
 from portico.host.state import QuestionPart, SessionState
@@ -29,6 +29,8 @@ def draft(state: SessionState, command: c.DraftAnswer, context: Context) -> Deci
 
 def answer(state: SessionState, command: c.AnswerQuestion, context: Context) -> Decision:
     turn, question = _open(state, command.question)
+    if context.withdrawn:
+        raise Conflict("The turn is being cancelled: its questions are withdrawn.")
     given = command.answers
     if command.text is not None:
         given = {**given, _plain_field(question): command.text}

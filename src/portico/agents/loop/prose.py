@@ -1,0 +1,68 @@
+"""What a model says while it still writes, let through to a person: prose as it is, of JSON only what it says."""
+
+from typing import Literal
+
+from portico.agents.loop.partial_json import PartialJson
+from portico.host.turn import Turn
+
+Form = Literal["chat", "native", "text"]
+"""An answer as it is; beside native calls, an answer or a call in disguise; a JSON step."""
+
+
+class Prose:
+    """One step's words."""
+
+    def __init__(self, turn: Turn, key: str) -> None:
+        self._turn = turn
+        self._key = key
+        self.begin("text")
+
+    def begin(self, form: Form) -> None:
+        """An attempt begins."""
+        self._form = form
+        self._held: list[str] = []
+        self._partial = PartialJson()
+        self._spoken: list[str] = []
+        self._begun = False
+
+    def void(self) -> None:
+        """The attempt broke off: what it said does not count."""
+        self._turn.retract(self._key)
+
+    def report(self, text: str, reasoning: str) -> None:
+        if reasoning:
+            self._turn.reasoning(reasoning, self._key)
+        if not self._held:
+            at = self._json_at(text)
+            if text[:at].strip() or (self._begun and at):
+                self._begun = True
+                self._turn.text(text[:at], self._key)
+            text = text[at:]
+        if text:
+            self._held.append(text)
+            said = self._partial.feed(text)
+            if said:
+                self._spoken.append(said)
+                self._turn.text(said, self._key)
+
+    def _json_at(self, text: str) -> int:
+        """Where JSON may begin. Beside native calls it is JSON only if nothing stands before it."""
+        if self._form == "chat":
+            return len(text)
+        if self._form == "native":
+            return len(text) if self._begun or not text.lstrip().startswith(("{", "[", "<", "`")) else 0
+        return min((index for sign in "{`[" if (index := text.find(sign)) >= 0), default=len(text))
+
+    def finish(self, words: str) -> None:
+        """The whole of what was to be said: what has not been said yet is said now."""
+        spoken = "".join(self._spoken)
+        rest = words.removeprefix(spoken) if words.startswith(spoken) else f"\n{words}"
+        if words:
+            self._turn.text(rest + "\n", self._key)
+
+    def release(self) -> None:
+        """Words that looked like JSON and are not."""
+        if self._held and not self._spoken:
+            self._turn.text("".join(self._held), self._key)
+        elif self._held:
+            self._turn.correct(self._key, "".join(self._held))

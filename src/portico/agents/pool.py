@@ -1,0 +1,131 @@
+"""How many agent processes run at once, and how much memory they may take together.
+
+Fifty sessions of an agent that wants a process for each were fifty processes of up to 700 MB. So a new one needs a
+place: one that nobody uses is let go first (its conversation is taken up again later); if all are busy, the turn waits
+in a queue and says so.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from portico.agents.loop.settings import SettingsFile
+
+MIB = 1024 * 1024
+LOOK_SECONDS = 5.0
+"""Between two looks while a turn waits: nobody tells when memory becomes free."""
+
+Tell = Callable[[str], None]
+
+
+class Bounds(Struct, frozen=True):
+    processes: int
+    """0: no bound."""
+    memory: int
+    """In bytes; 0: no bound."""
+
+
+class Member(Protocol):
+    """A supervisor, as the pool sees it."""
+
+    @property
+    def pids(self) -> list[int]: ...
+
+    @property
+    def used_at(self) -> float: ...
+
+    @property
+    def is_idle(self) -> bool:
+        """Its process can be let go: nobody uses it, and another takes up its conversations."""
+
+    def rest(self) -> None: ...
+
+
+class Pool:
+    def __init__(self, bounds: Callable[[], Bounds]) -> None:
+        self._bounds = bounds
+        self._members: set[Member] = set()
+        self._turnstile = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    @classmethod
+    def of(cls, home: Path) -> "Pool":
+        """With the bounds of the settings file, as they are each time."""
+        settings = SettingsFile(home)
+
+        def bounds() -> Bounds:
+            agent = settings.current().agent
+            return Bounds(agent.max_processes, agent.max_memory_mb * MIB or machine_memory() // 2)
+
+        return cls(bounds)
+
+    async def admit(self, member: Member, tell: Tell) -> None:
+        """Returns when there is room for one more process of it; first come, first served."""
+        told = False
+        async with self._turnstile:
+            self._members.add(member)
+            while (full := self._full(member)) is not None:
+                idle = [each for each in self._members if each is not member and each.is_idle]
+                if idle:
+                    min(idle, key=lambda each: each.used_at).rest()
+                elif not told:
+                    told = True
+                    tell(f"Waiting for a free agent: {full}.")
+                await self._wait()
+
+    def forget(self, member: Member) -> None:
+        self._members.discard(member)
+        self.changed()
+
+    def changed(self) -> None:
+        """A process has ended, or a turn: whoever waits looks again."""
+        self._changed.set()
+
+    async def _wait(self) -> None:
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _full(self, member: Member) -> str | None:
+        """Why there is no room; None when there is. Whoever has no process gets one in any case."""
+        bounds = self._bounds()
+        running = [pid for each in self._members if each is not member for pid in each.pids]
+        if not running:
+            return None
+        if bounds.processes and len(running) >= bounds.processes:
+            return f"{len(running)} of {bounds.processes} processes are busy (agent.max_processes)"
+        used = memory_of(running) if bounds.memory else 0
+        if bounds.memory and used >= bounds.memory:
+            size = f"{used // MIB} of {bounds.memory // MIB} MB"
+            return f"the running ones take {size} of memory (agent.max_memory_mb)"
+        return None
+
+
+def machine_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return 0
+
+
+def memory_of(leaders: Iterable[int]) -> int:
+    """Resident bytes of these processes with all of their sessions, where there is a /proc."""
+    wanted, pages = set(leaders), 0
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else []:
+        if not name.isdigit():
+            continue
+        try:
+            # After the name in brackets, which may contain anything: the session as the fourth, the pages as the 22nd.
+            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended
+        if int(fields[3]) in wanted:
+            pages += int(fields[21])
+    return pages * os.sysconf("SC_PAGE_SIZE")

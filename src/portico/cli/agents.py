@@ -1,0 +1,268 @@
+"""`portico agents`: which agents there are, whether they work, and which one answers by default."""
+
+import asyncio
+import shlex
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+import typer
+
+from portico.agents.acp.program import PRESETS, Program
+from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
+from portico.agents.registry import discover
+from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run
+from portico.cli.trial import SECONDS, Trial, try_agent
+from portico.client import Client
+from portico.errors import BadRequest, NotFound, PorticoError, nearest
+from portico.home import Home
+from portico.host.readiness import check_agent, likely
+from portico.settings import load
+from portico.settings_edit import add_table, set_key
+
+app = typer.Typer(help="List, check, test and add agents, and choose the default one.", no_args_is_help=True)
+
+_RESTART = "A running host offers it from its next start on."
+
+
+@app.command("list")
+def list_agents(
+    check: Annotated[bool, typer.Option("--check", help="Start each one and speak the first handshake.")] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """The agents of this machine, or of the running host; `*` marks the default.
+
+    Example: portico agents list --check
+    """
+    place = Home.default(home)
+    infos, default, checks = run(_look(place, check))
+    if as_json:
+        print_json({"agents": infos, "default": default, "checks": checks if check else None})
+        return
+    found = {each.agent: each for each in checks}
+    rows = [
+        [f"{'*' if info.id == default else ' '} {info.id}", _state(info, found.get(info.id)), _words(info, found)]
+        for info in infos
+    ]
+    print_table(["agent", "state", "about"], rows, "There is no agent.")
+
+
+def _state(info: AgentInfo, check: Check | None) -> str:
+    if check is not None:
+        return check.status.replace("_", " ")
+    return "not ready" if info.missing else info.label or "there"
+
+
+def _words(info: AgentInfo, checks: dict[str, Check]) -> str:
+    if info.id in checks:
+        return checks[info.id].detail
+    return info.missing or info.description
+
+
+async def _look(place: Home, check: bool) -> tuple[list[AgentInfo], str | None, list[Check]]:
+    """By the running host, whose environment may be another than ours; without one as it would find them here."""
+    if place.endpoint() is not None:
+        async with Client.local(place.path) as client:
+            infos = await client.agents()
+            default = await client.default_agent()
+            checks = await asyncio.gather(*(client.check_agent(info.id) for info in infos)) if check else []
+            return infos, default, list(checks)
+    async with _agents(place) as agents:
+        infos = [await agent.describe() for agent in agents]
+        chosen = load(place.settings_path).settings.default_agent
+        checks = await asyncio.gather(*(check_agent(agent) for agent in agents)) if check else []
+        return infos, chosen or likely(infos, list(checks)), list(checks)
+
+
+@asynccontextmanager
+async def _agents(place: Home, wanted: Sequence[str] = ()) -> AsyncIterator[list[Agent]]:
+    place.make()
+    agents = discover(AgentContext(place.path, load(place.settings_path).settings.agents), wanted)
+    try:
+        yield agents
+    finally:
+        await asyncio.gather(*(agent.close() for agent in agents))
+
+
+@app.command()
+def add(
+    name: Annotated[
+        str | None, typer.Argument(help="Its name: it becomes acp:NAME. Without one: what is known.")
+    ] = None,
+    command: Annotated[list[str] | None, typer.Argument(help="The program and its arguments, after --.")] = None,
+    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for its process; repeatable.")] = None,
+    pass_env: Annotated[
+        list[str] | None, typer.Option(help="A variable of Portico's environment that it gets; repeatable.")
+    ] = None,
+    unchecked: Annotated[bool, typer.Option("--unchecked", help="Write it down without starting it.")] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Add a program that speaks the Agent Client Protocol: it is started once to see whether it does.
+
+    Example: portico agents add mine --pass-env MY_KEY -- my-agent --acp
+    """
+    place = Home.default(home)
+    if name is None:
+        _show_known(as_json)
+        return
+    if not command:
+        _explain_known(name, as_json)
+        return
+    table: dict[str, Any] = {"command": command}
+    if env:
+        table["env"] = dict(_variable(each) for each in env)
+    if pass_env:
+        table["pass_env"] = pass_env
+    found = Check(f"acp:{name}", "ready", "not started") if unchecked else run(_check_new(place, name, table))
+    if found.status not in ("ready", "not_signed_in"):
+        raise BadRequest(f"{found.detail} Nothing was written; --unchecked writes it anyway.", field="command")
+    place.make()
+    add_table(place.settings_path, ("agents", "acp", name), table)
+    if as_json:
+        print_json({"agent": f"acp:{name}", "settings": str(place.settings_path), "check": found})
+    else:
+        print(f"acp:{name}: {found.detail}. Written to {place.settings_path}. {_RESTART}", file=sys.stderr)
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise BadRequest(f"--env takes NAME=VALUE, not {text!r}.", field="env")
+    return name, value
+
+
+async def _check_new(place: Home, name: str, table: dict[str, Any]) -> Check:
+    context = AgentContext(place.path, {"acp": {name: table}})
+    agents = discover(context, [f"acp:{name}"])
+    try:
+        return await check_agent(agents[0])
+    finally:
+        await asyncio.gather(*(agent.close() for agent in agents))
+
+
+def _show_known(as_json: bool) -> None:
+    if as_json:
+        print_json({name: {"command": each.command, "install": each.install} for name, each in PRESETS.items()})
+        return
+    rows = [[name, "installed" if each.path() else "", _install(each)] for name, each in PRESETS.items()]
+    print_table(["agent", "state", "install"], rows, "")
+    print(
+        "Portico finds these on the PATH by itself, once they are installed and signed in. "
+        "Any other: portico agents add NAME -- COMMAND",
+        file=sys.stderr,
+    )
+
+
+def _install(program: Program) -> str:
+    return program.install or shlex.join(program.command)
+
+
+def _explain_known(name: str, as_json: bool) -> None:
+    known = PRESETS.get(name.removeprefix("acp:"))
+    if known is None:
+        near = nearest(name, PRESETS)
+        hint = f"Did you mean {near!r}? " if near else ""
+        raise BadRequest(f"{hint}Give its command: portico agents add {name} -- COMMAND", field="command")
+    if as_json:
+        print_json({"command": known.command, "install": known.install, "installed": known.path() is not None})
+    elif known.path() is not None:
+        print(f"{known.name} is here ({known.path()}) and needs no settings. See: portico agents test {name}")
+    else:
+        print(f"{known.name} is not on the PATH. Install it: {known.install}. Portico then finds it by itself.")
+
+
+@app.command("test")
+def try_out(
+    name: Annotated[str, typer.Argument(help="The agent, for example goose or acp:goose.")],
+    model: Annotated[str | None, typer.Option("--model", "-m", help="The model. [its first]")] = None,
+    seconds: Annotated[float, typer.Option("--timeout", min=1, help="Seconds until it must have finished.")] = SECONDS,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Let an agent do a turn with a tool call in an empty folder. Uses its model. Exit code 1 if it cannot.
+
+    Example: portico agents test goose
+    """
+    result = run(_try(Home.default(home), name, model, seconds))
+    if as_json:
+        print_json(result)
+    else:
+        print(_verdict(result))
+    if not result.ok:
+        raise typer.Exit(1)
+
+
+def _verdict(result: Trial) -> str:
+    tools = ", ".join(result.tools) or "none"
+    if result.ok:
+        return f"{result.agent} works: it wrote a file in {result.seconds:g} s (tools: {tools})."
+    return f"{result.agent} does not work: {result.problem} (tools: {tools}; {result.seconds:g} s)"
+
+
+async def _try(place: Home, name: str, model: str | None, seconds: float) -> Trial:
+    async with _agents(place) as agents:
+        agent = _find(agents, name)
+        missing = (await agent.describe()).missing
+        if missing is not None:
+            return Trial(agent.id, False, 0.0, [], "", missing)
+        return await try_agent(agent, model, seconds)
+
+
+def _find(agents: Sequence[Agent], name: str) -> Agent:
+    """By its id, or by its name without `acp:`."""
+    for ident in (name, f"acp:{name}"):
+        for agent in agents:
+            if agent.id == ident:
+                return agent
+    names = [agent.id for agent in agents]
+    raise NotFound("agent", name, f"There are: {', '.join(names)}. Add one with: portico agents add")
+
+
+@app.command()
+def default(
+    name: Annotated[
+        str | None, typer.Argument(help="The agent of sessions that name none. Without one: which it is.")
+    ] = None,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Forget the choice: the first real one that is ready.")
+    ] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Show or choose the agent that answers where nobody names one. A running host takes it over within a second.
+
+    Example: portico agents default acp:goose
+    """
+    place = Home.default(home)
+    if name is not None and clear:
+        raise BadRequest("Name an agent or say --clear, not both.", field="name")
+    chosen = name
+    if name is not None:
+        chosen = run(_known(place, name))
+    if name is not None or clear:
+        place.make()
+        set_key(place.settings_path, "default_agent", chosen)
+    current = chosen if chosen is not None else run(_look(place, False))[1]
+    if as_json:
+        print_json({"default": current})
+    else:
+        print(current or "No agent is ready.")
+
+
+async def _known(place: Home, name: str) -> str:
+    async with _agents(place) as agents:
+        try:
+            return _find(agents, name).id
+        except NotFound:
+            if place.endpoint() is None:
+                raise
+    try:
+        async with Client.local(place.path) as client:
+            if name in {info.id for info in await client.agents()}:
+                return name
+    except PorticoError as error:
+        raise NotFound("agent", name) from error
+    raise NotFound("agent", name, "See: portico agents list")

@@ -1,0 +1,254 @@
+"""The agent's side of ACP: what an editor asks for, translated into calls of the REST door."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import acp
+import msgspec
+from acp import RequestError
+from acp.interfaces import Client as Editor
+from acp.schema import (
+    AcpMcpServer,
+    AgentCapabilities,
+    ClientCapabilities,
+    ForkSessionResponse,
+    HttpMcpServer,
+    Implementation,
+    InitializeResponse,
+    ListSessionsResponse,
+    LoadSessionResponse,
+    McpServerStdio,
+    NewSessionResponse,
+    PromptCapabilities,
+    PromptResponse,
+    ResumeSessionResponse,
+    SessionCapabilities,
+    SessionCloseCapabilities,
+    SessionForkCapabilities,
+    SessionInfo,
+    SessionListCapabilities,
+    SessionResumeCapabilities,
+    SetSessionConfigOptionResponse,
+    SetSessionModeResponse,
+    SseMcpServer,
+)
+
+from portico import __version__
+from portico.client import Client
+from portico.client.acp.attached import Attached
+from portico.client.acp.options import MODEL, Options
+from portico.client.acp.prompt import message_of
+from portico.errors import NotFound, PorticoError
+from portico.host.agent import AgentInfo
+from portico.host.state import SessionState, Summary
+
+Servers = list[HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio] | None
+"""MCP servers of the editor. Sessions have those of the host and of its agents: they outlive the editor."""
+
+LISTED = 50
+"""Sessions of one page of the list."""
+_NOT_FOUND = -32002
+
+
+class HostAgent:
+    """`await acp.run_agent(HostAgent(client))` serves an editor on standard input and output."""
+
+    def __init__(self, client: Client, agent: str | None = None, model: str | None = None) -> None:
+        self._client = client
+        self._agent = agent
+        self._model = model
+        self._attached: dict[str, Attached] = {}
+        self._editor: Editor | None = None
+
+    def on_connect(self, conn: Editor) -> None:
+        self._editor = conn
+
+    async def close(self) -> None:
+        for each in self._attached.values():
+            await each.leave()
+
+    # -- the connection ----------------------------------------------------------------------------------------
+
+    async def initialize(
+        self,
+        protocol_version: int,
+        client_capabilities: ClientCapabilities | None = None,
+        client_info: Implementation | None = None,
+        **_: Any,
+    ) -> InitializeResponse:
+        sessions = SessionCapabilities(
+            list=SessionListCapabilities(),
+            fork=SessionForkCapabilities(),
+            resume=SessionResumeCapabilities(),
+            close=SessionCloseCapabilities(),
+        )
+        return InitializeResponse(
+            protocol_version=min(protocol_version, acp.PROTOCOL_VERSION),
+            agent_capabilities=AgentCapabilities(
+                load_session=True,
+                prompt_capabilities=PromptCapabilities(image=True, audio=True, embedded_context=True),
+                session_capabilities=sessions,
+            ),
+            agent_info=Implementation(name="portico", title="Portico", version=__version__),
+            auth_methods=[],
+        )
+
+    async def authenticate(self, method_id: str, **_: Any) -> None:
+        """The host's token is in its private folder; whoever can read that is the owner."""
+
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    async def new_session(
+        self, cwd: str, additional_directories: list[str] | None = None, mcp_servers: Servers = None, **_: Any
+    ) -> NewSessionResponse:
+        try:
+            started = await self._client.start(agent=self._agent, model=self._model, cwd=cwd)
+            made = await self._attach(await started.state())
+        except PorticoError as error:
+            raise _refusal(error) from error
+        return NewSessionResponse(
+            session_id=started.id, modes=made.options.modes(), config_options=made.options.options()
+        )
+
+    async def load_session(
+        self,
+        cwd: str,
+        session_id: str,
+        mcp_servers: Servers = None,
+        additional_directories: list[str] | None = None,
+        **_: Any,
+    ) -> LoadSessionResponse:
+        made = await self._open(session_id, replay=True)
+        return LoadSessionResponse(modes=made.options.modes(), config_options=made.options.options())
+
+    async def resume_session(
+        self,
+        session_id: str,
+        cwd: str,
+        additional_directories: list[str] | None = None,
+        mcp_servers: Servers = None,
+        **_: Any,
+    ) -> ResumeSessionResponse:
+        made = await self._open(session_id, replay=False)
+        return ResumeSessionResponse(modes=made.options.modes(), config_options=made.options.options())
+
+    async def fork_session(
+        self,
+        session_id: str,
+        cwd: str,
+        additional_directories: list[str] | None = None,
+        mcp_servers: Servers = None,
+        **_: Any,
+    ) -> ForkSessionResponse:
+        try:
+            answer = await self._client.call("POST", f"/v1/sessions/{session_id}/fork", {})
+        except PorticoError as error:
+            raise _refusal(error) from error
+        fork = msgspec.json.decode(answer, type=Summary)
+        made = await self._open(fork.id, replay=False)
+        return ForkSessionResponse(
+            session_id=fork.id, modes=made.options.modes(), config_options=made.options.options()
+        )
+
+    async def close_session(self, session_id: str, **_: Any) -> None:
+        """The editor is done with it. In the host it stays, with whatever runs in it."""
+        known = self._attached.pop(session_id, None)
+        if known is not None:
+            await known.leave()
+
+    async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
+        begin = int(cursor) if cursor is not None and cursor.isdecimal() else 0
+        try:
+            found = await self._client.sessions(children=False, archived=False)
+        except PorticoError as error:
+            raise _refusal(error) from error
+        found = [each for each in found if cwd is None or each.cwd == cwd]
+        page = found[begin : begin + LISTED]
+        more = str(begin + LISTED) if len(found) > begin + LISTED else None
+        return ListSessionsResponse(sessions=[_listed(each) for each in page], next_cursor=more)
+
+    async def _open(self, session: str, *, replay: bool) -> Attached:
+        try:
+            state = await self._client.session(session).state()
+            if state.closed:
+                await self._client.call("POST", f"/v1/sessions/{session}/reopen", {})
+                state = await self._client.session(session).state()
+            return await self._attach(state, replay=replay)
+        except PorticoError as error:
+            raise _refusal(error) from error
+
+    async def _attach(self, state: SessionState, *, replay: bool = False) -> Attached:
+        assert self._editor is not None
+        await self.close_session(state.id)
+        info = await self._info(state.agent)
+        made = Attached(self._editor, self._client, state.id, Options(info, state.model, state.config))
+        if replay:
+            await made.replay(state)
+        made.follow(state)
+        self._attached[state.id] = made
+        return made
+
+    async def _info(self, agent: str) -> AgentInfo:
+        found = next((each for each in await self._client.agents() if each.id == agent), None)
+        return found or AgentInfo(agent, agent)
+
+    async def _get(self, session: str) -> Attached:
+        """A session that was lost with its host is taken up again."""
+        known = self._attached.get(session)
+        return known if known is not None and known.alive else await self._open(session, replay=False)
+
+    # -- what is said and set ----------------------------------------------------------------------------------
+
+    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
+        text, attachments = message_of(prompt)
+        session = await self._get(session_id)
+        try:
+            return await session.prompt(text, attachments)
+        except PorticoError as error:
+            raise _refusal(error) from error
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        known = self._attached.get(session_id)
+        if known is not None:
+            await known.cancel()
+
+    async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
+        session = await self._get(session_id)
+        await self._set(session_id, session.options, session.options.mode_key, mode_id)
+        return SetSessionModeResponse()
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **_: Any
+    ) -> SetSessionConfigOptionResponse:
+        session = await self._get(session_id)
+        await self._set(session_id, session.options, config_id, str(value))
+        return SetSessionConfigOptionResponse(config_options=session.options.options())
+
+    async def _set(self, session: str, options: Options, key: str, value: str) -> None:
+        if not options.has(key, value):
+            raise RequestError(-32602, f"{key!r} cannot be {value!r}.")
+        change = {"model": value} if key == MODEL else {"config": {key: value}}
+        try:
+            await self._client.call("PATCH", f"/v1/sessions/{session}", change)
+        except PorticoError as error:
+            raise _refusal(error) from error
+        if key == MODEL:
+            options.model = value
+        else:
+            options.config[key] = value
+
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        raise RequestError.method_not_found(method)
+
+    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+        """Nobody's notifications concern us."""
+
+
+def _listed(summary: Summary) -> SessionInfo:
+    updated = datetime.fromtimestamp(summary.modified / 1000, UTC).isoformat()
+    return SessionInfo(session_id=summary.id, cwd=summary.cwd, title=summary.title or None, updated_at=updated)
+
+
+def _refusal(error: PorticoError) -> RequestError:
+    code = _NOT_FOUND if isinstance(error, NotFound) or error.code == "not_found" else -32603
+    return RequestError(code, error.message, {"code": error.code})

@@ -1,0 +1,246 @@
+"""One session of the host that an editor has open: it hears everything that happens in it, and is asked what waits."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine
+from contextlib import aclosing
+from typing import Any
+
+import acp
+from acp import RequestError
+from acp.interfaces import Client as Editor
+from acp.schema import (
+    AllowedOutcome,
+    ConfigOptionUpdate,
+    CurrentModeUpdate,
+    PermissionOption,
+    PromptResponse,
+    ToolCallUpdate,
+)
+
+from portico import events as e
+from portico.client import Client, RemoteSession
+from portico.client.acp.options import Options
+from portico.client.acp.update import Known, asked_call, permission_options, replayed, updates
+from portico.client.client import RemoteError
+from portico.errors import PorticoError
+from portico.events import Json, Outcome
+from portico.host.state import CallPart, QuestionPart, SessionState
+
+logger = logging.getLogger("portico.acp")
+
+_STOP_REASONS: dict[Outcome, str] = {"completed": "end_turn", "cancelled": "cancelled"}
+
+
+class Attached:
+    def __init__(self, editor: Editor, client: Client, session: str, options: Options) -> None:
+        self.options = options
+        self._editor = editor
+        self._client = client
+        self._session: RemoteSession = client.session(session)
+        self._known = Known()
+        self._own: set[str] = set()
+        """Turns and queued messages of this editor, which has shown them already."""
+        self._waiting: dict[str, asyncio.Future[PromptResponse]] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._posting = asyncio.Lock()
+        self._follower: asyncio.Task[None] | None = None
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    async def replay(self, state: SessionState) -> None:
+        """The whole history, before anything that happens from now on."""
+        for turn in state.turns:
+            for update in replayed(turn):
+                await self._tell(update)
+
+    def follow(self, state: SessionState) -> None:
+        self._known = Known.of(state.active)
+        self._follower = asyncio.get_running_loop().create_task(self._follow(state.pos), name=f"follow {state.id}")
+        for part in state.active.parts if state.active is not None else ():
+            if isinstance(part, CallPart) and (waiting := part.approval) is not None:
+                self._ask(waiting.id, self._permission(_asked_again(state, part)))
+            elif isinstance(part, QuestionPart) and not part.done:
+                self._ask(part.id, self._question(part.id, part.text, part.fields))
+
+    @property
+    def alive(self) -> bool:
+        return self._follower is not None and not self._follower.done()
+
+    async def leave(self) -> None:
+        """The editor goes; the session stays, and so does what runs in it."""
+        tasks = [*self._asking.values(), *([self._follower] if self._follower else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self, after: int) -> None:
+        try:
+            async with aclosing(self._session.follow(after)) as records:
+                async for record in records:
+                    await self._take(record.event)
+        except PorticoError as error:
+            self._fail(error.message)
+
+    def _fail(self, why: str) -> None:
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(RequestError(-32603, why))
+        self._waiting.clear()
+
+    # -- what happens ------------------------------------------------------------------------------------------
+
+    async def _take(self, event: e.Event) -> None:
+        match event:
+            case e.TurnStarted():
+                await self._begun(event)
+            case e.TurnEnded():
+                self._over(event.turn, event)
+            case e.QueueRemoved() if event.pending in self._own:
+                reason = "end_turn" if event.reason == "steered" else "cancelled"
+                self._settle(event.pending, PromptResponse(stop_reason=reason))  # type: ignore[arg-type]
+            case e.ApprovalAsked():
+                self._ask(event.approval, self._permission(event))
+            case e.QuestionAsked():
+                self._ask(event.question, self._question(event.question, event.text, event.fields))
+            case e.ApprovalAnswered():
+                self._answered(event.approval)
+            case e.QuestionAnswered():
+                self._answered(event.question)
+            case e.SessionConfigured() | e.SessionModel():
+                await self._configured(event)
+            case _:
+                for update in updates(event, self._known):
+                    await self._tell(update)
+
+    async def _begun(self, event: e.TurnStarted) -> None:
+        async with self._posting:  # the answer to our own message, which says that this is its turn
+            pass
+        waiting = self._waiting.pop(event.pending or "", None)
+        if waiting is not None:  # our message has left the queue
+            self._own.add(event.turn)
+            self._waiting[event.turn] = waiting
+        if event.turn not in self._own:
+            await self._tell(acp.update_user_message_text(event.message.text))
+
+    def _over(self, turn: str, event: e.TurnEnded) -> None:
+        self._known = Known()
+        reason = _STOP_REASONS.get(event.outcome)
+        if reason is not None:
+            self._settle(turn, PromptResponse(stop_reason=reason))  # type: ignore[arg-type]
+            return
+        waiting = self._waiting.pop(turn, None)
+        if waiting is not None and not waiting.done():
+            why = event.error.message if event.error is not None else f"The turn was {event.outcome}."
+            waiting.set_exception(RequestError(-32603, why, {"outcome": event.outcome}))
+
+    def _settle(self, ident: str, response: PromptResponse) -> None:
+        waiting = self._waiting.pop(ident, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(response)
+
+    async def _configured(self, event: e.SessionConfigured | e.SessionModel) -> None:
+        if isinstance(event, e.SessionModel):
+            self.options.model = event.model
+        else:
+            self.options.config = {**({} if event.replace else self.options.config), **event.values}
+        mode = self.options.modes().current_mode_id
+        await self._tell(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode))
+        await self._tell(
+            ConfigOptionUpdate(session_update="config_option_update", config_options=self.options.options())
+        )
+
+    async def _tell(self, update: Any) -> None:
+        await self._editor.session_update(self._session.id, update)
+
+    # -- what the editor does ----------------------------------------------------------------------------------
+
+    async def prompt(self, text: str, attachments: list[Json]) -> PromptResponse:
+        waiting: asyncio.Future[PromptResponse] = asyncio.get_running_loop().create_future()
+        async with self._posting:
+            sent = await self._session.post(text, attachments=attachments)
+            ident = str(sent.get("turn") or sent["pending"])
+            self._own.add(ident)
+            self._waiting[ident] = waiting
+        return await waiting
+
+    async def cancel(self) -> None:
+        """Stops what this editor began: a running turn, or a message that still waits in the queue."""
+        async with self._posting:  # a message that is on its way is stopped as well
+            began = list(self._waiting)
+        for ident in began:
+            with contextlib.suppress(RemoteError):  # it ended in this moment
+                if ident in {each.id for each in (await self._session.state()).queue}:
+                    await self._client.call("DELETE", f"{self._session.path}/queue/{ident}")
+                else:
+                    await self._session.cancel()
+
+    # -- what people are asked ---------------------------------------------------------------------------------
+
+    def _ask(self, ident: str, asking: Coroutine[Any, Any, None]) -> None:
+        self._asking[ident] = asyncio.get_running_loop().create_task(asking, name=f"ask {ident}")
+
+    def _answered(self, ident: str) -> None:
+        """Here or elsewhere: nobody has to be asked any more."""
+        task = self._asking.pop(ident, None)
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+
+    async def _permission(self, event: e.ApprovalAsked) -> None:
+        chosen = await self._choice(asked_call(event), permission_options(event.options))
+        if chosen is not None:
+            await self._answer(f"/v1/approvals/{event.approval}", {"option": chosen})
+
+    async def _question(self, ident: str, text: str, fields: list[Json]) -> None:
+        """ACP asks by choices only: a question with one of them is put so, any other is answered at another door."""
+        await self._tell(acp.update_agent_message_text(f"\n{text}\n"))
+        options = fields[0].get("options") if len(fields) == 1 and fields[0].get("kind") == "single-select" else None
+        if not options:
+            page = f"{self._client.url}/session.html?id={self._session.id}"
+            await self._tell(acp.update_agent_message_text(f"\nThe agent waits for an answer: {page}\n"))
+            return
+        offered = [
+            PermissionOption(option_id=str(each["id"]), name=str(each.get("label") or each["id"]), kind="allow_once")
+            for each in options
+        ]
+        chosen = await self._choice(ToolCallUpdate(tool_call_id=ident, title=text, kind="other"), offered)
+        if chosen is not None:
+            value = {"state": "submitted", "value": {"kind": "selected", "value": chosen}}
+            body = {"response": "accept", "answers": {str(fields[0]["id"]): value}}
+            await self._answer(f"/v1/questions/{ident}", body)
+
+    async def _choice(self, call: Any, options: list[PermissionOption]) -> str | None:
+        try:
+            answer = await self._editor.request_permission(self._session.id, call, options)
+        except RequestError as error:
+            logger.warning("the editor does not answer: %s; somebody can at another door", error)
+            return None
+        return answer.outcome.option_id if isinstance(answer.outcome, AllowedOutcome) else None
+
+    async def _answer(self, path: str, body: Json) -> None:
+        try:
+            await self._client.call("POST", path, body)
+        except PorticoError as error:
+            logger.info("%s: %s", path, error.message)  # somebody was faster
+
+
+def _asked_again(state: SessionState, part: CallPart) -> e.ApprovalAsked:
+    """An approval that waited before this editor came, as the event that asked for it."""
+    waiting, turn = part.approval, state.active
+    assert waiting is not None
+    assert turn is not None
+    return e.ApprovalAsked(
+        turn=turn.id,
+        approval=waiting.id,
+        call=part.id,
+        tool=part.tool,
+        title=waiting.title,
+        kind=waiting.kind,
+        input=waiting.input,
+        expires=waiting.expires,
+        options=waiting.options,
+        path=waiting.path,
+        command=waiting.command,
+        diff=waiting.diff,
+    )

@@ -1,0 +1,56 @@
+"""Hosts on other machines, by name: where they are and with which token. Kept in a file that only its owner can read.
+
+A token is sent only to the address it was saved for.
+"""
+
+import os
+from pathlib import Path
+
+import msgspec
+import platformdirs
+from msgspec import Struct
+
+from portico.errors import BadRequest, NotFound
+from portico.home import write_private
+
+
+class Context(Struct):
+    url: str
+    token: str = ""
+
+
+class Contexts(Struct):
+    current: str = ""
+    hosts: dict[str, Context] = {}
+
+
+def file() -> Path:
+    return Path(platformdirs.user_config_dir("portico", appauthor=False)) / "contexts.json"
+
+
+def read() -> Contexts:
+    try:
+        return msgspec.json.decode(file().read_bytes(), type=Contexts)
+    except FileNotFoundError:
+        return Contexts()
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadRequest(f"{str(file())!r} is not valid: {error}. Remove it to start anew.") from error
+
+
+def write(contexts: Contexts) -> None:
+    file().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(file(), msgspec.json.encode(contexts))
+
+
+def chosen() -> Context | None:
+    """What this command is about: `--url`, `--context`, the saved choice; None: the host of this machine."""
+    if url := os.environ.get("PORTICO_URL"):
+        return Context(url.rstrip("/"), os.environ.get("PORTICO_TOKEN", ""))
+    contexts = read()
+    name = os.environ.get("PORTICO_CONTEXT", contexts.current)
+    if not name or name == "local":
+        return None
+    found = contexts.hosts.get(name)
+    if found is None:
+        raise NotFound("context", name, f"There are: {', '.join(['local', *contexts.hosts])}.")
+    return found

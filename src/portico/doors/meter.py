@@ -1,0 +1,106 @@
+"""Counts what is committed, for Prometheus: turns, tokens, cost, approvals that wait, jobs, how long a commit takes."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from portico import events as e
+from portico.agents.supervisor import STARTS
+from portico.events import Record
+from portico.host.host import Host
+
+Metric = tuple[str, str, str, dict[str, float]]
+"""Name, kind, help, and the value by label."""
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+"""Seconds: a commit is a millisecond, and a quarter of a second is a disk in trouble."""
+
+
+class Meter:
+    """Since the start of this process."""
+
+    def __init__(self, host: Host) -> None:
+        self._turns: Counter[str] = Counter()
+        self._tools: Counter[str] = Counter()
+        self._tokens: Counter[str] = Counter()
+        self._cost = 0.0
+        self._totals: dict[str, tuple[int, int, int, float]] = {}
+        self._waiting: dict[str, str] = {}
+        self._approvals: Counter[str] = Counter()
+        self._jobs: Counter[str] = Counter()
+        self._jobs_running: set[str] = set()
+        self._buckets = [0] * (len(BUCKETS) + 1)
+        self._seconds = 0.0
+        host.log.on_commit(self._count)
+
+    def _count(self, records: Sequence[Record]) -> None:
+        if records:
+            self._observe(time.time() - records[0].time / 1000)
+        for record in records:
+            self._event(record)
+
+    def _observe(self, seconds: float) -> None:
+        seconds = max(0.0, seconds)
+        self._seconds += seconds
+        self._buckets[next((n for n, bound in enumerate(BUCKETS) if seconds <= bound), len(BUCKETS))] += 1
+
+    def _event(self, record: Record) -> None:
+        match record.event:
+            case e.PartDelta() | e.ToolOutput() | e.ToolInput():
+                return
+            case e.UsageReported() as usage:
+                self._usage(f"{record.channel} {usage.turn}", usage)
+            case e.TurnEnded(turn=turn, outcome=outcome):
+                self._turns[outcome] += 1
+                self._totals.pop(f"{record.channel} {turn}", None)
+                self._waiting = {each: of for each, of in self._waiting.items() if of != f"{record.channel} {turn}"}
+            case e.ToolEnded(ok=ok):
+                self._tools["true" if ok else "false"] += 1
+            case e.ApprovalAsked(approval=approval, turn=turn):
+                self._waiting[approval] = f"{record.channel} {turn}"
+            case e.ApprovalAnswered(approval=approval, allowed=allowed, by=by):
+                self._waiting.pop(approval, None)
+                self._approvals["timeout" if by == "timeout" else "allowed" if allowed else "denied"] += 1
+            case e.JobStarted(job=job):
+                self._jobs_running.add(job)
+            case e.JobEnded(outcome=outcome):
+                self._jobs_running.discard(record.channel.partition("/")[2])
+                self._jobs[outcome] += 1
+
+    def _usage(self, key: str, usage: e.UsageReported) -> None:
+        """Some agents tell what was added and some the total so far: what counts is the growth."""
+        told = (usage.input, usage.output, usage.cached, usage.cost)
+        before = self._totals.get(key, (0, 0, 0, 0.0)) if usage.total else (0, 0, 0, 0.0)
+        if usage.total:
+            self._totals[key] = told
+        for kind, now, then in zip(("input", "output", "cached"), told[:3], before[:3], strict=True):
+            self._tokens[kind] += max(0, int(now - then))
+        self._cost += max(0.0, told[3] - before[3])
+
+    def metrics(self) -> list[Metric]:
+        heap, latency = 0, {}
+        for bound, count in zip((*map(str, BUCKETS), "+Inf"), self._buckets, strict=True):
+            heap += count
+            latency[f'le="{bound}"'] = float(heap)
+        return [
+            ("portico_turns_total", "counter", "Ended turns by outcome.", _labelled("outcome", self._turns)),
+            ("portico_tool_calls_total", "counter", "Ended tool calls.", _labelled("ok", self._tools)),
+            ("portico_tokens_total", "counter", "Tokens; cached are a part of input.", _labelled("kind", self._tokens)),
+            ("portico_cost_total", "counter", "Cost, in the agents' own units.", {"": self._cost}),
+            ("portico_approvals_waiting", "gauge", "Approvals that wait for a person.", {"": len(self._waiting)}),
+            ("portico_approvals_total", "counter", "Answered approvals.", _labelled("answer", self._approvals)),
+            ("portico_jobs_running", "gauge", "Jobs that run now.", {"": len(self._jobs_running)}),
+            ("portico_jobs_total", "counter", "Ended jobs by outcome.", _labelled("outcome", self._jobs)),
+            ("portico_agent_starts_total", "counter", "Started agent processes.", _labelled("agent", STARTS)),
+            ("portico_commit_seconds_bucket", "counter", "From the first event of a batch to its commit.", latency),
+            ("portico_commit_seconds_sum", "counter", "All of them together.", {"": self._seconds}),
+            ("portico_commit_seconds_count", "counter", "How many.", {"": heap}),
+        ]
+
+
+def _labelled(label: str, counts: "Counter[str]") -> dict[str, float]:
+    return {f'{label}="{_value(name)}"': count for name, count in sorted(counts.items())}
+
+
+def _value(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

@@ -1,0 +1,136 @@
+"""Behind a proxy: what it says about the real client is believed, if it is one of ours; and the base path.
+
+The attack: a client writes `X-Forwarded-For` or `X-Forwarded-Proto` itself, and so chooses its address in the audit
+record or looks as if it came over TLS. So these headers count only from an address of `server.trusted_proxies` (or from
+the Unix socket, where that list says `unix`), of several addresses the last one that is not ours counts, and what
+everybody else sends under these names is dropped.
+"""
+
+import ipaddress
+import re
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from portico.errors import BadRequest
+
+ROOT = "portico.root"
+"""The base path of a request, in its scope: empty, or such as `/portico`."""
+_UNIX = "unix"
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
+_FORWARDED = (b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-forwarded-prefix", b"forwarded")
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Proxies:
+    """Who is trusted."""
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self.unix = _UNIX in entries
+        self._networks: list[Network] = []
+        for entry in entries:
+            if entry == _UNIX:
+                continue
+            try:
+                self._networks.append(ipaddress.ip_network(entry))
+            except ValueError:
+                raise BadRequest(
+                    f"{entry!r} is neither an address nor a network such as '10.0.0.0/8', nor 'unix'.",
+                    field="server.trusted_proxies",
+                ) from None
+
+    def __contains__(self, address: str) -> bool:
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        mapped = getattr(found, "ipv4_mapped", None)
+        return any(each in network for network in self._networks for each in (found, mapped) if each is not None)
+
+    def trusts(self, scope: Scope) -> bool:
+        """Whether the other end of this connection is one of them."""
+        client = scope.get("client")
+        return client[0] in self if client else self.unix
+
+
+def check_root_path(path: str) -> str:
+    """As it is used: with a slash in front, none at the end; or empty."""
+    wanted = f"/{path.strip('/')}" if path.strip("/") else ""
+    if wanted and (not _PREFIX.fullmatch(wanted) or ".." in wanted.split("/")):
+        raise BadRequest(f"{path!r} is not a base path such as '/portico'.", field="server.root_path")
+    return wanted
+
+
+class BehindProxy:
+    """Around the gate, where there are trusted proxies or a base path: the gate then sees what the proxy saw."""
+
+    def __init__(self, app: ASGIApp, proxies: Proxies, root: str) -> None:
+        self._app = app
+        self.proxies = proxies
+        self.root = root
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        forwarded = Headers(scope=scope)
+        trusted = self.proxies.trusts(scope)
+        scope["headers"] = [each for each in scope["headers"] if each[0] not in _FORWARDED]
+        root = self.root
+        if trusted:
+            _believe(scope, forwarded, self.proxies)
+            root = _prefix(forwarded) or root
+        if root and scope["path"] == root and scope["type"] == "http":
+            await _redirect(scope, f"{root}/", send)
+            return
+        _strip(scope, root)
+        await self._app(scope, receive, send)
+
+
+def _believe(scope: Scope, headers: Headers, proxies: Proxies) -> None:
+    if address := _client(headers.getlist("x-forwarded-for"), proxies):
+        scope["client"] = (address, 0)
+    proto = headers.get("x-forwarded-proto", "").rpartition(",")[2].strip().lower()
+    if proto in ("http", "https"):
+        secure = proto == "https"
+        scope["scheme"] = ("wss" if secure else "ws") if scope["type"] == "websocket" else proto
+    host = headers.get("x-forwarded-host", "").rpartition(",")[2].strip()
+    if host:
+        others = [each for each in scope["headers"] if each[0] != b"host"]
+        scope["headers"] = [(b"host", host.encode("latin-1")), *others]
+
+
+def _client(lines: Sequence[str], proxies: Proxies) -> str:
+    """The last address that is not a proxy of ours: what stands before it, anybody may have written."""
+    addresses = [each.strip() for line in lines for each in line.split(",")]
+    for address in reversed(addresses):
+        bare = address.strip("[]")
+        try:
+            ipaddress.ip_address(bare)
+        except ValueError:
+            return ""
+        if bare not in proxies:
+            return bare
+    return ""
+
+
+def _prefix(headers: Headers) -> str:
+    given = headers.get("x-forwarded-prefix", "").rstrip("/")
+    return given if _PREFIX.fullmatch(given) and ".." not in given.split("/") else ""
+
+
+def _strip(scope: Scope, root: str) -> None:
+    """Some proxies take the base path away and some leave it: both are understood."""
+    scope[ROOT] = root
+    if root and scope["path"].startswith(f"{root}/"):
+        scope["path"] = scope["path"][len(root) :]
+        scope["raw_path"] = scope["raw_path"].removeprefix(root.encode())
+
+
+async def _redirect(scope: Scope, path: str, send: Send) -> None:
+    query = scope["query_string"]
+    location = path.encode() + (b"?" + query if query else b"")
+    await send({"type": "http.response.start", "status": 308, "headers": [(b"location", location)]})
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,60 @@
+"""What the agents say about themselves. An agent is a plugin: one whose `describe` raises or does not answer is listed
+with the reason in `missing`, and keeps nobody from the others."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portico import limits
+from portico.host.agent import Agent, AgentInfo
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+
+
+class Descriptions:
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+        self._last: dict[str, AgentInfo] = {}
+        """By agent, the last description that came."""
+        self._late: dict[str, asyncio.Task[AgentInfo]] = {}
+        """Those that did not come in time. They are not asked again before they have answered."""
+
+    async def all(self) -> list[AgentInfo]:
+        return list(await asyncio.gather(*(self.of(agent) for agent in self._host.agents.values())))
+
+    async def of(self, agent: Agent) -> AgentInfo:
+        late = self._late.get(agent.id)
+        if late is not None and not late.done():
+            return self._missing(agent, "It does not answer.")
+        self._late.pop(agent.id, None)
+        asked = self._host.own(_describe(agent), f"agent {agent.id} describes")
+        try:
+            done, _ = await asyncio.wait({asked}, timeout=limits.DESCRIBE_SECONDS)
+        except asyncio.CancelledError:
+            asked.cancel()
+            raise
+        if not done:
+            self._late[agent.id] = asked
+            return self._missing(agent, f"It did not answer in {limits.DESCRIBE_SECONDS:g} seconds.")
+        return self._result(agent, asked)
+
+    def _result(self, agent: Agent, asked: "asyncio.Task[AgentInfo]") -> AgentInfo:
+        error = None if asked.cancelled() else asked.exception()
+        if asked.cancelled() or error is not None:
+            self._host.logger.warning("the agent %r cannot describe itself: %r", agent.id, error)
+            return self._missing(agent, f"It cannot describe itself: {error or 'it gave up'}")
+        self._last[agent.id] = asked.result()
+        return self._last[agent.id]
+
+    def _missing(self, agent: Agent, why: str) -> AgentInfo:
+        last = self._last.get(agent.id) or AgentInfo(agent.id, agent.id)
+        return msgspec.structs.replace(last, missing=why)
+
+
+async def _describe(agent: Agent) -> AgentInfo:
+    info = await agent.describe()
+    if not isinstance(info, AgentInfo):
+        raise TypeError(f"describe() returned {type(info).__name__}, not AgentInfo")
+    return info

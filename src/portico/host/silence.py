@@ -1,0 +1,55 @@
+"""What is said to a person while an agent says nothing: how long already, and what is known about why.
+
+An agent that retries in silence, a model that thinks, a command that runs: all of them look like a hang. So after a
+while a notice says what the turn is waiting for, and again when it takes much longer. It does not count as a word of
+the agent.
+"""
+
+from typing import TYPE_CHECKING
+
+from portico import limits
+
+if TYPE_CHECKING:
+    from portico.host.turn import Turn
+
+TITLE_CHARS = 120
+
+
+class Silence:
+    """Of one turn. `due` says when to look again, `notice` what to say then."""
+
+    def __init__(self, turn: "Turn") -> None:
+        self._turn = turn
+        self._heard_at = 0.0
+        self._told = 0
+
+    def due(self, now: float) -> float:
+        """Seconds until a notice may be due."""
+        steps, silence = limits.SILENCE_SECONDS, now - last_heard(self._turn)
+        if last_heard(self._turn) != self._heard_at:
+            self._heard_at, self._told = last_heard(self._turn), 0
+        return steps[self._told] - silence if self._told < len(steps) else float("inf")
+
+    def notice(self, now: float) -> str | None:
+        if self._turn.waiting or self.due(now) > 0:
+            return None
+        self._told += 1
+        return f"Nothing heard for {now - self._heard_at:.0f} seconds: {explained(self._turn)}."
+
+
+def last_heard(turn: "Turn") -> float:
+    """Sub-agents speak for the turn that waits for them."""
+    return max([turn.active_at, *(last_heard(child) for child in turn.children if child.live)])
+
+
+def explained(turn: "Turn") -> str:
+    """What the turn waits for, as far as anybody knows."""
+    if turn.activity:
+        return turn.activity
+    running = [call for call in turn.calls.values() if not call.done]
+    if running:
+        title = running[-1].title.strip() or running[-1].tool
+        return f"{title[:TITLE_CHARS]!r} is still running"
+    state = turn.session.state
+    model = f" ({turn.model})" if turn.model else ""
+    return f"waiting for {state.agent}{model} to answer"

@@ -1,0 +1,83 @@
+"""Works that are no agent's: a question to a person, and a wait. They run as tasks do: every client of tasks sees
+them, a stop ends them, and a restart takes them up."""
+
+import asyncio
+from datetime import datetime
+
+from portico.events import Json
+from portico.host.host import Host
+from portico.jobs.entry import ANSWER, Ask, Task, Wait
+from portico.jobs.opinion import value_of, who
+from portico.jobs.task import TaskPlan, TaskRun
+
+UNTIL = "until"
+"""The value of a Wait: when it is over, in milliseconds since the epoch."""
+
+
+def task_of(work: Ask | Wait) -> Task:
+    """As a task: what it asks is its prompt."""
+    return Task(prompt=work.question if isinstance(work, Ask) else [""], timeout=None)
+
+
+class AskRun(TaskRun):
+    def __init__(self, host: Host, plan: TaskPlan, ask: Ask) -> None:
+        super().__init__(host, plan)
+        self._ask = ask
+
+    async def _course(self) -> bool:
+        try:
+            async with asyncio.timeout(self._ask.expires):
+                answer = await self._answer()
+        except TimeoutError:
+            self._decide(f"[TASK FAILED] Nobody answered within {self._ask.expires:g} seconds")
+            return False
+        if answer is None:
+            self._decide("[TASK FAILED] The question was declined")
+            return False
+        self._left = {ANSWER: answer}
+        self._decide(f"[TASK SUCCEEDED] Answer: {answer}")
+        return True
+
+    async def _answer(self) -> str | None:
+        text = self._expand(self._ask.question)
+        while True:
+            given = await self._sessions_of_task.ask_person(self.plan.name, text, fields_of(self._ask))
+            if self._ask.people and who(given.by) not in self._ask.people:
+                self._decide(f"[MISC] The answer of {who(given.by)} does not count; asked again")
+                continue
+            if given.response != "accept":
+                return None
+            answer = value_of(given, ANSWER)
+            if not self._ask.choices or answer in [choice.label for choice in self._ask.choices]:
+                return answer
+            self._decide(f"[MISC] {answer!r} is none of the choices; asked again")
+
+
+def fields_of(ask: Ask) -> list[Json]:
+    """As AHP has typed questions; none means a free text named `answer`."""
+    if not ask.choices:
+        return []
+    options = [{"id": choice.label, "label": choice.label} for choice in ask.choices]
+    return [{"id": ANSWER, "kind": "single-select", "message": "Choose", "required": True, "options": options}]
+
+
+class WaitRun(TaskRun):
+    """`until`: when it began to wait in an earlier attempt, that end counts."""
+
+    def __init__(self, host: Host, plan: TaskPlan, until: int) -> None:
+        super().__init__(host, plan)
+        self._until = until
+
+    async def _course(self) -> bool:
+        # There is no event to wait for but the time; in pieces, so that a clock that jumps is noticed.
+        while (left := self._until - self._host.now()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(min(left / 1000, 60.0))
+        self._decide("[TASK SUCCEEDED] Decision: the time has come")
+        return True
+
+
+def end_of(wait: Wait, now: int) -> int:
+    """Milliseconds since the epoch."""
+    if wait.until is not None:
+        return int(datetime.fromisoformat(wait.until).timestamp() * 1000)
+    return now + int((wait.seconds or 0) * 1000)

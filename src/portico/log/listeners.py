@@ -1,0 +1,28 @@
+"""Functions that are called when something has happened. One that raises is logged, and the others are called all the
+same: a bug in one of them must not keep a commit, a caller or a reader waiting."""
+
+import logging
+from collections.abc import Callable
+from typing import Generic, ParamSpec
+
+P = ParamSpec("P")
+logger = logging.getLogger("portico.log")
+
+
+class Listeners(Generic[P]):
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._functions: list[Callable[P, None]] = []
+
+    def add(self, function: Callable[P, None]) -> Callable[[], None]:
+        """Returns what removes it again."""
+        self._functions.append(function)
+        return lambda: self._functions.remove(function)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        for function in tuple(self._functions):
+            try:
+                function(*args, **kwargs)
+            except Exception:
+                name = getattr(function, "__qualname__", repr(function))
+                logger.exception("the %s listener %s failed", self._what, name)

@@ -1,0 +1,33 @@
+"""What SQLite says about the log's file, in words that tell what to do."""
+
+import shlex
+import shutil
+import sqlite3
+from pathlib import Path
+
+from portico.errors import LogDamaged, LogUnavailable
+
+
+def translate(error: sqlite3.Error, path: Path, then: str = "the host goes on by itself") -> LogUnavailable:
+    """SQLite's words, what the user can do about it, and what happens `then`."""
+    text = str(error)
+    name = str(path)
+    if any(sign in text for sign in ("malformed", "not a database", "no such table", "no such column")):
+        return LogDamaged(
+            f"The log {name!r} is damaged ({text}). Move it aside to start anew, or recover what is readable with: "
+            f"sqlite3 {shlex.quote(name)} .recover"
+        )
+    if "locked" in text or "busy" in text:
+        return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; {then}.")
+    if "full" in text or ("disk I/O error" in text and not has_room(path)):
+        return LogUnavailable(f"The disk of {name!r} is full. Free some space; {then}.")
+    if "readonly" in text or "read-only" in text:
+        return LogUnavailable(f"The log {name!r} cannot be written (read-only). Make it writable; {then}.")
+    if "unable to open" in text:
+        return LogUnavailable(f"The log {name!r} cannot be opened. Make its folder readable and writable; {then}.")
+    return LogUnavailable(f"The log {name!r} cannot be written: {text}.")
+
+
+def has_room(path: Path) -> bool:
+    """For the smallest of writes. SQLite calls it an I/O error when its shared memory finds none."""
+    return shutil.disk_usage(path.parent).free > 64 * 1024

@@ -1,0 +1,222 @@
+"""ACP agents that behave badly, each as one was seen to: uninvited ends, cancels that end nothing, other forms."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico.agents.acp import acp
+from portico.agents.agent import AgentContext
+from portico.agents.pool import Bounds, Pool, machine_memory, memory_of
+from portico.events import Message, PartDelta
+from portico.host.session import Session
+from portico.host.state import TurnState
+from portico.testing.fixtures import HostOpener
+from tests.agents.acp_agent import FAKE, calls, fake_agent, said, steps, waiting_approval
+from tests.workspace.living import gone, pids_in
+
+
+async def start(open_host: HostOpener, home: Path, **agent: Any) -> Session:
+    host = await open_host(fake_agent(home, **agent))
+    return await host.start(by="test", cwd=str(home))
+
+
+async def turn_of(session: Session, *wanted: list[Any]) -> TurnState:
+    return await session.wait(await session.send(Message(steps(*wanted)), by="test"))
+
+
+async def test_an_uninvited_cancel_fails_the_turn_and_the_next_gets_a_new_conversation(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    """Copilot over ACP ends so after 4,096 events that nobody took, and that session never answers again."""
+    session = await start(open_host, tmp_path)
+    turn = await turn_of(session, ["text", "Half of"], ["reply", {"stopReason": "cancelled"}])
+    assert turn.error is not None
+    assert (turn.outcome, turn.error.code) == ("failed", "agent_failed")
+    assert "ended the turn by itself" in turn.error.message
+    before = session.state.vendor
+    turn = await session.wait(await session.send(Message("And now?"), by="test"))
+    assert turn.outcome == "completed", turn.error
+    assert "Half of" in said(turn), "it was not told what was said"
+    assert session.state.vendor not in (before, "", None)
+
+
+async def test_a_cancel_that_a_person_wants_is_a_cancel(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    turn = await session.send(Message(steps(["text", "I wait"], ["sleep", 30])), by="test")
+    await session.wait_until(lambda state: bool(state.active and state.active.parts))
+    await session.cancel(by="test")
+    assert (await session.wait(turn)).outcome == "cancelled"
+    vendor = session.state.vendor
+    assert (await turn_of(session, ["text", "Here."])).outcome == "completed"
+    assert session.state.vendor == vendor
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+async def test_a_cancel_ends_what_the_turn_runs_and_its_call_is_cancelled(
+    open_host: HostOpener, tmp_path: Path, deaf: bool
+) -> None:
+    """goose's command was alive two minutes later, and its call was recorded as ok."""
+    session = await start(open_host, tmp_path, env={"FAKE_DEAF": "1"} if deaf else None)
+    script = "echo $$ > pid; exec sleep 1000"
+    turn = await session.send(Message(steps(["terminal", "sh", "-c", script])), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+    async with asyncio.timeout(20):
+        (pid,) = await pids_in(tmp_path / "pid", 1)
+        await session.cancel(by="test")
+        ended = await session.wait(turn)
+    assert ended.outcome == "cancelled"
+    await gone(pid)
+    running = [call for call in calls(ended) if call.kind == "execute" and call.tool != "terminal"]
+    assert [(call.ok, call.outcome) for call in running] == [(False, "cancelled")]
+
+
+async def test_output_that_is_told_beside_the_call_is_live_output(open_host: HostOpener, tmp_path: Path) -> None:
+    """Codex: `_meta.terminal_output_delta`, with content of a terminal that is not ours."""
+    foreign = [{"type": "terminal", "terminalId": "call_1"}]
+    begun = {"toolCallId": "x", "title": "make", "kind": "execute", "status": "in_progress", "content": foreign}
+
+    def piece(text: str) -> list[Any]:
+        meta = {"terminal_output_delta": {"terminal_id": "call_1", "data": text}}
+        return ["update", "tool_call_update", {"toolCallId": "x", "_meta": meta}]
+
+    done = {"toolCallId": "x", "status": "completed", "rawOutput": {"formatted_output": "one\ntwo\n"}}
+    session = await start(open_host, tmp_path)
+    turn = await turn_of(
+        session, ["update", "tool_call", begun], piece("one\n"), piece("two\n"), ["update", "tool_call_update", done]
+    )
+    assert [(call.output, call.ok) for call in calls(turn)] == [("one\ntwo\n", True)]
+
+
+async def test_tokens_in_the_remarks_of_a_reply_are_counted(open_host: HostOpener, tmp_path: Path) -> None:
+    counted = {"_meta": {"quota": {"token_count": {"input_tokens": 11, "output_tokens": 7}}}}
+    session = await start(open_host, tmp_path)
+    turn = await turn_of(session, ["text", "Yes."], ["reply", counted])
+    assert turn.usage is not None
+    assert (turn.usage.input, turn.usage.output) == (11, 7)
+
+
+async def test_small_texts_go_along_where_the_agent_takes_them(open_host: HostOpener, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("a secret")
+    attached = [{"type": "file", "path": "note.txt"}, {"type": "file", "uri": "file:///etc/hostname"}]
+    for embedded, kinds in ((True, ["resource", "resource_link"]), (False, ["resource_link", "resource_link"])):
+        caps = {"promptCapabilities": {"embeddedContext": embedded}, "mcpCapabilities": {"http": True}}
+        agent = fake_agent(tmp_path / str(embedded), env={"FAKE_CAPS": json.dumps(caps)})
+        host = await open_host(agent)
+        session = await host.start(by="test", cwd=str(tmp_path))
+        turn = await session.wait(await session.send(Message(steps(["blocks"]), attached), by="test"))
+        blocks = json.loads(said(turn))[1:]
+        assert [block["type"] for block in blocks] == kinds
+        whose = blocks[0]["resource"] if embedded else blocks[0]
+        assert whose["uri"] == (tmp_path / "note.txt").as_uri()
+        assert whose.get("text") == ("a secret" if embedded else None)
+        await open_host.close()
+
+
+async def test_a_flood_is_one_text_and_few_events(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    turn = await turn_of(session, ["flood", 5000], ["text", "end", {"messageId": "other"}])
+    assert said(turn) == "".join(f"{number} " for number in range(5000)) + "end"
+    records = await session.host.log.read(session.channel)
+    assert sum(isinstance(record.event, PartDelta) for record in records) < 2500
+
+
+# -- how many of them ------------------------------------------------------------------------------------------
+
+
+async def crowd(open_host: HostOpener, home: Path, count: int, processes: int) -> list[Session]:
+    (home / "settings.toml").write_text(f"[agent]\nmax_processes = {processes}\n")
+    table = {"command": [sys.executable, "-S", "-E", str(FAKE)], "env": {"FAKE_STORE": str(home / "store")}}
+    context = AgentContext(home, {"acp": {"fake": {**table, "process_per_session": True}}})
+    host = await open_host(*(agent for agent in acp(context) if agent.id == "acp:fake"))
+    return [await host.start(by="test", cwd=str(home)) for _ in range(count)]
+
+
+async def test_one_that_nobody_uses_is_let_go_for_another(open_host: HostOpener, tmp_path: Path) -> None:
+    one, two, three = await crowd(open_host, tmp_path, 3, processes=2)
+    pids = [said(await turn_of(session, ["pid"])) for session in (one, two, three)]
+    assert len(set(pids)) == 3
+    turn = await turn_of(one, ["pid"])
+    assert (turn.outcome, said(turn, "notice")) == ("completed", ""), turn.error
+    assert said(turn) not in pids
+
+
+async def test_a_turn_waits_for_a_place_and_says_so(open_host: HostOpener, tmp_path: Path) -> None:
+    one, two = await crowd(open_host, tmp_path, 2, processes=1)
+    busy = await one.send(Message(steps(["text", "I work"], ["sleep", 60])), by="test")
+    await one.wait_until(lambda state: bool(state.active and state.active.parts))
+    waiting = await two.send(Message(steps(["text", "At last."])), by="test")
+    async with asyncio.timeout(20):
+        state = await two.wait_until(lambda state: bool(state.active and state.active.parts))
+        assert state.active is not None
+        assert "Waiting for a free agent: 1 of 1 processes are busy" in said(state.active, "notice")
+        await one.cancel(by="test")
+        await one.wait(busy)
+        turn = await two.wait(waiting)
+    assert (turn.outcome, said(turn)) == ("completed", "At last."), turn.error
+
+
+async def test_a_turn_that_waits_can_be_cancelled(open_host: HostOpener, tmp_path: Path) -> None:
+    one, two = await crowd(open_host, tmp_path, 2, processes=1)
+    busy = await one.send(Message(steps(["text", "I work"], ["sleep", 60])), by="test")
+    await one.wait_until(lambda state: bool(state.active and state.active.parts))
+    waiting = await two.send(Message(steps(["text", "Never."])), by="test")
+    async with asyncio.timeout(20):
+        await two.wait_until(lambda state: bool(state.active and state.active.parts))
+        await two.cancel(by="test")
+        assert (await two.wait(waiting)).outcome == "cancelled"
+        await one.cancel(by="test")
+        await one.wait(busy)
+
+
+class Busy:
+    """A supervisor that has one process and never a rest."""
+
+    def __init__(self, pid: int) -> None:
+        self.pids = [pid]
+        self.used_at = 0.0
+        self.is_idle = False
+
+    def rest(self) -> None:
+        raise AssertionError("it is busy")
+
+
+async def test_memory_is_a_bound_too() -> None:
+    sleeping = await asyncio.create_subprocess_exec("sleep", "60", start_new_session=True)
+    used = memory_of([sleeping.pid])
+    assert 0 < used < machine_memory()
+    told: list[str] = []
+    asked = asyncio.Event()
+
+    def tell(text: str) -> None:
+        told.append(text)
+        asked.set()
+
+    pool = Pool(lambda: Bounds(0, used // 2))
+    await pool.admit(Busy(sleeping.pid), tell)
+    entering = asyncio.ensure_future(pool.admit(Busy(os.getpid()), tell))
+    async with asyncio.timeout(20):
+        await asked.wait()
+        sleeping.kill()
+        await sleeping.wait()
+        pool.changed()
+        await entering
+    assert "MB of memory (agent.max_memory_mb)" in told[0]
+
+
+async def test_an_agent_that_looks_at_its_own_folder_runs_in_the_sessions(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    """Gemini; sessions of one folder share a process."""
+    host = await open_host(fake_agent(tmp_path / "home", settings={"process_in_folder": True}))
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    sessions = [await host.start(by="test", cwd=str(tmp_path / name)) for name in ("a", "a", "b")]
+    pids = [said(await turn_of(session, ["pid"])) for session in sessions]
+    folders = [Path(os.readlink(f"/proc/{pid}/cwd")) for pid in pids]
+    assert pids[0] == pids[1] != pids[2]
+    assert folders == [tmp_path / "a", tmp_path / "a", tmp_path / "b"]

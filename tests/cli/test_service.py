@@ -1,0 +1,156 @@
+"""`portico service`, what systemd is told, the image, and commands against a host on another machine."""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from portico.cli.service import unit
+from portico.doors.notify import Notify
+from tests.process import HostProcess, inside, portico, watchdog
+
+ROOT = Path(__file__).parents[2]
+analyze = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+
+
+def installed(tmp_path: Path, *options: str) -> Path:
+    """The unit, written where systemd would look for it."""
+    done = inside(tmp_path / "home", "service", "install", "--json", *options, HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    return Path(json.loads(done.stdout)["path"])
+
+
+@analyze
+def test_systemd_understands_the_users_unit(tmp_path: Path) -> None:
+    path = installed(tmp_path, "--workspace", str(tmp_path))
+    assert path == tmp_path / ".config/systemd/user/portico.service"
+    done = subprocess.run(
+        ["systemd-analyze", "--user", "verify", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+    )
+    assert (done.returncode, done.stderr) == (0, ""), "it ends well also with keys that it does not know"
+    assert inside(tmp_path / "home", "service", "remove", HOME=str(tmp_path)).returncode == 0
+    assert not path.exists()
+
+
+@analyze
+def test_systemd_understands_the_machines_unit_and_calls_it_well_protected(tmp_path: Path) -> None:
+    done = inside(tmp_path / "home", "service", "install", "--system", "--print", "--workspace", "/srv/my code %n")
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "portico.service"
+    path.write_text(done.stdout)
+    verified = subprocess.run(["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False)
+    assert (verified.returncode, verified.stderr) == (0, "")
+    command = ["systemd-analyze", "security", "--offline=true", "--threshold=35", str(path)]
+    rated = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert rated.returncode == 0, rated.stdout.splitlines()[-1]
+
+
+def test_the_unit_is_for_this_very_installation(tmp_path: Path) -> None:
+    text = unit(home=tmp_path / "a home", folder=tmp_path)
+    assert f"ExecStart={sys.executable} -m portico serve\n" in text
+    assert f'Environment="PORTICO_HOME={tmp_path}/a home"\n' in text
+    assert "Type=notify\n" in text
+    assert "User=" not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--user", "root"], "--user goes with --system"),
+        (["--system", "--user", "no-such"], "useradd --create-home no-such"),
+    ],
+)
+def test_wrong_words(tmp_path: Path, options: list[str], words: str) -> None:
+    done = inside(tmp_path / "home", "service", "install", "--print", *options)
+    assert (done.returncode, words in done.stderr) == (64, True)
+    assert inside(tmp_path / "home", "service", "remove", HOME=str(tmp_path)).returncode == 64
+
+
+@contextlib.contextmanager
+def listening(path: str) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
+        wire.bind(path)
+        wire.settimeout(20)
+        yield wire
+
+
+def test_systemd_hears_that_it_is_ready_alive_and_stopping(tmp_path: Path) -> None:
+    with listening(str(tmp_path / "notify")) as wire:
+        with HostProcess(tmp_path / "home", NOTIFY_SOCKET=str(tmp_path / "notify")) as host, watchdog(host.process):
+            assert wire.recv(1000).decode() == f"READY=1\nSTATUS=Listening on {host.url}"
+            assert wire.recv(1000) == b"WATCHDOG=1"
+        heard = wire.recv(1000)
+        while heard == b"WATCHDOG=1":
+            heard = wire.recv(1000)
+        assert heard == b"STOPPING=1"
+
+
+def test_a_socket_without_a_file_and_one_where_nobody_listens(tmp_path: Path) -> None:
+    name = f"portico-{os.getpid()}"
+    with listening(f"\0{name}") as wire:
+        Notify(f"@{name}").alive()
+        assert wire.recv(100) == b"WATCHDOG=1"
+    Notify(str(tmp_path / "none")).alive()
+    Notify().alive()
+
+
+def test_the_dockerfile_has_no_faults() -> None:
+    linter = Path(sys.executable).parent / "hadolint"
+    done = subprocess.run([str(linter), str(ROOT / "Dockerfile")], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+# -- a host on another machine ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> dict[str, str]:
+    return {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+
+
+def test_commands_go_to_the_host_that_is_named(tmp_path: Path, config: dict[str, str]) -> None:
+    """`nobody` is a home without a host: what answers is the other one."""
+    with HostProcess(tmp_path / "home") as host:
+        nobody, token = tmp_path / "nobody", (host.home / "token").read_text()
+        assert inside(nobody, "sessions", "list", **config).returncode == 69
+        named = portico(nobody, "--url", host.url, "--token", token, "sessions", "list", "--json", **config)
+        assert (named.returncode, named.stdout.strip()) == (0, "[]")
+        refused = portico(nobody, "--url", host.url, "--token", "wrong", "sessions", "list", **config)
+        assert refused.returncode == 77
+        by_variable = inside(nobody, "sessions", "list", "--json", PORTICO_URL=host.url, PORTICO_TOKEN=token, **config)
+        assert by_variable.returncode == 0
+
+        added = inside(nobody, "context", "add", "box", host.url, text=f"{token}\n", **config)
+        assert (added.returncode, "you are 'owner'" in added.stderr) == (0, True), added.stderr
+        saved = tmp_path / "config/portico/contexts.json"
+        assert saved.stat().st_mode & 0o777 == 0o600
+        assert inside(nobody, "send", "hello", "--agent", "scripted", **config).returncode == 0
+        assert "* box" in inside(nobody, "context", "list", **config).stdout
+        assert token not in inside(nobody, "context", "list", "--json", **config).stdout
+        inside(nobody, "context", "use", "local", **config)
+        assert inside(nobody, "sessions", "list", **config).returncode == 69
+        chosen = portico(nobody, "--context", "box", "sessions", "list", "--json", **config)
+        assert "session-1" in chosen.stdout
+        assert inside(nobody, "context", "use", "nosuch", **config).returncode == 66
+        assert inside(nobody, "context", "remove", "box", **config).returncode == 0
+        assert token not in saved.read_text()
+
+
+def test_a_host_that_refuses_is_not_saved(tmp_path: Path, config: dict[str, str]) -> None:
+    with HostProcess(tmp_path / "home") as host:
+        done = inside(tmp_path / "x", "context", "add", "box", host.url, "--token", "wrong", **config)
+        assert done.returncode == 77
+    for wrong in (["local", "http://x"], ["box", "ftp://x"], ["b x", "http://x"]):
+        assert inside(tmp_path / "x", "context", "add", *wrong, "--token", "t", **config).returncode == 64
+    assert not (tmp_path / "config/portico/contexts.json").exists()

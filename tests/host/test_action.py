@@ -1,0 +1,342 @@
+"""What is judged is what is shown is what runs: a corpus of hostile actions, against every way to let one pass."""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from portico.events import Message
+from portico.host import action as a
+from portico.host.action import Action, command
+from portico.host.policy import Rules, rules_of
+from portico.host.session import Session
+from portico.host.shell_syntax import commands
+from portico.host.turn import Turn
+from portico.testing.fixtures import HostOpener
+from portico.testing.play import PlayAgent
+
+# -- what always asks, wrapped up ----------------------------------------------------------------------------------
+
+WRAPPED = [
+    "sudo id",
+    "X=1 sudo id",
+    "$(sudo id)",
+    "echo $(sudo id)",
+    "echo `sudo id`",
+    'echo "$(sudo id)"',
+    "echo ${A:-$(sudo id)}",
+    "echo hi\nsudo id",
+    "echo hi # <!--\nsudo id #-->",
+    "echo hi; sudo id",
+    "echo hi & sudo id",
+    "echo hi | sudo tee x",
+    "true && sudo id",
+    "(cd x && sudo id)",
+    "{ sudo id; }",
+    "if true; then sudo id; fi",
+    "for i in 1; do sudo id; done",
+    "f() { sudo id; }; f",
+    "case x in x) sudo id;; esac",
+    "diff <(sudo cat a) b",
+    "> f sudo id",
+    "2>&1 sudo id",
+    "\\sudo id",
+    "s'u'do id",
+    's"ud"o id',
+    "su\\do id",
+    "/usr/bin/sudo id",
+    "./sudo id",
+    "nice -n 5 sudo id",
+    "env X=1 sudo id",
+    "xargs sudo < f",
+    "timeout 5 sudo id",
+    "command sudo id",
+    "exec sudo id",
+    "sh -c 'sudo id'",
+    "bash -lc 'echo hi; sudo id'",
+    "sh -c 'sh -c \"sudo id\"'",
+    "eval sudo id",
+    "eval 'sudo id'",
+    "find . -exec sudo id {} ;",
+    "python3 -c 'import os; os.system(\"sudo id\")'",
+    "perl -e 'exec q(sudo), q(id)'",
+    "cat <<X | sh\nsudo id\nX",
+]
+UNKNOWABLE = [
+    "$X id",
+    "${X} id",
+    '"$X" id',
+    "$(printf 'su%s' do) id",
+    "`echo sudo` id",
+    "$'\\x73udo' id",
+    "{sudo,id}",
+    "/usr/bin/s?do id",
+    "/usr/bin/[s]udo id",
+    "eval $X",
+    'bash -c "$X"',
+    "echo c3VkbyBpZA== | base64 -d | sh",
+    "bash < script",
+    "env $X id",
+    "echo 'open",
+    'echo "open',
+    "echo $(open",
+    "echo `open",
+]
+OTHERS = ["rm x", "curl http://x", "wget x", "git push", "git -C sub push", "echo $(git push)", "make deploy"]
+HARMLESS = ["make test", "echo hi", 'git commit -m "rm the old sudo wrapper"', "ls -la | wc -l", "echo $HOME/*.py"]
+
+settings_rules = Rules("setting", commands={"git push": False, "make deploy": False})
+Grantor = Callable[[Session], Any]
+
+
+async def _grant(session: Session, tool: str = "shell", pattern: str = "*") -> None:
+    await session.host.grants.add(
+        agent=session.state.agent, tool=tool, allow=True, by="ada", session=session.id, pattern=pattern
+    )
+
+
+GRANTORS: dict[str, tuple[dict[str, Any], Grantor | None]] = {
+    "approvals = allow": ({"approvals": "allow"}, None),
+    "autoApprove": ({"autoApprove": "autoApprove"}, None),
+    "permissions": ({"permissions": {"allow": ["shell"]}}, None),
+    "session rules": ({"terminalAutoApproveRules": {"/./": True, "sudo": True, "git": True}}, None),
+    "grant": ({}, _grant),
+    "grant for every tool": ({}, lambda session: _grant(session, "*")),
+}
+
+
+async def runs(message: Message, turn: Turn) -> None:
+    call = turn.tool("shell", "{}")
+    decision = await call.approve("shell", command=message.text)
+    await call.end(ok=decision.allowed)
+
+
+async def waits(session: Session, text: str) -> bool:
+    """Is a person asked?"""
+    turn = await session.send(Message(text), by="test")
+    async with asyncio.timeout(30):
+        state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+        found = state.active is not None
+        if found:
+            await session.cancel(by="test")
+        await session.wait(turn)
+    return found
+
+
+async def granted(open_host: HostOpener, folder: Path, grantor: str) -> Session:
+    host = await open_host(PlayAgent(runs))
+    host.rules.settings = settings_rules
+    if grantor == "editor":
+        editor = {"globalAutoApproveEnabled": True, "terminalAutoApproveRules": {"/./": True}}
+        host.rules.clients = rules_of(editor)
+    config, prepare = GRANTORS.get(grantor, ({}, None))
+    session = await host.start(by="test", cwd=str(folder), config=config)
+    if prepare is not None:
+        await prepare(session)
+    return session
+
+
+@pytest.mark.parametrize("grantor", [*GRANTORS, "editor"])
+async def test_what_must_always_ask_is_let_pass_by_nobody(open_host: HostOpener, tmp_path: Path, grantor: str) -> None:
+    session = await granted(open_host, tmp_path, grantor)
+    passed = [line for line in [*WRAPPED, *UNKNOWABLE, *OTHERS] if not await waits(session, line)]
+    assert passed == []
+
+
+@pytest.mark.parametrize("grantor", ["approvals = allow", "autoApprove", "grant"])
+async def test_what_is_harmless_passes_where_somebody_said_so(
+    open_host: HostOpener, tmp_path: Path, grantor: str
+) -> None:
+    session = await granted(open_host, tmp_path, grantor)
+    assert [line for line in HARMLESS if await waits(session, line)] == []
+
+
+async def test_protected_files_ask_whatever_the_session_allows(open_host: HostOpener, tmp_path: Path) -> None:
+    async def edits(message: Message, turn: Turn) -> None:
+        call = turn.tool("edit", "{}")
+        decision = await call.approve(action=Action("write", files=tuple(message.text.split())))
+        await call.end(ok=decision.allowed)
+
+    host = await open_host(PlayAgent(edits))
+    for config in ({"approvals": "allow"}, {"autoApprove": "autoApprove"}):
+        session = await host.start(by="test", cwd=str(tmp_path), config=config)
+        for files, asks in {"a.py": False, ".git/hooks/x": True, "a.py .env": True, "a.py b.py": False}.items():
+            assert await waits(session, files) is asks, files
+
+
+async def test_a_job_has_a_policy_of_its_own_and_the_owners_rules(open_host: HostOpener, tmp_path: Path) -> None:
+    """Nobody is there to ask: the built-in questions are not asked, those of the settings are."""
+    host = await open_host(PlayAgent(runs))
+    host.rules.settings = settings_rules
+    session = await host.start(by="task:task-1", cwd=str(tmp_path), config={"approvals": "allow"})
+    for line, asks in {"rm x": False, "$X y": True, "git push": True}.items():
+        assert await waits(session, line) is asks, line
+    fork = await host.fork(session.id, by="ada")
+    assert await waits(fork, "rm x")
+
+
+# -- the finder of commands against a real shell -------------------------------------------------------------------
+
+_SIGNS = [
+    "'",
+    '"',
+    "$(",
+    ")",
+    "`",
+    ";",
+    "\n",
+    "|",
+    "&&",
+    "\\",
+    "$X",
+    "${X}",
+    "{",
+    "}",
+    "#",
+    ">f ",
+    "<(",
+    "*",
+    "$'",
+    "!",
+]
+_WORDS = [
+    "sudo",
+    "s",
+    "udo",
+    " ",
+    " ",
+    "x",
+    "A=1 ",
+    "if ",
+    "then ",
+    "fi",
+    "eval ",
+    "sh -c ",
+    "echo ",
+    "[",
+    "]",
+    "((",
+    "))",
+]
+_PIECES = st.sampled_from([*_SIGNS, *_WORDS])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(_PIECES, max_size=10).map("".join))
+@example("echo ${X:-`sudo`}")
+@example('echo "`echo \\"\\`sudo\\`\\"`"')
+@example("A=1 $(sudo)")
+@example("[ sudo ] || sudo")
+def test_no_shell_starts_a_program_that_was_not_found(tmp_path_factory: pytest.TempPathFactory, line: str) -> None:
+    found = commands(line)
+    if found is None or any(word.rpartition("/")[2] == "sudo" for words in found for word in words):
+        return
+    folder = tmp_path_factory.mktemp("shell")
+    (folder / "bin").mkdir()
+    for name in ("sudo", "x", "s", "udo"):
+        mark = f"echo ran >> {folder}/ran" if name == "sudo" else ":"
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{mark}\n")
+        (folder / "bin" / name).chmod(0o755)
+    (folder / "bin" / "sh").symlink_to(shutil.which("sh") or "/bin/sh")
+    (folder / "work").mkdir()
+    shell = [shutil.which("bash") or "bash", "--noprofile", "--norc", "-c", line]
+    environment = {"PATH": str(folder / "bin"), "X": "x"}
+    subprocess.run(shell, cwd=folder / "work", env=environment, capture_output=True, timeout=30, check=False, input=b"")
+    assert not (folder / "ran").exists()
+
+
+# -- what is shown -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("action", "shown"),
+    [
+        (command("make test"), "make test"),
+        (command("echo hi # <!--\ntouch pwned #-->"), "echo hi # <!--\ntouch pwned #-->"),
+        (command(["git", "status; rm x"]), "git 'status; rm x'"),
+        (command(["git", "status"], env={"LD_PRELOAD": "./x.so"}), "LD_PRELOAD=./x.so git status"),
+        (command("git status", env={"GIT_PAGER": "less;x"}), "GIT_PAGER='less;x' git status"),
+        (command("git status", env={"GIT_PAGER": "cat", "TERM": "dumb"}), "git status"),
+        (command("git status", env={"TERM": "../../x"}), "TERM=../../x git status"),
+        (command("ls", cwd="/home/app/sub dir"), "cd '/home/app/sub dir' && ls"),
+        (command("ls", cwd="/home/app/"), "ls"),
+        (Action("read", files=("a",)), None),
+    ],
+)
+def test_a_command_is_shown_as_it_runs(action: Action, shown: str | None) -> None:
+    assert action.shown("/home/app") == shown
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (command("git status"), command(["git", "status"]), True),
+        (command("git  status"), command(["git", "status"]), True),
+        (command(["sh", "-c", "a; b"]), command("a; b"), True),
+        (command("git status"), command(["git status"]), False),
+        (command("git status"), command(["git", "status"], env={"PATH": "."}), False),
+        (command("git status"), command("git status", cwd="/x"), False),
+        (Action("write", files=("a",)), Action("read", files=("a",)), False),
+    ],
+)
+def test_a_permission_is_for_the_same_action(first: Action, second: Action, same: bool) -> None:
+    assert first.same(second) is same
+
+
+@pytest.mark.parametrize(
+    ("shown", "covered", "not_covered"),
+    [
+        (
+            command("npm test -- --watch"),
+            [command("npm test"), command("npm test a && npm test b"), command(["npm", "test"])],
+            [
+                *map(command, ["npm publish", "npm", "npm test; make", "npm test $(x)", "npx test", "X=1 npm test"]),
+                command("npm test", env={"NODE_OPTIONS": "--require ./x"}),
+            ],
+        ),
+        (command("make"), [command("make")], [command("make deploy"), command("make -f x")]),
+        (command("git -C x log"), [command("git -C x log")], [command("git -C x push"), command("git log")]),
+        (
+            command("find . -name x"),
+            [command("find . -type f")],
+            [command("find . -delete"), command("find . -exec x ;")],
+        ),
+        (
+            command("for i in *; do x $i; done"),
+            [command("for i in *; do x $i; done")],
+            [command("for i in *; do y $i; done")],
+        ),
+        (
+            command("a b", env={"K": "v"}),
+            [command("a b", env={"K": "v"})],
+            [command("a b"), command("a b", env={"K": "w"})],
+        ),
+        (Action("write", files=("a",)), [Action("write", files=("./a",))], [Action("write", files=("b",))]),
+        (Action("write", files=("a", "b")), [Action("write", files=("b",))], [Action("write", files=("a", "c"))]),
+    ],
+)
+def test_a_grant_covers_what_was_shown(
+    tmp_path: Path, shown: Action, covered: list[Action], not_covered: list[Action]
+) -> None:
+    def paths(action: Action) -> list[str]:
+        return [str((tmp_path / path).resolve()) for path in action.files]
+
+    covers = a.coverage(shown, paths(shown), "{}", str(tmp_path))
+    for action in [shown, *covered]:
+        assert a.covered(covers, action, paths(action), "{}", str(tmp_path)), action
+    for action in not_covered:
+        assert not a.covered(covers, action, paths(action), "{}", str(tmp_path)), action
+
+
+def test_a_call_that_cannot_be_judged_is_remembered_as_itself() -> None:
+    unclear = Action("other", unclear="unknown fields")
+    covers = a.coverage(unclear, [], '{"a":1}', "/")
+    assert a.covered(covers, unclear, [], '{"a":1}', "/")
+    assert not a.covered(covers, unclear, [], '{"a":2}', "/")
+    assert a.coverage(Action("other"), [], "{}", "/") == []

@@ -1,0 +1,116 @@
+"""A session that moves to another host: whole, under ids of its own, and without secrets where that is wanted."""
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from portico import limits
+from portico.client import Client
+from portico.redaction import RULES, Redaction, redacted
+from tests.doors.standing import problem, standing
+
+SECRETS = {
+    "private key": "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----",
+    "model key": "sk-proj-abcdefghijklmnop1234",
+    "GitHub token": "ghp_abcdefghijklmnopqrstuvwx",
+    "AWS key": "AKIAABCDEFGHIJKLMNOP",
+    "Google key": "AIzaSyA-abcdefghijklmnopqrstuvwxyz0123",
+    "Slack token": "xoxb-1234567890-abc",
+    "JSON Web Token": "eyJhbGciOiJI.eyJzdWIiOiIx.abcdefghijk",
+    "bearer token": "Authorization: Bearer abcdefghijklmnop1234",
+    "password in an address": "https://ada:hunter2@example.com/x",
+    "secret": "password=hunter2hunter2",
+}
+
+
+async def test_a_session_moves_with_its_blobs_and_goes_on(tmp_path: Path) -> None:
+    async with standing(tmp_path / "one") as here:
+        session = await here.start(cwd=str(tmp_path), title="Moving")
+        await here.say(session, "[[tool:write_file|x]] [[say:first words]]")
+        await here.say(session, "[[say:second words]]")
+        digest = await here.server.host.log.put_blob(b"a long output")
+        async with Client.local(here.home.path) as client:
+            archive = await client.session(session).archive()
+    call = next(part for part in archive["turns"][0]["parts"] if part["part"] == "call")
+    call |= {"blob": digest, "approvals": [_approval(f"{session}.a1")]}
+    archive["blobs"] = {digest: base64.b64encode(b"a long output").decode()}
+    (tmp_path / "two").mkdir()
+    async with standing(tmp_path / "two") as there:
+        other = await there.start(cwd=str(tmp_path))
+        assert other == session, "the old id means another session here"
+        async with Client.local(there.home.path) as client:
+            ident = await client.import_session(archive, cwd=str(tmp_path))
+        assert ident != session
+        state = (await there.http.get(f"/v1/sessions/{ident}")).json()
+        assert (state["title"], [turn["outcome"] for turn in state["turns"]]) == ("Moving", ["completed"] * 2)
+        assert state["turns"][1]["parts"][-1]["text"] == "second words"
+        call = next(part for part in state["turns"][0]["parts"] if part["part"] == "call")
+        assert (call["approvals"][0]["id"], call["blob"]) == ("imported.a1", digest)
+        assert (await there.http.get(f"/v1/blobs/{digest}")).content == b"a long output"
+        assert (await there.say(ident, "[[say:third]]"))["turns"][-1]["parts"][-1]["text"] == "third"
+
+
+def _approval(ident: str) -> dict[str, Any]:
+    return {"id": ident, "kind": "write", "title": "", "input": "", "expires": 0, "options": [], "answered": True}
+
+
+GOOD: dict[str, Any] = {"portico": 1, "session": "s", "agent": "scripted", "turns": [], "blobs": {}}
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"portico": 2}, "portico"),
+        ({"turns": [{"id": 1}]}, "turns"),
+        ({"turns": [{"id": "t", "message": {"text": "x"}, "by": "a", "started": 0}]}, "turns"),
+        ({"blobs": {"0" * 64: "AAAA"}}, "blobs"),
+        ({"blobs": {hashlib.sha256(b"x").hexdigest(): "not base64!"}}, "blobs"),
+    ],
+)
+async def test_what_is_no_archive_is_refused(tmp_path: Path, change: dict[str, Any], field: str) -> None:
+    async with standing(tmp_path) as here:
+        answer = await here.http.post("/v1/sessions/import", json={"archive": {**GOOD, **change}})
+        problem(answer, 400, "bad_request", field)
+        assert (await here.http.get("/v1/sessions")).json()["total"] == 0
+
+
+async def test_an_archive_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ARCHIVE_BYTES", 1000)
+    async with standing(tmp_path) as here:
+        answer = await here.http.post("/v1/sessions/import", json={"archive": {**GOOD, "title": "x" * 1000}})
+        problem(answer, 413, "too_large", "body")
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_a_secret_is_taken_out_wherever_it_is(kind: str) -> None:
+    secret = SECRETS[kind]
+    places = {"text": f"before {secret} after", "deep": [{"list": [secret]}], secret: 1}
+    redaction = Redaction()
+    text = msgspec.json.encode(redaction.document(places)).decode()
+    hidden = secret.split()[-1] if kind != "private key" else "MIIabc"
+    hidden = {"password in an address": "hunter2", "secret": "hunter2"}.get(kind, hidden)
+    assert hidden not in text
+    assert f"[redacted: {kind}]" in text
+    assert redaction.count >= 3
+
+
+def test_what_is_no_secret_stays() -> None:
+    text = "sk-short, a token= of thanks, bearer of news, https://example.com/a:b@c, commit 0123456789abcdef"
+    assert Redaction().text(text) == text
+
+
+def test_blobs_are_redacted_and_still_found() -> None:
+    data = b"the key is sk-proj-abcdefghijklmnop1234"
+    digest = hashlib.sha256(data).hexdigest()
+    binary = hashlib.sha256(b"\xff\xfe").hexdigest()
+    blobs = {digest: base64.b64encode(data).decode(), binary: base64.b64encode(b"\xff\xfe").decode()}
+    archive = {**GOOD, "turns": [{"parts": [{"blob": digest}, {"blob": binary}]}], "blobs": blobs}
+    found = redacted(archive, Redaction(["ada"]))
+    (first, second) = (each["blob"] for each in found["turns"][0]["parts"])
+    assert base64.b64decode(found["blobs"][first]) == b"the key is [redacted: model key]"
+    assert base64.b64decode(found["blobs"][second]) == b"[redacted: not a text]"
+    assert hashlib.sha256(base64.b64decode(found["blobs"][first])).hexdigest() == first

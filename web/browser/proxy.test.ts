@@ -1,0 +1,138 @@
+/** The recipe of docs/guide/server.md, word for word, with a real nginx before a real host: TLS, a base path, streams, a shell. */
+
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import type { BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { browser } from "./chromium";
+
+const NGINX = ["/usr/sbin/nginx", "/usr/bin/nginx"].find((path) => existsSync(path));
+const PORTICO = resolve(import.meta.dirname, "../../.venv/bin/portico");
+const GUIDE = resolve(import.meta.dirname, "../../docs/guide/server.md");
+const SOCKET = "/run/portico/portico.sock";
+
+const folder = mkdtempSync(join(tmpdir(), "portico-nginx-"));
+const running: ChildProcess[] = [];
+let url = "";
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  return port;
+}
+
+function block(language: string): string {
+  const found = new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(readFileSync(GUIDE, "utf8"));
+  if (!found) throw new Error(`The guide has no ${language}.`);
+  return found[1]!;
+}
+
+function certify(): void {
+  const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", join(folder, "key.pem"), "-out", join(folder, "cert.pem"), ...names], { stdio: "ignore" });
+}
+
+/** Only what differs on every machine is changed: the port, the name, the places of files, and whether the path is taken away. */
+async function startNginx(port: number, stripped: boolean): Promise<void> {
+  const recipe = block("nginx")
+    .replace("listen 443 ssl", `listen 127.0.0.1:${port} ssl`)
+    .replace("server_name box.example", "server_name localhost")
+    .replace("/etc/ssl/box.example.pem", join(folder, "cert.pem"))
+    .replace("/etc/ssl/box.example.key", join(folder, "key.pem"))
+    .replace(`unix:${SOCKET};`, `unix:${join(folder, "portico.sock")}${stripped ? ":/" : ""};`);
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${join(folder, "temporary")};`).join(" ");
+  const user = process.getuid?.() === 0 ? "user root;" : ""; // else its workers could not open the socket
+  writeFileSync(join(folder, "nginx.conf"), `${user} daemon off; pid ${join(folder, "pid")}; error_log stderr; events {} http { access_log off; ${temporary} ${recipe} }`);
+  const nginx = spawn(NGINX!, ["-c", join(folder, "nginx.conf"), "-p", folder], { stdio: ["ignore", "ignore", "inherit"] });
+  running.push(nginx);
+  for (let tries = 0; tries < 200; tries++) {
+    try {
+      execFileSync("curl", ["-skf", "-o", "/dev/null", `https://localhost:${port}/portico/healthz`]);
+      return;
+    } catch {
+      await new Promise((go) => setTimeout(go, 50));
+    }
+  }
+  throw new Error("nginx does not answer.");
+}
+
+async function startHost(port: number): Promise<void> {
+  const home = join(folder, "home");
+  mkdirSync(home);
+  const settings = block("toml").replace(SOCKET, join(folder, "portico.sock")).replace("https://box.example/portico", `https://localhost:${port}/portico`);
+  writeFileSync(join(home, "settings.toml"), settings);
+  const env = { ...process.env, HOME: folder, SHELL: "/bin/sh" };
+  const host = spawn(PORTICO, ["serve", "--print-ready", "--home", home, "--workspace", folder, "--agent", "scripted"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
+  running.push(host);
+  for await (const line of createInterface({ input: host.stdout! })) if (line.startsWith("READY:")) break;
+  host.stdout!.resume();
+}
+
+async function visitor(): Promise<{ context: BrowserContext; page: Page; trouble: string[] }> {
+  const context = await (await browser()).newContext({ ignoreHTTPSErrors: true });
+  const page = await context.newPage();
+  const trouble: string[] = [];
+  context.on("console", (message) => ["error", "warning"].includes(message.type()) && trouble.push(message.text()));
+  context.on("weberror", (error) => trouble.push(String(error.error())));
+  context.on("response", (response) => response.status() >= 400 && trouble.push(`${response.status()} ${response.url()}`));
+  return { context, page, trouble };
+}
+
+describe.skipIf(!NGINX).each([["left in place", false], ["taken away", true]] as const)("behind nginx, with the base path %s", (_, stripped) => {
+  beforeAll(async () => {
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(join(folder, "temporary"), { recursive: true });
+    certify();
+    const port = await freePort();
+    url = `https://localhost:${port}/portico`;
+    await startHost(port);
+    await startNginx(port, stripped);
+  });
+  afterAll(async () => {
+    for (const each of running.splice(0).reverse()) {
+      const gone = once(each, "exit");
+      each.kill("SIGTERM");
+      await gone;
+    }
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test("the login link, every page, a streamed answer and a shell", async () => {
+    const { context, page, trouble } = await visitor();
+    const token = readFileSync(join(folder, "home", "token"), "utf8").trim();
+    await page.goto(`${url}/app/inbox`);
+    expect(new URL(page.url()).pathname).toBe("/portico/login");
+    await page.goto(`${url}/login?tkn=${token}`);
+    expect(page.url()).toMatch(new RegExp(`^${url}/app(/new)?$`));
+    const [cookie] = await context.cookies();
+    expect({ name: cookie!.name, secure: cookie!.secure, path: cookie!.path, httpOnly: cookie!.httpOnly }).toEqual({ name: "__Secure-portico-0", secure: true, path: "/portico/", httpOnly: true });
+    await page.goto(url); // without the slash at its end
+    expect(page.url()).toBe(`${url}/`);
+    for (const name of ["app/inbox", "app/settings/look", "sessions.html", "agents.html", "jobHistory.html", "terminal.html", "index.html"]) {
+      await page.goto(`${url}/${name}`);
+      const links = await page.$$eval("a[href]", (all) => all.map((each) => (each as HTMLAnchorElement).href));
+      expect(links.filter((link) => !link.startsWith(`${url}/`) && !link.startsWith("about:"))).toEqual([]);
+    }
+    await page.goto(`${url}/app/new?agent=scripted`);
+    await page.waitForSelector("#agents input:checked");
+    await page.fill("#first", "[[say:through the proxy]] [[gap:20]]");
+    await page.click("#start:enabled");
+    await page.getByText("through the proxy").last().waitFor();
+    await page.goto(`${url}/terminal.html`);
+    await page.click("#new");
+    await page.waitForSelector(".xterm-cursor");
+    await page.keyboard.type("echo shell-$((40 + 2))");
+    await page.keyboard.press("Enter");
+    await page.locator(".xterm-rows div", { hasText: "shell-42" }).first().waitFor();
+    // A worker is not fetched from a server with a certificate of its own making, which is all there is here.
+    expect(trouble.filter((each) => !each.includes("SSL certificate error"))).toEqual([]);
+    await context.close();
+  });
+});
