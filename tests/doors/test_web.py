@@ -183,3 +183,12 @@ async def test_a_host_without_pages_says_so_and_does_all_the_rest(tmp_path: Path
                 answer = await browser.get(path)
                 assert (answer.status_code, answer.text) == (503, web.NO_PAGES + "\n")
             assert (await browser.get("/v1")).status_code == 200
+
+
+async def test_a_page_that_is_not_there_leads_on(shared: Standing) -> None:
+    person = await shared.http.get("/nowhere", headers={"Accept": "text/html,*/*"})
+    assert (person.status_code, person.text) == (
+        404,
+        "There is no page '/nowhere' on this host. The workbench is at /app\n",
+    )
+    assert (await shared.http.get("/nowhere")).text == "Not Found"

@@ -136,7 +136,7 @@ def web(app: App, gate: Gate) -> Table:
         try:
             return send_workbench(request) if workbench else send(request, name)
         except NotFound:
-            return Response("Not Found", 404, media_type="text/plain")
+            return Response(_not_found(request, name), 404, media_type="text/plain")
 
     def no_pages() -> Response:
         return Response(NO_PAGES + "\n", 503, media_type="text/plain")
@@ -199,6 +199,13 @@ def web(app: App, gate: Gate) -> Table:
             doc={"media": tuple(sorted({media.partition(";")[0] for media in _TYPES.values()})), "others": _NO_PAGE},
         ),
     ]
+
+
+def _not_found(request: Request, name: str) -> str:
+    """People get a way on; programs the words they know."""
+    if "text/html" not in request.headers.get("accept", ""):
+        return "Not Found"
+    return f"There is no page {'/' + name!r} on this host. The workbench is at {root(request)}{_WORKBENCH}\n"
 
 
 def _moved(request: Request, name: str) -> str | None:

@@ -98,7 +98,7 @@ class Board:
         session = self._host.catalogue.get(summary.id)
         if session is None or not session.loaded or session.state.active is None:
             return Row(summary)
-        doing, since = self._doing.get(summary.id) or (activity(session.state), summary.moved)
+        doing, since = self._doing.get(summary.id) or (activity(session.state), summary.last_turn_at)
         return Row(summary, doing, since, waiting_of(session.state))
 
     def rows(self, limit: int, before: int | None = None) -> tuple[list[Row], int]:
