@@ -6,9 +6,11 @@ WEB := src/portico/doors/pages/.built
 SOURCES := $(shell find src -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' 2>/dev/null)
 
+HOURS ?= 1
+
 LIVE := tests/live/node_modules/.installed
 
-.PHONY: docs run test check unit web-test browser-test bench dist outdated screenshots clean
+.PHONY: docs image run test check unit web-test browser-test bench soak dist outdated screenshots clean
 
 # What a step prints is shown when it fails.
 QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
@@ -36,6 +38,9 @@ web-test: $(WEB)
 browser-test: $(VENV)/.core $(WEB)
 	@if bash web/browser/chromium.sh; then cd web && npm run --silent test:browser; else test -z "$$PORTICO_TEST_ALL"; fi
 
+soak: $(VENV)/.dev $(VENV)/.compiled
+	$(BIN)/python -m bench.soak --hours $(HOURS) --out soak
+
 bench: $(VENV)/.dev $(VENV)/.compiled
 	$(BIN)/python -m bench
 
@@ -54,6 +59,10 @@ $(VENV)/.docs: pyproject.toml $(VENV)/bin/pip
 	@echo "Installing what builds the documentation into $(VENV) ..."
 	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
+
+# The image of the Dockerfile, built and started without an image registry; needs root.
+image: $(VENV)/.dev $(WEB)
+	@bash tests/image/build.sh
 
 # Exit code 1 when a library that we name has a newer release: for a schedule.
 outdated: $(VENV)/.dev web/node_modules/.installed $(LIVE)

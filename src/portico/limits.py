@@ -24,6 +24,10 @@ PENDING_BYTES = 64 * MIB
 """Posted and not yet durable, for the whole host: a disk that stalls for seconds, not a leak."""
 FOLLOWER_BYTES = 8 * MIB
 """Queued for one follower: some seconds of the fastest stream; a slower reader comes back with its cursor."""
+REPLAY_BYTES = 32 * KIB
+"""One page of what a follower missed: small, since it is held for as long as its reader stands still."""
+REPLAY_PAGES = 64
+"""Pages kept for the next who asks for the same: after a restart everybody comes back to the same place."""
 READ_EVENTS = 10_000
 """Events in one `read`: a long session in one go, about 2 MB."""
 READ_BYTES = 8 * MIB
@@ -48,6 +52,19 @@ QUEUE_LENGTH = 100
 """Messages waiting in one session: more is a script gone wild."""
 FOLDERS = 32
 """Folders of one session beside its own: every file operation of its clients looks through all of them."""
+TURN_BYTES = 32 * MIB
+"""What one turn may say and its tools may print: thirty thick books. Its text stays in memory while it runs."""
+CALL_BYTES = 16 * MIB
+"""The output of one tool call: the whole log of a long build."""
+TERMINAL_BYTES = 8 * MIB
+"""Output of a terminal on the disk before what it shows is written down whole and the pieces go: eight times what it
+shows."""
+SESSION_BYTES = 1024 * MIB
+"""One session on the disk: a year of work. A longer one takes no messages; a fork goes on."""
+DISK_RESERVE_BYTES = 256 * MIB
+"""Free space that is left for the ends of what runs: with less no turn begins."""
+DISK_SHARE = 0.5
+"""Of its disk that the log may take before no turn begins: a machine has other things to store."""
 TITLE_CHARS = 200
 """A title: what a list can show."""
 ACTIVITY_CHARS = 160
@@ -116,6 +133,8 @@ REQUEST_HEAD_SECONDS = 15.0
 """From the connection, or the first byte of a further request, to the end of the head: a phone on a bad line."""
 REQUEST_BODY_SECONDS = 120.0
 """From there to the end of the body: BODY_BYTES at half a megabit a second."""
+PIECE_BYTES = 8 * KIB
+"""One send of a stream, and what may wait in a connection: 2,000 clients that never read cost 32 MB."""
 KEEP_ALIVE_SECONDS = 15
 """A connection without a request: pages ask again sooner, and each costs a file descriptor."""
 SEND_SECONDS = 30.0

@@ -56,6 +56,8 @@ class LogSettings(Struct, forbid_unknown_fields=True):
     """`full` also survives a loss of power, at the price of an fsync per commit. Read at start."""
     retention_hours: float = limits.RETENTION_HOURS
     """How long the deltas of finished turns are kept before they are compacted."""
+    disk_share: float = limits.DISK_SHARE
+    """The part of its disk that the log may take; above it no turn begins."""
     format: Literal["text", "json"] = "text"
     """Form of the lines on standard error. Read at start."""
     level: Literal["debug", "info", "warning", "error"] = "info"
@@ -283,6 +285,7 @@ def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
     rules: list[tuple[str, bool, str]] = [
         ("server.port", 0 <= settings.server.port <= 65535, "a port is a number from 0 to 65535"),
         ("log.retention_hours", 0 <= settings.log.retention_hours <= _MOST_HOURS, "0 hours to 100 years"),
+        ("log.disk_share", 0 < settings.log.disk_share <= 1, "more than 0, at most 1"),
         ("agent.max_steps", 1 <= settings.agent.max_steps <= 1000, "1 to 1000 steps"),
         ("agent.approval_timeout", timeout is None or 0 < timeout <= _MOST_SECONDS, "seconds, more than 0"),
         ("agent.turn_idle_timeout", 0 < settings.agent.turn_idle_timeout <= _MOST_SECONDS, "seconds, more than 0"),

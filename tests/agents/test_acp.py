@@ -525,3 +525,10 @@ async def test_an_agent_that_switches_itself_to_asking_less_is_switched_back(
     assert json.loads(said(await turn_of(session, steps(["settings"])))) == {"session/set_mode": "ask"}
     audit = [record.event for record in await session.host.log.read(HOST) if isinstance(record.event, Audited)]
     assert [(each.action, each.detail["value"]) for each in audit] == [("approval.restored", "code")]
+
+
+async def test_a_line_nested_without_end_is_no_end_of_the_connection(open_host: HostOpener, tmp_path: Path) -> None:
+    session = await start(open_host, tmp_path)
+    for deep in ("[" * 100_000, "[" * 100_000 + "]" * 100_000, '{"method":' * 100_000):
+        turn = await turn_of(session, steps(["raw", deep + "\n"], ["text", "still here"]))
+        assert (turn.outcome, said(turn)) == ("completed", "still here")

@@ -1,6 +1,7 @@
 """`portico serve`: its flags, what it prints, how it refuses."""
 
 import json
+import logging
 import signal
 import socket
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from portico.cli.serve import PlainLines
 from tests.process import HostProcess, inside, portico, running
 
 
@@ -42,7 +44,7 @@ def test_it_prints_its_address_and_a_login_link_that_works(tmp_path: Path) -> No
         link = host.wait_for_log("Log in with:").split()[-1]
         assert link.startswith(f"{host.url}/login?tkn=")
         answer = httpx.get(link, trust_env=False)
-        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        assert (answer.status_code, answer.headers["location"].partition("#key=")[0]) == (303, "/")
 
 
 def test_without_token_warns(tmp_path: Path) -> None:
@@ -77,3 +79,10 @@ def test_a_script_with_its_delay(tmp_path: Path) -> None:
     script.write_text("rules:\n  - match: knock\n    steps:\n      - {do: say, text: who is there}\n")
     with HostProcess(tmp_path / "home", "--script", str(script), "--script-delay", "10"):
         assert inside(tmp_path / "home", "send", "knock knock", "--agent", "scripted").stdout == "who is there\n"
+
+
+def test_foreign_text_forges_no_line_of_the_log() -> None:
+    name = "evil\nERROR portico: all lost\x1b[2J\u202e"
+    record = logging.LogRecord("portico", logging.INFO, "x", 1, "%s left", (name,), None)
+    line = PlainLines("%(levelname)s %(name)s: %(message)s").format(record)
+    assert line == "INFO portico: evil\\nERROR portico: all lost\\x1b[2J\\u202e left"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,11 +116,11 @@ def test_the_dockerfile_has_no_faults() -> None:
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> dict[str, str]:
+def config(tmp_path: Path) -> dict[str, Any]:
     return {"XDG_CONFIG_HOME": str(tmp_path / "config")}
 
 
-def test_commands_go_to_the_host_that_is_named(tmp_path: Path, config: dict[str, str]) -> None:
+def test_commands_go_to_the_host_that_is_named(tmp_path: Path, config: dict[str, Any]) -> None:
     """`nobody` is a home without a host: what answers is the other one."""
     with HostProcess(tmp_path / "home") as host:
         nobody, token = tmp_path / "nobody", (host.home / "token").read_text()
@@ -147,7 +148,7 @@ def test_commands_go_to_the_host_that_is_named(tmp_path: Path, config: dict[str,
         assert token not in saved.read_text()
 
 
-def test_a_host_that_refuses_is_not_saved(tmp_path: Path, config: dict[str, str]) -> None:
+def test_a_host_that_refuses_is_not_saved(tmp_path: Path, config: dict[str, Any]) -> None:
     with HostProcess(tmp_path / "home") as host:
         done = inside(tmp_path / "x", "context", "add", "box", host.url, "--token", "wrong", **config)
         assert done.returncode == 77

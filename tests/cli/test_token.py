@@ -1,6 +1,7 @@
 """`portico token`: new, list, revoke, against a running host."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -31,3 +32,12 @@ def test_json_and_wrong_input(home: Path) -> None:
     wrong = inside(home, "token", "new", "tablet", "--scope", "root")
     assert (wrong.returncode, "choose from read" in wrong.stderr) == (64, True)
     assert json.loads(inside(home, "token", "revoke", "laptop", "--json").stdout) == {"revoked": "laptop"}
+
+
+def test_tokens_made_at_once_are_all_kept(home: Path) -> None:
+    """Of eight, seven were kept: two had read the same list."""
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda number: portico(home, "token", "new", f"many-{number}"), range(4)))
+    assert [each.returncode for each in made] == [0] * 4
+    kept = {each["name"] for each in json.loads(inside(home, "token", "list", "--json").stdout)}
+    assert {f"many-{number}" for number in range(4)} <= kept

@@ -223,7 +223,10 @@ async def test_desktop_editors_come_in_with_a_token_and_web_pages_do_not(
     query, headers = {
         "query": (f"?tkn={token}", {}),
         "bearer": ("", {"Authorization": f"Bearer {token}"}),
-        "cookie": ("", {"Cookie": f"{shared.server.gate.cookie}={cookie}"}),
+        "cookie": (
+            f"?key={shared.server.tokens.page_key(cookie)}",
+            {"Cookie": f"{shared.server.gate.cookie}={cookie}"},
+        ),
         "wrong": ("?tkn=wrong", {}),
         "none": ("", {}),
     }[proof]
@@ -326,14 +329,34 @@ async def test_every_answer_is_harmless_to_a_browser(shared: Standing) -> None:
 async def test_a_socket_takes_a_bearer_header_a_cookie_or_the_query(shared: Standing) -> None:
     token = shared.home.token()
     cookie = shared.server.tokens.cookie(shared.server.tokens.owner())
+    key = shared.server.tokens.page_key(cookie)
     for path, headers in [
         ("/test/echo", {"Authorization": f"Bearer {token}"}),
-        ("/test/echo", {"Cookie": f"{shared.server.gate.cookie}={cookie}", "Origin": shared.url}),
+        (f"/test/echo?key={key}", {"Cookie": f"{shared.server.gate.cookie}={cookie}", "Origin": shared.url}),
         (f"/test/echo?tkn={token}", {}),
     ]:
         async with await _connect(shared, path, **headers) as socket:
             await socket.send("four")
             assert await socket.recv() == "4"
+
+
+async def test_a_cookie_alone_opens_the_pages_and_nothing_else(shared: Standing) -> None:
+    """Browsers give it to every server of the machine, whatever the port; a program there could approve with it."""
+    cookie = shared.server.tokens.cookie(shared.server.tokens.owner())
+    other = shared.server.tokens.cookie(shared.server.tokens.owner()).replace(".", ".0", 1)
+    headers = {"Cookie": f"{shared.server.gate.cookie}={cookie}"}
+    wrong = ["", "x", shared.server.tokens.page_key(other), "0" * 64]
+    for key in wrong:
+        sent = {**headers, "X-Portico-Key": key} if key else headers
+        problem(await shared.stranger.get("/v1", headers=sent), 401, "unauthenticated")
+        command = {"command": "session.start", "arguments": {}}
+        problem(await shared.stranger.post("/v1/commands", json=command, headers=sent), 401, "unauthenticated")
+    with pytest.raises(websockets.InvalidStatus):
+        await _connect(shared, "/test/echo", **headers)
+    key = shared.server.tokens.page_key(cookie)
+    assert (await shared.stranger.get("/v1", headers={**headers, "X-Portico-Key": key})).json()["you"] == "owner"
+    assert (await shared.stranger.get(f"/v1?key={key}", headers=headers)).json()["you"] == "owner"
+    problem(await shared.stranger.get(f"/v1?key={key}"), 401, "unauthenticated")
 
 
 async def test_a_token_in_the_query_opens_no_http_route(shared: Standing) -> None:
@@ -528,3 +551,14 @@ async def _connect(here: Standing, path: str, **headers: str) -> websockets.Clie
         port = here.server.port
         return await websockets.connect(f"ws://{host}:{port}{path}", host="127.0.0.1", port=port, proxy=None)
     return await websockets.connect(url, additional_headers=headers, max_size=None, proxy=None)
+
+
+async def test_two_host_headers_are_none(shared: Standing) -> None:
+    """A proxy may look at one of them, and we at the other."""
+    for names in (b"Host: localhost\r\nHost: evil.example\r\n", b"Host: evil.example\r\nHost: localhost\r\n"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", shared.server.port)
+        writer.write(b"GET /healthz HTTP/1.1\r\n" + names + b"Connection: close\r\n\r\n")
+        async with asyncio.timeout(30):
+            head = await reader.readline()
+        writer.close()
+        assert head.split()[1] in (b"400", b"421"), head

@@ -84,3 +84,15 @@ async def test_the_same_key_is_done_once_over_http(here: Standing) -> None:
     assert (other.status_code, other.json()["code"]) == (409, "conflict")
     empty = await here.http.post("/v1/sessions", json=body, headers={"Idempotency-Key": ""})
     assert (empty.status_code, empty.json()["field"]) == (400, "Idempotency-Key")
+
+
+async def test_a_wrong_command_names_the_field(here: Standing) -> None:
+    for body, field in (
+        ({"command": "nosuch"}, "command"),
+        ({"command": "message.send", "arguments": {"session": "x", "text": 3}}, "arguments.text"),
+        ({"command": "message.send", "arguments": {"session": "x"}}, "arguments.text"),
+        ({"command": "message.send", "arguments": {"session": "x", "text": "x", "more": 1}}, "arguments.more"),
+        ({"command": "message.send", "arguments": []}, "arguments"),
+    ):
+        answer = await here.http.post("/v1/commands", json=body)
+        assert (answer.status_code, answer.json()["field"]) == (400, field), body

@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import resource
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -26,10 +28,11 @@ from portico.events import HOST, Audited, Event, HostStopped, PartDelta, TurnEnd
 from portico.home import Endpoint, Home
 from portico.host.catalogue import Catalogue
 from portico.host.host import Host
+from portico.log import trouble
 from portico.log.sqlite import SqliteLog
 from tests.doors import sharing
 from tests.doors.ahp.wire_client import WireClient, opened
-from tests.doors.standing import Standing, options, standing
+from tests.doors.standing import Standing, options, problem, standing
 from tests.process import HostProcess, inside, portico
 
 anyio_backend, shared = sharing.anyio_backend, sharing.shared
@@ -430,3 +433,41 @@ async def test_an_audit_that_fails_is_not_the_last_look(
         await until(lambda: here.server.loaded.settings.agent.max_steps == 7)
     assert "a bug" in caplog.text
     assert "The disk is full." in caplog.text
+
+
+async def test_a_start_on_a_full_disk_does_not_promise_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said that it would go on by itself, and exited."""
+
+    async def append(self: SqliteLog, channel: str, *events: Event) -> int:
+        raise trouble.translate(sqlite3.OperationalError("database or disk is full"), tmp_path / "log.db")
+
+    monkeypatch.setattr(SqliteLog, "append", append)
+    with pytest.raises(LogUnavailable, match="Free some space; then start the host again"):
+        await Server(options(tmp_path)).__aenter__()
+
+
+async def test_a_home_that_cannot_be_written_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def announce(self: Home, endpoint: Endpoint) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "endpoint.json")
+
+    monkeypatch.setattr(Home, "announce", announce)
+    with pytest.raises(LogUnavailable, match="cannot be used: No space left on device"):
+        await Server(options(tmp_path)).__aenter__()
+
+
+async def test_a_log_that_is_moved_away_is_on_the_health_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No acknowledgement after that, within a second."""
+    async with standing(tmp_path) as here:
+        session, path = await here.start(), here.home.log_path
+        failed = asyncio.Event()
+        here.server.host.log.on_failure(lambda _: failed.set())
+        os.rename(path, tmp_path / "elsewhere")
+        await asyncio.wait_for(failed.wait(), 1)
+        assert (await here.http.get("/healthz")).status_code == 503
+        answer = await here.http.patch(f"/v1/sessions/{session}", json={"title": "lost"})
+        assert "was moved away" in problem(answer, 503, "log_unavailable")
+        os.rename(tmp_path / "elsewhere", path)
+        await asyncio.wait_for(here.server.host.log.available(), 5)
+        assert (await here.http.get("/healthz")).status_code == 200

@@ -1,6 +1,7 @@
 """SECURITY 8 and 16: the login, and pages in which nothing foreign runs."""
 
 import gzip
+import time
 from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from portico.doors import web
+from portico.doors import identity, web
 from portico.doors.identity import new_token, revoke_token
 from portico.doors.web import Pages
 from portico.errors import NotFound
@@ -43,6 +44,13 @@ async def shared(anyio_backend: str, folder: Path, tmp_path_factory: pytest.Temp
             yield here
 
 
+def keyed(login: httpx.Response) -> dict[str, str]:
+    """What a page sends after that login, besides its cookie."""
+    where, _, key = login.headers["location"].partition("#key=")
+    assert (where, len(key)) == ("/app", 64)
+    return {"X-Portico-Key": key}
+
+
 async def test_a_stranger_is_sent_to_the_login(shared: Standing) -> None:
     answer = await shared.stranger.get("/")
     assert (answer.status_code, answer.headers["location"]) == (303, "/login")
@@ -52,13 +60,15 @@ async def test_a_stranger_is_sent_to_the_login(shared: Standing) -> None:
 async def test_the_printed_link_logs_in_once_and_the_token_leaves_the_address(shared: Standing) -> None:
     async with shared.client() as browser:
         answer = await browser.get(shared.server.login_url)
-        assert (answer.status_code, answer.headers["location"]) == (303, "/app")
+        where = answer.headers["location"].partition("#")[0]
+        assert (answer.status_code, where, answer.headers["cache-control"]) == (303, "/app", "no-store")
         cookie = SimpleCookie(answer.headers["set-cookie"])[shared.server.gate.cookie]
         assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "strict", "/")
         assert not cookie["secure"]  # plain HTTP on loopback
         assert shared.home.token() not in answer.headers["set-cookie"]
         assert "Portico" in (await browser.get("/")).text
-        assert (await browser.get("/v1")).json()["you"] == "owner"
+        assert (await browser.get("/v1", headers=keyed(answer))).json()["you"] == "owner"
+        assert (await browser.get("/v1")).status_code == 401
 
 
 async def test_under_tls_the_cookie_is_secure(shared: Standing) -> None:
@@ -78,8 +88,8 @@ async def test_the_form_logs_in_and_a_wrong_token_does_not(shared: Standing) -> 
         assert "set-cookie" not in wrong.headers
         assert (await browser.post("/login", content=b"\xff")).status_code == 400
         right = await browser.post("/login", data={"tkn": f" {shared.home.token()} "})
-        assert right.headers["location"] == "/app"
-        assert (await browser.get("/v1")).status_code == 200
+        assert right.headers["location"].partition("#")[0] == "/app"
+        assert (await browser.get("/v1", headers=keyed(right))).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -98,7 +108,7 @@ async def test_the_form_logs_in_and_a_wrong_token_does_not(shared: Standing) -> 
 async def test_a_login_leads_to_a_page_of_ours_only(shared: Standing, wanted: str, lands: str) -> None:
     async with shared.client() as browser:
         answer = await browser.post("/login", data={"tkn": shared.home.token(), "next": wanted})
-        assert answer.headers["location"] == lands
+        assert answer.headers["location"].partition("#")[0] == lands
 
 
 async def test_old_addresses_lead_into_the_workbench(shared: Standing) -> None:
@@ -124,13 +134,14 @@ async def test_another_site_can_neither_log_us_in_nor_out(shared: Standing) -> N
 async def test_logging_out_and_revoking_end_the_login(shared: Standing) -> None:
     token = new_token(shared.home, "tablet", ["read"])
     async with shared.client() as browser:
-        await browser.get(f"/login?tkn={token}")
-        assert (await browser.get("/v1")).json()["you"] == "tablet"
+        key = keyed(await browser.get(f"/login?tkn={token}"))
+        assert (await browser.get("/v1", headers=key)).json()["you"] == "tablet"
         await browser.post("/logout")
-        assert (await browser.get("/v1")).status_code == 401
-        await browser.get(f"/login?tkn={token}")
+        assert (await browser.get("/v1", headers=key)).status_code == 401
+        key = keyed(await browser.get(f"/login?tkn={token}"))
+        assert (await browser.get("/v1", headers=key)).status_code == 200
         revoke_token(shared.home, "tablet")
-        assert (await browser.get("/v1")).status_code == 401
+        assert (await browser.get("/v1", headers=key)).status_code == 401
 
 
 async def test_pages_run_nothing_inline_and_nothing_foreign(shared: Standing) -> None:
@@ -178,11 +189,35 @@ async def test_a_host_without_pages_says_so_and_does_all_the_rest(tmp_path: Path
         assert web.pages_missing()
         async with standing(tmp_path) as here, here.client() as browser:
             assert (await browser.get("/login")).status_code == 503
-            assert (await browser.get(here.server.login_url)).status_code == 303
+            entered = await browser.get(here.server.login_url)
+            assert entered.status_code == 303
             for path in ("/", "/app"):
                 answer = await browser.get(path)
                 assert (answer.status_code, answer.text) == (503, web.NO_PAGES + "\n")
-            assert (await browser.get("/v1")).status_code == 200
+            assert (await browser.get("/v1", headers=keyed(entered))).status_code == 200
+
+
+async def test_a_name_that_no_disk_takes_is_no_page(shared: Standing) -> None:
+    for length in (255, 256, 5000):
+        assert (await shared.http.get(f"/{'x' * length}")).status_code == 404
+
+
+async def test_the_link_for_a_browser_works_once_and_holds_no_token(shared: Standing) -> None:
+    """The address of a page that `--open` opens stands in the list of processes."""
+    link = shared.server.opening_url
+    assert shared.home.token() not in link
+    async with shared.client() as browser:
+        assert (await browser.get("/v1", headers=keyed(await browser.get(link)))).json()["you"] == "owner"
+    again = await shared.stranger.get(link)
+    assert (again.headers["location"], "set-cookie" in again.headers) == ("/login?error=1", False)
+
+
+def test_the_code_of_a_link_ends_by_itself(shared: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = shared.server.tokens
+    code = tokens.code(tokens.owner())
+    later = time.monotonic() + identity.CODE_SECONDS + 1
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert tokens.by_code(code) is None
 
 
 async def test_a_page_that_is_not_there_leads_on(shared: Standing) -> None:

@@ -10,14 +10,16 @@ import pytest
 from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.errors import Conflict, Forbidden, NotFound, RateLimited, Unauthenticated
+from portico.errors import Conflict, Forbidden, LogUnavailable, NotFound, RateLimited, Unauthenticated
 from portico.host.decide import DECISIONS
 from portico.host.do import RECEIPTS
 from portico.host.host import Host
+from portico.log import sqlite
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.host.plays import hang, idle
+from tests.host.test_disk import writable
 
 ADA = c.Caller("token-1", "ada", frozenset(c.SCOPES))
 
@@ -133,6 +135,33 @@ async def test_a_refused_command_leaves_its_id_free(host: Host, tmp_path: Path) 
         await host.do(c.ResumeTurn(session=session.id), ADA.asking("k"))
     await host.do(c.RenameSession(session=session.id, title="one"), ADA.asking("k"))
     assert session.state.title == "one"
+
+
+async def test_a_command_that_the_disk_refused_leaves_its_id_free(
+    open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its receipt waited for the disk to come back, and then said that it was done."""
+    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    host = await open_host(PlayAgent(idle))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    rename, start = c.RenameSession(session=session.id, title="one"), c.StartSession(cwd=str(tmp_path))
+    writable(host, False)
+    for _ in range(2):  # the first finds out that the disk is full, the second is refused at once
+        for command in (rename, start):
+            with pytest.raises(LogUnavailable):
+                await host.do(command, ADA.asking(command.subject or "start"))
+    writable(host, True)
+    await host.log.available()
+    await host.do(rename, ADA.asking(session.id))
+    begun = await host.do(start, ADA.asking("start"))
+    assert (session.state.title, {each.id for each in host.list()}) == ("one", {session.id, begun.id})
+
+
+async def test_ids_of_the_hosts_own_parts_are_their_own(host: Host, tmp_path: Path) -> None:
+    session = await host.start(by="test", cwd=str(tmp_path))
+    for who in ("automation:a", "automation:b"):
+        await host.do(c.RenameSession(session=session.id, title=who), c.Caller.inside(who).asking("1"))
+    assert session.state.title == "automation:b"
 
 
 async def test_a_caller_that_leaves_does_not_undo_its_command(open_host: HostOpener, tmp_path: Path) -> None:

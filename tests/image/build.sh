@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the image of the Dockerfile and starts it, without any image registry: the base is made of Debian's packages, and
-# the wheels of all dependencies lie beside ours. Needs root, mmdebstrap and buildah; about two minutes.
+# the wheels of all dependencies lie beside ours. Needs root, mmdebstrap and buildah; two to seven minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
@@ -18,7 +18,7 @@ echo "Building the image ..."
 mkdir -p "$work/context/dist"
 cp Dockerfile .dockerignore "$work/context/"
 ${PYTHON:-.venv/bin/python} -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --wheel-dir "$work/context/dist" .
-$buildah bud --quiet --build-arg BASE=localhost/portico-base --build-arg PIP_NO_INDEX=1 --tag portico "$work/context" >/dev/null
+$buildah bud --quiet --format docker --build-arg BASE=localhost/portico-base --build-arg PIP_NO_INDEX=1 --tag portico "$work/context" >/dev/null
 
 echo "Starting it ..."
 container=$($buildah from --quiet localhost/portico)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from portico import events as e
+from portico.errors import Conflict, NotFound
 from portico.host.host import Host
 from portico.jobs import EntryError, Jobs, generate_chart, to_json
 from portico.jobs.load import load_entry, parse
@@ -86,7 +87,8 @@ async def test_a_free_answer_is_there_for_later_prompts(host: Host, tmp_path: Pa
     ],
 )
 async def test_the_answer_chooses_the_branch(host: Host, tmp_path: Path, label: str, words: list[str]) -> None:
-    choices = [{"label": "left", "work": ref("ok")}, {"label": "right", "work": ref("no")}, {"label": "neither"}]
+    left, right = {"label": "left", "work": ref("ok")}, {"label": "right", "work": ref("no")}
+    choices: list[Data] = [left, right, {"label": "neither"}]
     jobs = await opened(host, make({"ok": ok(), "no": failing()}, ask(*choices)))
     person = asyncio.ensure_future(answering(host, ("token:ann", {"answer": label})))
     _, found = await play(jobs, tmp_path)
@@ -147,6 +149,30 @@ async def test_a_failed_job_goes_on_with_its_answers(host: Host, tmp_path: Path)
 async def test_a_wait(host: Host, tmp_path: Path, work: Data) -> None:
     _, words = await play(await opened(host, make({"ok": ok()}, seq(work, ref("ok")))), tmp_path)
     assert words == ["+0", "-0 ok", "+1", "-1 ok", "jobSucceeded"]
+
+
+async def test_a_hook_ends_a_wait_whenever_it_came(open_host: HostOpener, tmp_path: Path) -> None:
+    host = await open_host()
+    work = seq(wait(hook="first"), wait(hook="second"), ref("ok"))
+    jobs = await opened(host, make({"ok": ok()}, work))
+    job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
+    await jobs.signal(job, "second", by="test")  # before anybody waits for it
+    with pytest.raises(NotFound, match="There are: 'first', 'second'"):
+        await jobs.signal(job, "third", by="test")
+    async for records in host.log.follow(f"job/{job}"):
+        if any(isinstance(record.event, e.WorkStarted) for record in records):
+            break
+    await jobs.close()
+    host = await open_host()
+    jobs = await Jobs.open(host)
+    await jobs.recover()
+    await jobs.signal(job, "first", by="test")
+    ended = (await until_ended(host.log, f"job/{job}"))[-1]
+    assert isinstance(ended, e.JobEnded)
+    assert ended.outcome == "succeeded"
+    with pytest.raises(Conflict, match="has ended"):
+        await jobs.signal(job, "first", by="test")
+    await jobs.close()
 
 
 async def test_a_stop_ends_a_wait(host: Host, tmp_path: Path) -> None:
@@ -211,8 +237,9 @@ async def test_what_is_no_list_ends_the_job(host: Host, tmp_path: Path) -> None:
         (ask({"label": " "}), ".choices[0].label: Should say something."),
         (ask({"label": "a", "work": ref("none")}), '.choices[0].work.taskId: "none" is not a valid task name.'),
         (ask(question=["$no"]), ".question: Cannot find prompt variable: $no."),
-        (wait(), ": Should have either seconds or until."),
-        (wait(seconds=1, until="2027-01-01T00:00:00+00:00"), ": Should have either seconds or until."),
+        (wait(), ": Should have exactly one of seconds, until, hook."),
+        (wait(seconds=1, until="2027-01-01T00:00:00+00:00"), ": Should have exactly one of seconds, until, hook."),
+        (wait(hook=""), ".hook: Should be letters, digits"),
         (wait(until="tomorrow"), '.until: "tomorrow" should be a time such as'),
         (wait(until="2027-01-01T00:00:00"), '.until: "2027-01-01T00:00:00" should be a time such as'),
         (wait(seconds=0), ".seconds: Should be more than 0 but is 0."),

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 
-from portico.jobs.entry import Ref, Work
+from portico.jobs.entry import Leaf, Work
 from portico.jobs.load import load_entry
 from portico.jobs.work import LOOP_ROUNDS, in_condition, walk
 from tests.jobs.samples import Data, alt, entry_data, loop, par, ref, seq, works
 
-Results = Callable[[str, Ref], bool]
+Results = Callable[[str, Leaf], bool]
 
 
 def tree(data: Data) -> Work:
@@ -22,7 +22,7 @@ async def walked(data: Data, results: Results = lambda path, ref: True) -> tuple
     paths: list[str] = []
     decisions: list[str] = []
 
-    async def run(path: str, ref: Ref) -> bool:
+    async def run(path: str, ref: Leaf) -> bool:
         paths.append(path)
         await asyncio.sleep(0)
         return results(path, ref)
@@ -45,7 +45,7 @@ async def test_a_par_runs_all_and_succeeds_if_all_do() -> None:
 async def test_concurrency_bounds_a_par() -> None:
     running = most = 0
 
-    async def run(path: str, ref: Ref) -> bool:
+    async def run(path: str, ref: Leaf) -> bool:
         nonlocal running, most
         running += 1
         most = max(most, running)
@@ -89,7 +89,7 @@ async def test_a_loop_that_never_agrees_fails_and_says_so(more: Data, rounds: in
 async def test_a_crash_in_a_par_stops_the_others_and_comes_out_as_itself() -> None:
     stopped: list[str] = []
 
-    async def run(path: str, ref: Ref) -> bool:
+    async def run(path: str, ref: Leaf) -> bool:
         if path == "r.1.0.0":
             raise ValueError("crash")
         try:
@@ -113,7 +113,7 @@ class Enough(Exception):
 async def outcome(work: Work) -> tuple[bool | None, list[str]]:
     paths: list[str] = []
 
-    async def run(path: str, ref: Ref) -> bool:
+    async def run(path: str, ref: Leaf) -> bool:
         paths.append(path)
         if len(paths) > 300:
             raise Enough

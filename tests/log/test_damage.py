@@ -7,7 +7,9 @@ or numbers as lost. It never shows an event as something that was not written, a
 
 import os
 import random
+import secrets
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +44,15 @@ def anyio_backend() -> str:
 async def stopped(tmp_path_factory: pytest.TempPathFactory) -> Written:
     """A log that was closed: everything is in `log.db`."""
     folder = tmp_path_factory.mktemp("stopped")
-    log = await SqliteLog.open(folder / "log.db")
+    with pytest.MonkeyPatch.context() as patch:  # the same bytes every time, so that a red run means a change
+        patch.setattr(secrets, "token_hex", lambda _: "5eed5eed")
+        patch.setattr(secrets, "randbits", lambda _: 0x5EED)
+        patch.setattr(time, "time", lambda: 1_700_000_000.0)
+        return await _write(folder)
+
+
+async def _write(folder: Path) -> Written:
+    log = await SqliteLog.open(folder / "log.db", clock=lambda: 1_700_000_000.0)
     events: dict[tuple[str, int], Event] = {}
     for number in range(EVENTS):
         channel = CHANNELS[number % 3]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.workspace import escapes
-from portico.workspace.escapes import Plain, Scanner, plain
+from portico.workspace.escapes import Plain, Scanner, plain, visible
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,9 @@ def test_an_endless_sequence_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None
     assert scanner.feed("x" * 200) == ""
     assert len(scanner.scanner.rest) == 0
     assert scanner.feed("x\x07after") == "after"
+
+
+def test_what_cannot_be_seen_is_spelled_out() -> None:
+    assert visible("rm \u202e txt.exe\u2066") == "rm \\u202e txt.exe\\u2066"
+    assert visible("a\u200bb\x1b[2J\r") == "a\\u200bb\\x1b[2J\\r"
+    assert visible("plain äöü\n\ttext 👩\u200d💻") == "plain äöü\n\ttext 👩\u200d💻"

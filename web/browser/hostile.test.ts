@@ -223,11 +223,55 @@ describe("a name that was bound to this machine", () => {
   });
 });
 
+describe("a server on another port of the same machine", () => {
+  test("gets the cookie with the first click, and can do nothing with it", async () => {
+    const person = await Person.arrive();
+    const { page } = person;
+    await page.goto(host.login); // as a user does it: by the link, and the page takes the key from there
+    await page.waitForSelector("#start-button:enabled");
+    expect(page.url()).not.toContain("key=");
+    const heard: string[] = [];
+    server.on("request", ({ headers, url }) => heard.push(`${headers.cookie ?? ""} ${url}`));
+    await page.goto(`http://127.0.0.1:${port}/app`);
+    const [cookie = ""] = heard[0]!.split(" ");
+    expect(cookie).toMatch(/^portico[^=]*=/); // browsers do not look at the port
+    expect(await page.evaluate(() => window.localStorage.length)).toBe(0); // here they do
+    const { id } = await host.ask<{ id: string }>("/v1/sessions", { agent: "demo" });
+    await host.ask(`/v1/sessions/${id}/messages`, { text: "write something" });
+    const asked = async () => /"approvals":\[\{"id":"([^"]+)"/.exec(JSON.stringify(await host.ask<object>(`/v1/sessions/${id}`)))?.[1];
+    await expect.poll(asked).toBeDefined();
+    const approval = await asked();
+    const before = await seq(host);
+    // A program sends what it likes: no origin, or ours.
+    for (const extra of [{}, { Origin: host.url, "Sec-Fetch-Site": "same-origin" }, { "X-Portico-Key": "0".repeat(64) }]) {
+      const headers = { Cookie: cookie, "Content-Type": "application/json", ...extra };
+      const statuses = await Promise.all([
+        fetch(`${host.url}/v1/sessions`, { headers }),
+        fetch(`${host.url}/v1/sessions/${id}/events`, { headers }),
+        fetch(`${host.url}/v1/approvals/${approval}`, { method: "POST", body: '{"allow":true}', headers }),
+        fetch(`${host.url}/v1/commands`, { method: "POST", body: JSON.stringify({ command: "session.start", arguments: {} }), headers }),
+        fetch(`${host.url}/v1/terminals`, { method: "POST", body: "{}", headers }),
+        fetch(`${host.url}/api/copilot/session/start/gpt-5.2`, { method: "POST", body: "", headers }),
+      ]);
+      expect(statuses.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401, 401]);
+    }
+    expect(await seq(host)).toBe(before);
+    await page.goto(`${host.url}/index.html`); // and the page itself goes on
+    await page.waitForSelector("#start-button:enabled");
+    await person.leave();
+  });
+});
+
 test("our own page may do what the hostile one may not", async () => {
   const { page } = await somebody();
   await page.goto(`${host.url}/test.html`);
   const before = await seq(host);
-  expect(await page.evaluate(async () => Object.keys((await (await fetch("/api/copilot/session/start/gpt-5.2", { method: "POST", body: "" })).json()) as object))).toEqual(["sessionId"]);
+  expect(
+    await page.evaluate(async () => {
+      const headers = { "X-Portico-Key": window.localStorage.getItem("portico.key")! };
+      return Object.keys((await (await fetch("/api/copilot/session/start/gpt-5.2", { method: "POST", body: "", headers })).json()) as object);
+    }),
+  ).toEqual(["sessionId"]);
   expect(await seq(host)).toBeGreaterThan(before);
 });
 

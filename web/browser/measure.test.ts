@@ -70,7 +70,7 @@ test("a session of 10,000 blocks", { timeout: 180_000 }, async () => {
   const person = await Person.arrive();
   const { page } = person;
   await page.goto(host.login);
-  const { sessions } = (await (await person.context.request.get(`${host.url}/v1/sessions`)).json()) as { sessions: { id: string; title: string }[] };
+  const { sessions } = await host.ask<{ sessions: { id: string; title: string }[] }>("/v1/sessions");
   const id = sessions.find(({ title }) => title === "Long")!.id;
   const worked = await work(page);
   for (let round = 0; round < 3; round++) {

@@ -187,6 +187,23 @@ describe("talking", () => {
   });
 });
 
+describe("a draft that a program offers", () => {
+  test("stands in every input, is not sent by itself, and goes from all of them when one person sends it", async () => {
+    const { page } = await inSession();
+    const other = (await somebody()).page;
+    await other.goto(`${host.url}/session.html?id=${sessionOf(page)}`);
+    await other.waitForSelector("#message:not([disabled])");
+    await host.ask(`/v1/sessions/${sessionOf(page)}/draft`, { text: "please look" }, "PUT");
+    await page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#request-textarea")!.value === "please look");
+    await other.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#message")!.value === "please look");
+    expect((await host.ask<{ turns?: object[] }>(`/v1/sessions/${sessionOf(page)}`)).turns ?? []).toEqual([]);
+    await page.click("#send-button");
+    await other.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#message")!.value === "");
+    expect(await page.inputValue("#request-textarea")).toBe("");
+    expect((await host.ask<{ turns: { message: { text: string } }[] }>(`/v1/sessions/${sessionOf(page)}`)).turns.map(({ message }) => message.text)).toEqual(["please look"]);
+  });
+});
+
 describe("the bar between the parts", () => {
   test("moves by mouse and keyboard, within bounds", async () => {
     const { page } = await inSession();
@@ -315,7 +332,7 @@ describe("the end", () => {
     expect(await host.ask<object>(`/v1/sessions/${id}`)).toMatchObject({ closed: true });
     const live = person.requests(/\/live\//);
     // Another call of the page itself is a sure sign that a poll would have been sent by now.
-    await page.evaluate(() => fetch("/api/test"));
+    await page.evaluate(() => fetch(`/api/test?key=${window.localStorage.getItem("portico.key")}`));
     expect(live).toEqual([]);
     expect(person.trouble).toEqual([]);
   });

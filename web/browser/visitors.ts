@@ -16,7 +16,7 @@ export function visitors(host: RealHost, ...options: string[]): (look?: Look) =>
   return async (look) => {
     const person = await Person.arrive(look);
     people.push(person);
-    await person.context.request.get(host.login); // the cookie, without the time a page takes
+    await person.logIn(host);
     return person;
   };
 }

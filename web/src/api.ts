@@ -1,6 +1,7 @@
-/** The host's portal API as the pages call it. The cookie of this origin says who we are. */
+/** The host's portal API as the pages call it. The cookie and the key of this login say who we are. */
 
 import type { ChartGraph } from "./chart/graph";
+import { keyHeader } from "./key";
 import { root } from "./root";
 
 /** An answer that is no answer: a status other than 200. Network failures stay TypeError, as fetch throws them. */
@@ -58,8 +59,10 @@ interface Failure {
 
 /** One call: POST when there is a body. Domain errors come back as `error`, as the API has it. */
 export async function call<T extends object>(path: string, body?: string, signal?: AbortSignal): Promise<Partial<T> & Failure> {
-  const request: RequestInit = { cache: "no-store" };
-  if (body !== undefined) Object.assign(request, { method: "POST", body, headers: { "Content-Type": "text/plain;charset=utf-8" } });
+  const request: RequestInit = { cache: "no-store", headers: keyHeader() };
+  if (body !== undefined) {
+    Object.assign(request, { method: "POST", body, headers: { ...keyHeader(), "Content-Type": "text/plain;charset=utf-8" } });
+  }
   if (signal) request.signal = signal;
   const response = await fetch(`${root}/api/${path}`, request);
   if (response.ok) return (await response.json()) as Partial<T> & Failure;

@@ -3,6 +3,7 @@
 import { goToLogin, type Job, reason, Refused } from "./api";
 import type { ChartGraph } from "./chart/graph";
 import type { SessionState, Summary } from "./conversation/state";
+import { keyed, keyHeader } from "./key";
 import { root } from "./root";
 
 export interface AgentModel {
@@ -91,8 +92,10 @@ export interface Terminal {
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 async function answer(method: Method, path: string, body?: object): Promise<Response> {
-  const request: RequestInit = { method, cache: "no-store" };
-  if (method !== "GET") Object.assign(request, { body: JSON.stringify(body ?? {}), headers: { "Content-Type": "application/json" } });
+  const request: RequestInit = { method, cache: "no-store", headers: keyHeader() };
+  if (method !== "GET") {
+    Object.assign(request, { body: JSON.stringify(body ?? {}), headers: { ...keyHeader(), "Content-Type": "application/json" } });
+  }
   const response = await fetch(`${root}/v1${path}`, request);
   if (response.ok) return response;
   if (response.status === 401) goToLogin();
@@ -168,14 +171,15 @@ export const v1 = {
   retryJob: (id: string) => call<{ job: string }>("POST", `/jobs/${part(id)}/retry`),
 };
 
-export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") => `${root}/v1${session(id)}/export?format=${format}`;
-export const eventsAddress = (id: string, after: number) => `${root}/v1${session(id)}/events?after=${after}`;
-export const blobAddress = (digest: string) => `${root}/v1/blobs/${part(digest)}`;
+export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") =>
+  keyed(`${root}/v1${session(id)}/export?format=${format}`);
+export const eventsAddress = (id: string, after: number) => keyed(`${root}/v1${session(id)}/events?after=${after}`);
+export const blobAddress = (digest: string) => keyed(`${root}/v1/blobs/${part(digest)}`);
 export const sessionAddress = (id: string) => `${root}/app/s/${part(id)}`;
 export const terminalAddress = (id: string) => `${root}/terminal.html?${new URLSearchParams({ id })}`;
 export function socketAddress(id: string, after: number | undefined): string {
   const address = new URL(`${root}/v1/terminals/${part(id)}/socket`, window.location.href);
   address.protocol = address.protocol.replace("http", "ws");
   if (after !== undefined) address.searchParams.set("after", String(after));
-  return address.href;
+  return keyed(address.href);
 }

@@ -21,6 +21,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from portico.agents.pool import Pool, Tell
 from portico.agents.process_registry import ProcessRegistry
 from portico.errors import AgentDied, AgentUnavailable
+from portico.workspace import adoption
 from portico.workspace.child import MARK, Child, Outlet, UnownedPipe, command_environment
 from portico.workspace.escapes import plain
 
@@ -293,7 +294,7 @@ class Supervisor(Generic[C]):
         mark = secrets.token_hex(16)
         try:
             self.cwd.mkdir(mode=0o700, parents=True, exist_ok=True)
-            made = subprocess.Popen(
+            made = adoption.spawn(
                 self.command,
                 cwd=self.cwd,
                 env={**self.env, MARK: mark},

@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ import typer
 from portico.agents.acp.program import PRESETS, Program
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
 from portico.agents.registry import discover
+from portico.cli.matrix import CHECKS, Row, try_all
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run
 from portico.cli.trial import SECONDS, Trial, try_agent
 from portico.client import Client
@@ -176,7 +178,14 @@ def _explain_known(name: str, as_json: bool) -> None:
 
 @app.command("test")
 def try_out(
-    name: Annotated[str, typer.Argument(help="The agent, for example goose or acp:goose.")],
+    name: Annotated[str | None, typer.Argument(help="The agent, for example goose or acp:goose.")] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Try everything an agent can do, with NAME or with every agent.")
+    ] = False,
+    scripted: Annotated[
+        bool,
+        typer.Option("--scripted", help="With --all: the model is `portico model-server`."),
+    ] = False,
     model: Annotated[str | None, typer.Option("--model", "-m", help="The model. [its first]")] = None,
     seconds: Annotated[float, typer.Option("--timeout", min=1, help="Seconds until it must have finished.")] = SECONDS,
     as_json: JsonFlag = False,
@@ -184,8 +193,15 @@ def try_out(
 ) -> None:
     """Let an agent do a turn with a tool call in an empty folder. Uses its model. Exit code 1 if it cannot.
 
+    With --all it is a table of what works: streams, tools, approvals, cancel, resume, session tools, attachments.
+
     Example: portico agents test goose
     """
+    if every:
+        _print_matrix(run(_try_everything(Home.default(home), name, model, scripted)), as_json)
+        return
+    if name is None:
+        raise BadRequest("Name an agent, or say --all. See: portico agents list", field="name")
     result = run(_try(Home.default(home), name, model, seconds))
     if as_json:
         print_json(result)
@@ -193,6 +209,34 @@ def try_out(
         print(_verdict(result))
     if not result.ok:
         raise typer.Exit(1)
+
+
+def _print_matrix(rows: list[Row], as_json: bool) -> None:
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        if row.problem:
+            print(f"{row.agent}: {row.problem}", file=sys.stderr)
+    tried = [row for row in rows if not row.problem]
+    answers = [[row.agent, row.version, *(row.checks[name].answer for name in CHECKS)] for row in tried]
+    print_table(["agent", "version", *CHECKS], answers, "No agent could be tried.")
+
+
+async def _try_everything(place: Home, name: str | None, model: str | None, scripted: bool) -> list[Row]:
+    """One after the other: they would slow each other down, and a check has its time."""
+    async with _agents(place) as agents:
+        wanted = [_find(agents, name)] if name is not None else agents
+        idents = [agent.id for agent in wanted if agent.id != "demo"]
+    context = AgentContext(place.path, load(place.settings_path).settings.agents)
+    rows: list[Row] = []
+    for ident in idents:
+        rows.append(await try_all(partial(_made, context, ident), scripted=scripted, model=model))
+    return rows
+
+
+def _made(context: AgentContext, ident: str) -> Agent:
+    return next(agent for agent in discover(context, [ident]) if agent.id == ident)
 
 
 def _verdict(result: Trial) -> str:

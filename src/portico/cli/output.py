@@ -14,6 +14,7 @@ import msgspec
 import typer
 
 from portico.errors import PorticoError
+from portico.workspace.escapes import visible
 
 T = TypeVar("T")
 
@@ -87,5 +88,7 @@ def complain(error: PorticoError) -> None:
 
 
 def plain(text: str) -> str:
-    """Agent text on a terminal must not be able to command it: escapes and other controls are taken out."""
-    return "".join(c for c in text if c in "\n\t" or (c >= " " and not "\x7f" <= c <= "\x9f"))
+    """Agent text on a terminal must not be able to command it, or to look like another text: escapes and other controls
+    are taken out, and signs that turn the direction of writing (or show nothing at all) are spelled out."""
+    kept = "".join(c for c in text if c in "\n\t" or (c >= " " and not "\x7f" <= c <= "\x9f"))
+    return visible(kept)

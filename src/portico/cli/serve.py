@@ -19,6 +19,8 @@ from portico.cli.output import HomeOption, print_json
 from portico.correlation import current
 from portico.errors import BadRequest
 from portico.home import Home
+from portico.workspace.adoption import adopt
+from portico.workspace.escapes import visible
 
 
 def serve(
@@ -102,10 +104,11 @@ def serve(
             print_json({"url": server.url, "port": server.port, "pid": os.getpid(), "login": server.login_url})
         say_hello(server, without_token)
         if open_page:
-            webbrowser.open(server.login_url)
+            webbrowser.open(server.opening_url)
 
     async def main() -> None:
         _start_logging(options.home)
+        adopt()
         await run(options, ready)
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -151,11 +154,20 @@ def _start_logging(home: Home) -> None:
     settings = load(home.settings_path).settings.log
     handler = logging.StreamHandler()
     handler.setFormatter(
-        JsonLines() if settings.format == "json" else logging.Formatter("%(levelname)s %(name)s: %(message)s")
+        JsonLines() if settings.format == "json" else PlainLines("%(levelname)s %(name)s: %(message)s")
     )
     logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
     for noisy in ("uvicorn", "uvicorn.error", "httpx", "websockets"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class PlainLines(logging.Formatter):
+    """One line per message, whatever names and texts of strangers are in it: a newline would forge another one, an
+    escape would command the terminal of whoever reads it."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
+        record.message = visible(record.message).replace("\n", "\\n")
+        return super().formatMessage(record)
 
 
 class JsonLines(logging.Formatter):

@@ -60,6 +60,19 @@ class RetryJob(Command, frozen=True, tag="job.retry"):
     job: str
 
 
+class CallHook(Command, frozen=True, tag="job.hook"):
+    """Call a hook that a job waits for, now or later."""
+
+    scope = "jobs"
+    about = "job"
+    gives = Done
+    http = Http("POST", f"{_ONE}/hooks/{{hook}}")
+    errors = ("conflict",)
+
+    job: str
+    hook: str
+
+
 class StartTask(Command, frozen=True, tag="task.start"):
     """Run a task inside a session; the session stays when the task is over."""
 
@@ -83,4 +96,4 @@ class StopTask(Command, frozen=True, tag="task.stop"):
     task: str
 
 
-JobCommand = StartJob | StopJob | ResumeJob | RetryJob | StartTask | StopTask
+JobCommand = StartJob | StopJob | ResumeJob | RetryJob | CallHook | StartTask | StopTask

@@ -55,7 +55,7 @@ def decode_as(data: bytes, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=shape)
     except msgspec.ValidationError as error:
-        field = _path(str(error))
+        field = field_path(str(error))
         words = f"The body is not as expected: {error}{_choices(shape, field, str(error))}"
         raise BadRequest(words, field=field) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -89,7 +89,7 @@ def _outside_strings(data: bytes) -> bytes:
     return b"".join(bare.split(b'"')[::2])
 
 
-def _path(message: str) -> str:
+def field_path(message: str) -> str:
     """msgspec says `... - at `$.a.b``; the field is `a.b`. A missing or unknown field is named in the text. Without any
     of them it is the body itself."""
     _, found, path = message.rpartition(" - at `$")

@@ -48,6 +48,12 @@ SECURITY_HEADERS = [
 ]
 
 
+VISITOR = "portico.visitor"
+"""In the scope of a request with a valid cookie. Alone it is good for the pages' own files: see `identity`."""
+PAGE_KEY = "x-portico-key"
+"""Where a page's key stands; in `?key=` for what cannot have headers: streams, sockets, links."""
+
+
 class _Entry:
     """A route, compiled when somebody first comes near it: most never are, and all together delay the start."""
 
@@ -121,7 +127,8 @@ class Gate:
         headers = Headers(scope=scope)
         _check_head(scope)
         begin_request(headers.get("x-request-id"))
-        check_host(headers.get("host"), self.hosts)
+        # All of them: of two, a proxy on the way may have looked at the other.
+        check_host(", ".join(headers.getlist("host")) or None, self.hosts)
         if is_preflight(scope, headers, self.origins):
             await self._answer_preflight(headers, send)
             return
@@ -182,12 +189,16 @@ class Gate:
             return caller
         cookie = self._cookie(scope, headers)
         caller = self.tokens.by_cookie(cookie) if cookie else None
-        if caller is not None:
-            return caller
+        if cookie is not None and caller is not None:
+            scope[VISITOR] = True
+            if self.tokens.is_page_key(_page_key(scope, headers), cookie):
+                return caller
         if not self.tokens.required:
             return self.tokens.owner()
         if route.scope == "open":
             return Caller("", "nobody", frozenset())
+        if caller is not None:
+            raise Unauthenticated("The page has lost the key of its login (or never had it): log in again at /login.")
         raise Unauthenticated("A token is needed: 'Authorization: Bearer TOKEN', or log in at /login.")
 
     def cookie_of(self, scope: Scope) -> str:
@@ -406,6 +417,11 @@ def _token(scope: Scope, headers: Headers, route: Route | Socket) -> str | None:
 def _bearer(headers: Headers) -> str | None:
     kind, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" and token.strip() else None
+
+
+def _page_key(scope: Scope, headers: Headers) -> str:
+    values = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("key")
+    return headers.get(PAGE_KEY) or (values[0] if values else "")
 
 
 def _query_token(scope: Scope) -> str | None:

@@ -2,12 +2,18 @@
 
 The attack: somebody guesses, replays or steals a token. So tokens have 256 bits and are compared in constant time;
 of a named token only a hash is kept; a cookie is bound to its token by a MAC and dies with it.
+
+A browser sends a cookie to every server on the same machine, whatever its port: a development server that an agent
+started gets it with the first click. So a cookie alone opens nothing but the pages' own files. Each login also has a
+page key, which the pages keep in their storage (that belongs to one port) and send with everything they ask for.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import hmac
 import logging
+import os
 import secrets
 import time
 from collections.abc import Iterator
@@ -25,6 +31,10 @@ OWNER = "owner"
 _ALL = frozenset(SCOPES)
 COOKIE_SECONDS = 30 * 24 * 3600
 """A login lasts a month; the token it stands for lives as long as its owner wants."""
+
+
+CODE_SECONDS = 60.0
+"""From the start of a browser to its first request, on a slow machine."""
 
 
 class NamedToken(Struct, omit_defaults=True):
@@ -46,6 +56,8 @@ class Tokens:
         self._owner_stamp: tuple[int, int] | None = None
         self._owner_hash = ""
         self._key = self._secret()
+        self._codes: dict[str, tuple[str, float]] = {}
+        """Whose login each open code is, and until when; by the code's hash."""
 
     def _secret(self) -> bytes:
         """What cookies are signed with; survives restarts, so a page stays logged in."""
@@ -87,9 +99,28 @@ class Tokens:
         named = next((each for each in self.named() if each.id == ident), None)
         return Caller(named.id, named.name, frozenset(named.scopes)) if named else None
 
+    def code(self, caller: Caller) -> str:
+        """For one login within a minute. A link that another program opens stands in the list of processes, where
+        everybody on the machine reads it: it must not have the token."""
+        code = secrets.token_urlsafe(32)
+        self._codes = {each: until for each, until in self._codes.items() if until[1] > time.monotonic()}
+        self._codes[_hash(code)] = (caller.id, time.monotonic() + CODE_SECONDS)
+        return code
+
+    def by_code(self, code: str) -> Caller | None:
+        ident, until = self._codes.pop(_hash(code), ("", 0.0))
+        return self.by_id(ident) if until > time.monotonic() else None
+
     def cookie(self, caller: Caller) -> str:
         expires = str(int(time.time()) + COOKIE_SECONDS)
         return f"{caller.id}.{expires}.{self._mac(caller.id, expires)}"
+
+    def page_key(self, cookie: str) -> str:
+        """What a page must know besides its cookie."""
+        return hmac.new(self._key, f"page.{cookie}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+    def is_page_key(self, key: str, cookie: str) -> bool:
+        return _same(key, self.page_key(cookie))
 
     def _mac(self, ident: str, expires: str) -> str:
         # The token's own hash goes in: a new token of the same name does not inherit old cookies.
@@ -169,10 +200,14 @@ def revoke_token(home: Home, name: str) -> None:
 
 @contextlib.contextmanager
 def _editing(home: Home) -> Iterator[list[NamedToken]]:
+    """One at a time: of two that read the same list, the later would drop what the earlier has added."""
     home.make()
-    tokens = read_tokens(home)
-    yield tokens
-    write_private(home.tokens_path, msgspec.json.encode(tokens))
+    with open(home.path / "tokens.lock", "a", encoding="utf-8") as lock:
+        os.chmod(lock.name, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        tokens = read_tokens(home)
+        yield tokens
+        write_private(home.tokens_path, msgspec.json.encode(tokens))
 
 
 def _same(given: str, right: str) -> bool:

@@ -29,6 +29,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=limits.PIECE_BYTES)
         self._stage = "silent"
         self._watch()
 

@@ -47,7 +47,7 @@ from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
 from portico.doors.web import web
 from portico.doors.websocket import Line
-from portico.errors import BadRequest, LogUnavailable
+from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
 from portico.host.host import Host
@@ -56,6 +56,7 @@ from portico.host.search import Search
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
+from portico.log.trouble import AGAIN, GOES_ON
 from portico.settings import ApprovalSettings, Loaded, Settings, load
 from portico.workspace.orphans import end_orphans
 
@@ -110,6 +111,12 @@ class Server:
     async def __aenter__(self) -> "Server":
         try:
             await self._start()
+        except LogUnavailable as error:
+            await self._stack.aclose()
+            raise type(error)(error.message.replace(GOES_ON, AGAIN)) from error
+        except OSError as error:
+            await self._stack.aclose()
+            raise _refused(error, self.home) from error
         except BaseException:  # also Ctrl-C: what was opened so far is closed, in its order
             await self._stack.aclose()
             raise
@@ -276,6 +283,12 @@ class Server:
     def login_url(self) -> str:
         return f"{self.public_url}/login?tkn={self.home.token()}" if self.options.with_token else self.public_url
 
+    @property
+    def opening_url(self) -> str:
+        """For a browser that we start: works once, and holds no token."""
+        code = self.tokens.code(self.tokens.owner())
+        return f"{self.url}/login?code={code}" if self.options.with_token else self.url
+
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
@@ -334,6 +347,7 @@ class Server:
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
         self.host.capture_changes = settings.agent.capture_changes
         self.host.retention_hours = settings.log.retention_hours
+        self.host.disk.share = settings.log.disk_share
         self.host.rules.settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
@@ -362,6 +376,12 @@ class Server:
     async def _audit(self, action: str, by: str, **detail: object) -> None:
         if self.host.log.down is None:
             await self.host.audit(action, by, **detail)
+
+
+def _refused(error: OSError, home: Home) -> PorticoError:
+    """A file of the home folder cannot be written: the disk is full, or it belongs to somebody else."""
+    where, why = str(error.filename or home.path), error.strerror or error
+    return LogUnavailable(f"{where!r} cannot be used: {why}. Free some space, or make it writable; {AGAIN}.")
 
 
 class _Uvicorn(uvicorn.Server):

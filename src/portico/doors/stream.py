@@ -55,7 +55,8 @@ async def _pump(send: Send, frames: AsyncIterator[bytes], beat: Callable[[], byt
 async def _send_all(send: Send, frames: AsyncIterator[bytes], beat: Callable[[], bytes]) -> None:
     try:
         async for frame in beating(frames, HEARTBEAT_SECONDS, beat):
-            await _send(send, frame)
+            for start in range(0, len(frame), limits.PIECE_BYTES):
+                await _send(send, frame[start : start + limits.PIECE_BYTES])
     except PorticoError as error:
         await _send(send, b'event: end\ndata: {"code":"%s"}\n\n' % error.code.encode())
 

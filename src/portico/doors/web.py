@@ -5,6 +5,7 @@ nothing foreign may load, frame or hold on to us, and whatever is not a page of 
 """
 
 import mimetypes
+import os
 import re
 from importlib import resources
 from pathlib import Path
@@ -14,11 +15,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from portico.doors.app import App
-from portico.doors.gate import Gate
+from portico.doors.gate import VISITOR, Gate
 from portico.doors.identity import COOKIE_SECONDS
 from portico.doors.origin import is_loopback
 from portico.doors.proxy import ROOT
-from portico.doors.route import Route, Table, caller
+from portico.doors.route import Caller, Param, Route, Table, caller
 from portico.errors import BadRequest, NotFound
 
 CSP = (
@@ -43,6 +44,12 @@ _NO_SITE: dict[int, str | None] = {303: None, 503: "text/plain"}
 """To the login, or on from there; or this host was installed without pages."""
 _NO_PAGE: dict[int, str | None] = {**_NO_SITE, 404: "text/plain"}
 """Or there is nothing of that name."""
+_LOGIN: dict[str, str | Param] = {
+    "tkn": "a token: log in with it",
+    "code": "the code of a link that works once, for `portico serve --open`",
+}
+_UNKEPT = {"Cache-Control": "no-store"}
+"""Of answers to a login: neither the token in the link nor the key in the answer belongs into a cache."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 _WORKBENCH = "/app"
 _OWN_PAGE = re.compile(r"/(?:app(?:/[\w.%/-]*)?|\w+\.html)?(?:\?[\w.%=&+-]*)?", re.ASCII)
@@ -73,7 +80,7 @@ class Pages:
     def find(self, name: str) -> Path:
         """A file below the folder; anything else does not exist."""
         path = (self._folder / name).resolve() if "\0" not in name else self._folder
-        if not path.is_relative_to(self._folder) or not path.is_file():
+        if not path.is_relative_to(self._folder) or not os.path.isfile(path):  # also for names that no disk takes
             raise NotFound("page", f"/{name}")
         return path
 
@@ -129,7 +136,7 @@ def web(app: App, gate: Gate) -> Table:
             return Response("Not Found", 404, media_type="text/plain")  # as the pages' old clients know it
         if name.partition("/")[0] in ("api", "v1"):
             raise NotFound("page", f"/{name}")
-        if name.endswith(".html") and name != "login.html" and not caller(request).scopes:
+        if name.endswith(".html") and name != "login.html" and not known(request):
             return RedirectResponse(_login_for(request), 303)
         if name.endswith(".html") and pages.empty:
             return no_pages()
@@ -138,34 +145,42 @@ def web(app: App, gate: Gate) -> Table:
         except NotFound:
             return Response(_not_found(request, name), 404, media_type="text/plain")
 
+    def known(request: Request) -> bool:
+        return bool(caller(request).scopes) or VISITOR in request.scope
+
     def no_pages() -> Response:
         return Response(NO_PAGES + "\n", 503, media_type="text/plain")
 
     async def login_page(request: Request) -> Response:
-        token = request.query_params.get("tkn")
+        code, token = request.query_params.get("code"), request.query_params.get("tkn")
+        if code is not None:
+            return await enter(request, gate.tokens.by_code(code))
         if token is None:
             return no_pages() if pages.empty else send(request, "login.html")
-        return await enter(request, token)
+        return await enter(request, gate.tokens.by_token(token))
 
     async def login(request: Request) -> Response:
         try:
             fields = parse_qs((await request.body()).decode("ascii"))
         except UnicodeDecodeError:
             raise BadRequest("The form is not valid.", field="tkn") from None
-        return await enter(request, (fields.get("tkn") or [""])[0].strip(), (fields.get("next") or [""])[0])
+        found = gate.tokens.by_token((fields.get("tkn") or [""])[0].strip())
+        return await enter(request, found, (fields.get("next") or [""])[0])
 
-    async def enter(request: Request, token: str, wanted: str = "") -> Response:
+    async def enter(request: Request, found: Caller | None, wanted: str = "") -> Response:
         """The token leaves the address bar at once; from here on the cookie stands for it."""
-        found = gate.tokens.by_token(token)
         if found is None:
             await gate.wrong_token(request.scope)
-            return RedirectResponse(f"{root(request)}/login?error=1", 303)
+            return RedirectResponse(f"{root(request)}/login?error=1", 303, headers=_UNKEPT)
+        cookie = gate.tokens.cookie(found)
         page = wanted.removeprefix(root(request))
         lands = page if _OWN_PAGE.fullmatch(page) else _WORKBENCH
-        answer = RedirectResponse(f"{root(request)}{lands}", 303)
+        # A fragment stays in the browser: the page takes the key from there into the storage of its own port.
+        where = f"{root(request)}{lands}#key={gate.tokens.page_key(cookie)}"
+        answer = RedirectResponse(where, 303, headers=_UNKEPT)
         answer.set_cookie(
             gate.cookie_of(request.scope),
-            gate.tokens.cookie(found),
+            cookie,
             max_age=COOKIE_SECONDS,
             path=f"{root(request)}/",
             httponly=True,
@@ -187,7 +202,11 @@ def web(app: App, gate: Gate) -> Table:
             login_page,
             "open",
             summary="The login page, or the login link printed at start.",
-            doc={"media": "text/html", "others": _NO_SITE, "query": {"tkn": "a token: log in with it"}},
+            doc={
+                "media": "text/html",
+                "others": _NO_SITE,
+                "query": {"tkn": "a token: log in with it", "code": "the code of a link that works once"},
+            },
         ),
         Route("/login", login, "open", ("POST",), "Log in with a token.", doc={"others": {303: None}}),
         Route("/logout", logout, "open", ("POST",), "Forget the login.", doc={"others": {303: None}}),

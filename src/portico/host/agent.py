@@ -171,6 +171,9 @@ class Authenticates(Protocol):
     async def authenticate(self, resource: str, token: str, seconds: float | None, client: str) -> None:
         """Uses the token from now on (for so many seconds). Unauthenticated when it is not good."""
 
+    def sign_out(self, client: str) -> None:
+        """Forgets the token of this client."""
+
     def sign_in_state(self, resource: str, client: str) -> SignInState:
         """How things stand for what this client asks for."""
 

@@ -10,7 +10,7 @@ from portico.events import ErrorInfo, Json, Outcome
 from portico.host.action import Action
 from portico.host.action import of as describe
 from portico.host.approval import Decision, Request
-from portico.host.tool import ToolResult, cut, pieces
+from portico.host.tool import ToolResult, cut, missing, pieces
 
 if TYPE_CHECKING:
     from portico.host.turn import Turn
@@ -30,6 +30,7 @@ class Call:
         self._unsaid: e.ToolReady | None = None
         self._title = title
         self._output: list[str] = []
+        self._size = self._left_out = 0
         self._content: list[Json] = []
         self.result: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
 
@@ -117,9 +118,17 @@ class Call:
 
     def output(self, delta: str) -> None:
         """A piece of live output."""
-        for piece in pieces(delta):
+        for piece in pieces(self._fitting(delta)):
             self._output.append(piece)
             self._post(e.ToolOutput(turn=self.turn.id, part=self.id, text=piece))
+
+    def _fitting(self, delta: str) -> str:
+        """What is left of the bounds of this call and its turn; the end says how much was left out."""
+        room = min(len(delta), limits.CALL_BYTES - self._size)
+        fits = self.turn.spend(room) if room > 0 else 0
+        self._size += fits
+        self._left_out += len(delta) - fits
+        return delta[:fits]
 
     def content(self, content: list[Json], by: str = "") -> None:
         """Structured content so far: diffs, terminals, sub-agents. Replaces what was there."""
@@ -156,7 +165,7 @@ class Call:
         if self.done or not self.turn.live:
             return
         self.done = True
-        whole = "".join(self._output) if output is None else output
+        whole = self._whole(output)
         shown, blob = whole, None
         if len(whole) > limits.TOOL_OUTPUT_CHARS:
             blob = await self.turn.keep(whole.encode("utf-8", "replace")[: limits.BLOB_BYTES])
@@ -181,6 +190,11 @@ class Call:
         self.turn.ended(self)
         if not self.result.done():
             self.result.set_result(ToolResult(ok, whole, error, content or []))
+
+    def _whole(self, output: str | None) -> str:
+        if output is None:
+            return "".join(self._output) + missing(self._left_out)
+        return output[: limits.CALL_BYTES] + missing(len(output) - limits.CALL_BYTES)
 
     def _post(self, event: e.Event) -> None:
         self.say_ready()

@@ -148,7 +148,8 @@ class Dispatcher:
     def context(self, session: "Session", caller: c.Caller, found: Any = None) -> Context:
         host, running = self._host, session.running
         withdrawn = running is not None and running.withdrawn
-        return Context(caller, session.new_id, host.running, host.stopping, withdrawn, found)
+        full = host.disk.full() or session.full()
+        return Context(caller, session.new_id, host.running, host.stopping, withdrawn, found, full)
 
     def _session_of(self, command: c.Command) -> str:
         if command.about in ("approval", "question"):
@@ -226,7 +227,8 @@ class Dispatcher:
         """The first one with this id does it; the others get its answer, also those that come meanwhile."""
         if len(caller.request) > limits.REQUEST_ID_CHARS:
             raise Conflict(f"The id of a command has at most {limits.REQUEST_ID_CHARS} characters.", field="id")
-        name = hashlib.sha256(f"{caller.id}\0{caller.client}\0{caller.request}".encode()).hexdigest()[:32]
+        who = caller.id or caller.by  # inside of the host there are no tokens
+        name = hashlib.sha256(f"{who}\0{caller.client}\0{caller.request}".encode()).hexdigest()[:32]
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
         running = self._running.get(name)
         if running is None:

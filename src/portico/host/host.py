@@ -31,6 +31,7 @@ from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.config import check as check_config
 from portico.host.descriptions import Descriptions
+from portico.host.disk import Disk
 from portico.host.do import RECEIPTS, Dispatcher, note_started
 from portico.host.folders import check_folder, check_folders, whole
 from portico.host.grants import Grants
@@ -100,6 +101,7 @@ class Host:
         self._tasks: set[asyncio.Task[Any]] = set()
         self.terminals = Terminals(self)
         self.descriptions = Descriptions(self)
+        self.disk = Disk(log)
         log.on_commit(self._apply)
         log.on_failure(self._log_failed)
 

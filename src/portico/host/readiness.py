@@ -32,9 +32,6 @@ class Readiness:
         self._found[ident] = time.monotonic(), found
         return found
 
-    async def _look(self, agent: Agent) -> Check:
-        return await agent.check() if isinstance(agent, Checks) else described(await self._host.descriptions.of(agent))
-
     def show(self, info: AgentInfo) -> AgentInfo:
         """With what the last check found missing."""
         _, found = self._found.get(info.id, (0.0, None))

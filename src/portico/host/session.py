@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 SNAPSHOT = "snapshot"
 SUMMARY = "summary"
+_FOLDED = 2_000
+"""Events folded in one go while a long session is loaded: some 10 ms, and others are served in between."""
 
 
 class Session:
@@ -55,6 +57,8 @@ class Session:
         self._loading: asyncio.Task[None] | None = None
         self._ids = state.ids if state else 0
         self._snapshot_pos = 0
+        self._bytes = 0
+        """Of its events, as far as they were counted."""
         self._waiters: list[asyncio.Future[None]] = []
         self._resting = 0
         self._effects: set[asyncio.Task[Any]] = set()
@@ -93,7 +97,7 @@ class Session:
             state = msgspec.json.decode(data, type=SessionState) if data else SessionState(self.id)
             self._snapshot_pos = state.pos
             while True:
-                records = await self.host.log.read(self.channel, state.pos, limits.READ_EVENTS)
+                records = await self.host.log.read(self.channel, state.pos, _FOLDED)
                 for record in records:
                     fold(state, record)
                 if not records:
@@ -101,6 +105,7 @@ class Session:
             state.pos = max(state.pos, self.host.log.head(self.channel))
             self._state = state
             self._ids = state.ids
+            self._measure()
         finally:
             self._loading = None
 
@@ -353,6 +358,20 @@ class Session:
             except LogUnavailable:
                 await self.host.log.available()
         self._keep_snapshot()
+        self._measure()
+
+    def full(self) -> str:
+        """Why it takes no further turn; empty when it does."""
+        if self._bytes <= limits.SESSION_BYTES:
+            return ""
+        megabytes = limits.SESSION_BYTES / limits.MIB
+        return f"The session {self.id!r} has more than {megabytes:g} MB. Fork it, or start another one."
+
+    def _measure(self) -> None:
+        async def measure() -> None:
+            self._bytes = await self.host.log.size(self.channel)
+
+        self.host.own(measure(), f"size of {self.id}")
 
     def _keep_snapshot(self) -> None:
         """Each time the history has grown by a quarter: opening stays quick, and writing stays linear."""

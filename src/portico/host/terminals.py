@@ -71,6 +71,8 @@ class OpenTerminal:
         self._terminals = terminals
         self._listener = listener
         self._ahead = 0
+        self._stored = 0
+        """Bytes of output that the log holds in pieces."""
         self._holding = False
         self.pty = pty.Terminal(
             self._heard,
@@ -89,6 +91,10 @@ class OpenTerminal:
         match record.event:
             case e.TerminalData() as event:
                 self.shown.add(event.text)
+                self._stored += len(record.data)
+                if self._stored > limits.TERMINAL_BYTES:
+                    self._stored = 0
+                    self._terminals.host.own(self._trim(), f"trim {self.channel}")
                 self.since = self.since or record.time
             case e.TerminalShown(upto=upto):
                 self.kept, self.since = upto, record.time if record.pos > upto + 1 else None
@@ -170,6 +176,12 @@ class OpenTerminal:
             self._ahead = 0
             self._holding = False
             self.pty.resume()
+
+    async def _trim(self) -> None:
+        """A program that prints for ever must not fill the disk: what is shown now is one event, and the pieces go."""
+        if not self.exited:
+            await self.keep()
+            await self._terminals.host.log.compact_channel(self.channel, self.kept + 1)
 
     # -- what people do ----------------------------------------------------------------------------------------
 

@@ -38,9 +38,9 @@ def grow(output: str, left_out: int, more: str) -> tuple[str, int]:
     grown = output + more
     if len(grown) <= 4 * keep:
         return grown, left_out
-    rest = grown[keep + len(_missing(left_out)) :]
+    rest = grown[keep + len(missing(left_out)) :]
     left_out += len(rest) - keep
-    return f"{grown[:keep]}{_missing(left_out)}{rest[-keep:]}", left_out
+    return f"{grown[:keep]}{missing(left_out)}{rest[-keep:]}", left_out
 
 
 def cut(text: str, left_out: int = 0) -> str:
@@ -48,12 +48,12 @@ def cut(text: str, left_out: int = 0) -> str:
     if len(text) <= limits.TOOL_OUTPUT_CHARS:
         return text
     half = limits.TOOL_OUTPUT_CHARS // 2
-    length = len(text) - len(_missing(left_out)) + left_out
-    return f"{text[:half]}{_missing(length - 2 * half)}{text[-half:]}"
+    length = len(text) - len(missing(left_out)) + left_out
+    return f"{text[:half]}{missing(length - 2 * half)}{text[-half:]}"
 
 
-def _missing(characters: int) -> str:
-    return f"\n... {characters} characters left out ...\n" if characters else ""
+def missing(characters: int) -> str:
+    return f"\n... {characters} characters left out ...\n" if characters > 0 else ""
 
 
 def pieces(text: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ Text and reasoning grow in parts: a part is opened by its first delta and closed
 turn's end every report is ignored, so an agent that was left behind cannot write into somebody else's turn.
 """
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Literal
 
@@ -63,6 +64,8 @@ class Turn:
         self.activity = ""
         """What it is doing that nobody hears, in words that end a sentence: `retrying after 429`. Its agent says so."""
         self._part: _Part | None = None
+        self._size = 0
+        self._full = False
         self._recent: deque[_Part] = deque(maxlen=_RECENT)
         """Those whose agent named them: they may still be corrected."""
         resumed = session.state.turn(ident)
@@ -139,6 +142,10 @@ class Turn:
         self.report(e.PartEnded(turn=self.id, part=part.id, text=text, replaces=replaces))
 
     def _grow(self, kind: PartKind, delta: str, key: str | None) -> None:
+        if kind != "notice":
+            delta = delta[: self.spend(len(delta))]
+            if self._full and not delta:
+                return
         part = self._open(kind, key)
         if kind != "notice":
             self.activity = ""
@@ -149,6 +156,18 @@ class Turn:
             part.texts.append(piece)
             part.size += len(piece)
             self.report(e.PartDelta(turn=self.id, part=part.id, text=piece))
+
+    def spend(self, size: int) -> int:
+        """How much of so many characters still fits into this turn. Readers are told once that the rest is left out."""
+        fits = max(0, min(size, limits.TURN_BYTES - self._size))
+        self._size += fits
+        if fits < size and not self._full:
+            self._full = True
+            megabytes = limits.TURN_BYTES / limits.MIB
+            asyncio.get_running_loop().call_soon(
+                self.notice, f"This turn has said more than {megabytes:g} MB; the rest is left out."
+            )
+        return fits
 
     def _open(self, kind: PartKind, key: str | None) -> _Part:
         part = self._part

@@ -34,6 +34,10 @@ def install(jobs: "Jobs") -> None:
     async def retry(command: c.RetryJob, caller: c.Caller) -> c.JobNamed:
         return c.JobNamed(await jobs.retry(command.job, by=caller.by))
 
+    async def hook(command: c.CallHook, caller: c.Caller) -> c.Done:
+        await jobs.signal(command.job, command.hook, by=caller.by)
+        return c.Done()
+
     async def start_task(command: c.StartTask, caller: c.Caller) -> c.TaskNamed:
         ident = await jobs.start_task(command.name, session=command.session, input=command.input, by=caller.by)
         return c.TaskNamed(ident)
@@ -47,6 +51,7 @@ def install(jobs: "Jobs") -> None:
     handle(c.StopJob, stop)
     handle(c.ResumeJob, resume)
     handle(c.RetryJob, retry)
+    handle(c.CallHook, hook)
     handle(c.StartTask, start_task)
     handle(c.StopTask, stop_task)
 

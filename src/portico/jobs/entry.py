@@ -229,12 +229,14 @@ class Ask(Part, frozen=True, kw_only=True, tag_field="kind", tag="Ask"):
 
 
 class Wait(Part, frozen=True, kw_only=True, tag_field="kind", tag="Wait"):
-    """Waits so long, or until then."""
+    """Waits so long, until then, or for somebody to call the hook."""
 
     work_id_in_job: int = -1
     seconds: Seconds | None = None
     until: str | None = None
     """ISO 8601 with its time zone."""
+    hook: str | None = None
+    """Its name: `POST /v1/jobs/ID/hooks/NAME`, which may come before the wait begins."""
 
 
 class Each(Part, frozen=True, kw_only=True, tag_field="kind", tag="Each"):
@@ -331,6 +333,8 @@ def name_of(leaf: Leaf) -> str:
             line = leaf.question[0].partition("\n")[0]
             return line if len(line) <= NAME_CHARS else line[: NAME_CHARS - 1] + "…"
         case Wait():
+            if leaf.hook is not None:
+                return f"wait for {leaf.hook}"
             return f"wait until {leaf.until}" if leaf.until is not None else f"wait {leaf.seconds:g} s"
 
 

@@ -20,11 +20,11 @@ from portico.host.host import Host
 from portico.jobs.choice import choose, offered
 from portico.jobs.commands import install
 from portico.jobs.engine import Engine, LocalEngine
-from portico.jobs.entry import Entry, Ref, name_of
+from portico.jobs.entry import Entry, Ref, Wait, leaves_of, name_of
 from portico.jobs.models import ModelUse, check_models, model_id, models_of_job, models_used
 from portico.jobs.run import JobRun
 from portico.jobs.source import EntrySource
-from portico.jobs.state import JobState, JobSummary, Run, plan_of
+from portico.jobs.state import HOOKS, JobState, JobSummary, Run, plan_of
 from portico.jobs.task import OPEN, TaskPlan, TaskRun
 from portico.jobs.task_sessions import withdraw
 from portico.jobs.tools import job_tools, lend_tools
@@ -231,6 +231,19 @@ class Jobs:
         await asyncio.wait({main})
         await run.end("canceled", by=by)
         self._forget(job)
+
+    async def signal(self, job: str, hook: str, *, by: str) -> None:
+        """Somebody calls a hook that the job waits for, or will: durable before anything goes on."""
+        summary = self.job(job)
+        if summary.done:
+            raise Conflict(f"The job {job!r} has ended.")
+        state = await self._load(job)
+        hooks = [leaf.hook for leaf in leaves_of(state.job.work) if isinstance(leaf, Wait) and leaf.hook is not None]
+        if hook not in hooks:
+            raise NotFound("hook", hook, f"There are: {', '.join(map(repr, hooks)) or 'none'}.")
+        await self._engine.put(job, e.JobValue(path=HOOKS, name=hook, value=by))
+        if (run := self._runs.get(job)) is not None:
+            run.hook(hook)
 
     async def resume(self, job: str, *, by: str) -> str:
         """A waiting job goes on. A failed or canceled one goes on as a new job, which takes over what succeeded

@@ -76,6 +76,17 @@ class WaitRun(TaskRun):
         return True
 
 
+class HookRun(TaskRun):
+    def __init__(self, host: Host, plan: TaskPlan, called: asyncio.Event) -> None:
+        super().__init__(host, plan)
+        self._called = called
+
+    async def _course(self) -> bool:
+        await self._called.wait()
+        self._decide("[TASK SUCCEEDED] Decision: the hook was called")
+        return True
+
+
 def end_of(wait: Wait, now: int) -> int:
     """Milliseconds since the epoch."""
     if wait.until is not None:

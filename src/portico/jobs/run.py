@@ -14,8 +14,8 @@ from portico.jobs.engine import Engine
 from portico.jobs.entry import ANSWER, ITEM, Ask, Each, Leaf, Ref, Task, Wait, name_of
 from portico.jobs.items import items_of
 from portico.jobs.models import fallback_of, model_id
-from portico.jobs.pause import UNTIL, AskRun, WaitRun, end_of, task_of
-from portico.jobs.state import ITEMS, JobState, Run
+from portico.jobs.pause import UNTIL, AskRun, HookRun, WaitRun, end_of, task_of
+from portico.jobs.state import HOOKS, ITEMS, JobState, Run
 from portico.jobs.task import TaskPlan, TaskRun
 from portico.jobs.task_sessions import TaskCrash, detailed
 from portico.jobs.work import walk
@@ -36,6 +36,7 @@ class JobRun:
         """Somebody stops it, and writes its end."""
         self._suspended = False
         self.ended = asyncio.Event()
+        self._hooks: dict[str, asyncio.Event] = {}
 
     async def run(self) -> None:
         """To the job's end. A cancel from outside writes no end: whoever cancels knows whether there is one."""
@@ -109,8 +110,17 @@ class JobRun:
                 return TaskRun(self._host, self._plan(path, leaf, known))
             case Ask():
                 return AskRun(self._host, self._paused(path, leaf, known), leaf)
+            case Wait(hook=str() as hook):
+                return HookRun(self._host, self._paused(path, leaf, known), self.hook(hook))
             case Wait():
                 return WaitRun(self._host, self._paused(path, leaf, known), await self._until(path, leaf))
+
+    def hook(self, name: str) -> asyncio.Event:
+        """Set once it was called; what the journal knows of counts."""
+        called = self._hooks.setdefault(name, asyncio.Event())
+        if name in self.state.values.get(HOOKS, {}):
+            called.set()
+        return called
 
     async def _until(self, path: str, wait: Wait) -> int:
         known = self.state.values.get(path, {}).get(UNTIL)

@@ -15,6 +15,8 @@ JobStatus = Literal["running", "waiting", "succeeded", "failed", "canceled"]
 WorkStatus = Literal["running", "succeeded", "failed"]
 
 
+HOOKS = "^"
+"""The path of the values that hooks leave: no work has it."""
 ITEMS = "items"
 """The value of an Each: what it goes over, as a JSON array."""
 
@@ -90,6 +92,8 @@ class JobState(Struct):
         an Each never see each other's; of equally near ones the latest."""
         found: dict[str, tuple[int, str]] = {}
         for place, values in self.values.items():
+            if place == HOOKS:
+                continue
             near = _common(place, path)
             for name, value in values.items():
                 if near >= found.get(name, (0, ""))[0] and (name != ITEM or _below(path, place)):

@@ -4,6 +4,7 @@
 filled in. Validating its result again gives the same entry.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
@@ -264,8 +265,10 @@ def _check_ask(ask: Ask, path: str) -> None:
 
 
 def _check_wait(wait: Wait, path: str) -> None:
-    if (wait.seconds is None) == (wait.until is None):
-        raise EntryError(path, "Should have either seconds or until.")
+    if sum(each is not None for each in (wait.seconds, wait.until, wait.hook)) != 1:
+        raise EntryError(path, "Should have exactly one of seconds, until, hook.")
+    if wait.hook is not None and re.fullmatch(r"[A-Za-z0-9_-]{1,100}", wait.hook) is None:
+        raise EntryError(f"{path}.hook", "Should be letters, digits, - and _, at most 100.")
     if wait.until is not None:
         try:
             aware = datetime.fromisoformat(wait.until).tzinfo is not None

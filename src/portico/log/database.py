@@ -241,6 +241,16 @@ class Database(Reader):
         before = msgspec.msgpack.decode(found[0], type=list[int]) if found else []
         self._store_kv(channel, key, msgspec.msgpack.encode(before + compacted_offsets))
 
+    def drop_channel_deltas(self, channel: Channel, below: int) -> int:
+        chosen = "SELECT seq FROM events WHERE channel = ? AND pos < ? AND delta IS NOT NULL LIMIT ?"
+        try:
+            cursor = self._db.execute(
+                f"DELETE FROM events WHERE seq IN ({chosen})", (self._ids.get(channel), below, _DROP_ROWS)
+            )
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        return cursor.rowcount
+
     def checkpoint(self) -> int:
         """Moves what is committed from the write-ahead log into the database; the bytes of that log then. It waits for
         the disk (10 to 90 ms were measured), so it runs beside the commits, which it does not hold up."""

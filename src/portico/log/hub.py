@@ -8,44 +8,51 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import Sequence
 
+from portico import limits
 from portico.errors import TooSlow
-from portico.events import Channel, Record
+from portico.events import Channel
+from portico.log.page import Page
 
 
 class Follower:
     """A queue between the commits and one reader. Knows nothing of the database."""
 
     def __init__(self, limit: int) -> None:
-        self._batches: deque[list[Record]] = deque()
+        self._batches: deque[tuple[Page, int]] = deque()
         self._bytes = 0
         self._limit = limit
         self._waiter: asyncio.Future[None] | None = None
         self._end: TooSlow | None = None
 
-    def push(self, batch: list[Record], size: int) -> None:
+    def push(self, batch: Page, size: int) -> None:
         if self._end is not None:
             return
         behind = bool(self._batches)  # one large batch alone is no sign of a slow reader
-        self._batches.append(batch)
+        self._batches.append((batch, size))
         self._bytes += size
         if behind and self._bytes > self._limit:
             self._batches.clear()
             self._end = TooSlow("This reader fell too far behind. Come back with your cursor: nothing is lost.")
         self._wake()
 
-    async def take(self) -> list[Record]:
-        """Everything that has come since the last call; waits for at least one record."""
+    async def take(self) -> Page:
+        """What has come since the last call, as far as it fits into one page; waits for at least one record. A large
+        batch stays the one that all followers share."""
         while not self._batches:
             if self._end is not None:
                 raise self._end
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-        self._bytes = 0
-        if len(self._batches) == 1:
-            return self._batches.popleft()
-        taken = [record for batch in self._batches for record in batch]
-        self._batches.clear()
-        return taken
+        batches = self._batches
+        batch, size = batches.popleft()
+        if batches and size + batches[0][1] <= limits.REPLAY_BYTES:
+            batch = Page(batch)
+            while batches and size + batches[0][1] <= limits.REPLAY_BYTES:
+                more, more_size = batches.popleft()
+                batch += more
+                size += more_size
+        self._bytes -= size
+        return batch
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -77,38 +84,38 @@ class Hub:
     def followers(self) -> int:
         return len(self._of_all) + sum(len(each) for each in self._by_channel.values())
 
-    def publish(self, batch: list[Record]) -> None:
+    def publish(self, batch: Page) -> None:
         """Hands each follower the part of the batch it follows, in order."""
         if self._of_all:
             self._push(self._of_all, batch)
         if not self._by_channel:
             return
-        parts: dict[Channel, list[Record]] = {}
+        parts: dict[Channel, Page] = {}
         for record in batch:
             if record.channel in self._by_channel:
-                parts.setdefault(record.channel, []).append(record)
+                parts.setdefault(record.channel, Page()).append(record)
         if len(parts) == 1:
             [(channel, part)] = parts.items()
             self._push(self._by_channel[channel], part)
         elif parts:
             self._publish_interleaved(batch, parts)
 
-    def _publish_interleaved(self, batch: list[Record], parts: dict[Channel, list[Record]]) -> None:
+    def _publish_interleaved(self, batch: Page, parts: dict[Channel, Page]) -> None:
         # A follower of several channels must see them in the order of seq, so its parts are merged for it.
         wanted: defaultdict[Follower, list[Channel]] = defaultdict(list)
         for channel in parts:
             for follower in self._by_channel[channel]:
                 wanted[follower].append(channel)
-        merged: dict[tuple[Channel, ...], list[Record]] = {}
+        merged: dict[tuple[Channel, ...], Page] = {}
         for follower, channels in wanted.items():
             key = tuple(channels)
             if key not in merged:
                 chosen = set(key)
-                merged[key] = parts[key[0]] if len(key) == 1 else [r for r in batch if r.channel in chosen]
+                merged[key] = parts[key[0]] if len(key) == 1 else Page(r for r in batch if r.channel in chosen)
             self._push((follower,), merged[key])
 
     @staticmethod
-    def _push(followers: "Sequence[Follower] | set[Follower]", part: list[Record]) -> None:
+    def _push(followers: "Sequence[Follower] | set[Follower]", part: Page) -> None:
         size = sum(len(record.data) for record in part)
         for follower in followers:
             follower.push(part, size)

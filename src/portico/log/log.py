@@ -6,14 +6,21 @@ an event and then asks the host finds the host at least that far.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from portico.errors import LogUnavailable
 from portico.events import Channel, Event, Record
 from portico.log.identity import Identity
+from portico.log.page import Page
 
 CommitListener = Callable[[Sequence[Record]], None]
 FailureListener = Callable[[LogUnavailable], None]
+
+
+class DiskUse(NamedTuple):
+    used: int
+    free: int
+    total: int
 
 
 class Log(Protocol):
@@ -64,7 +71,7 @@ class Log(Protocol):
         """Records of these channels (of all, when none is named) in the order of `seq`, behind `after`. `whole`: no
         deltas."""
 
-    def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[list[Record]]:
+    def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[Page]:
         """Replay, then live. With one channel `after` is a position; with several or none it is a seq."""
 
     def on_commit(self, on_commit: CommitListener) -> None:
@@ -100,6 +107,15 @@ class Log(Protocol):
     async def compact(self, before: int, keep: Mapping[Channel, int] = {}) -> int:
         """Drops deltas older than `before` (milliseconds) and returns how many. `keep` names the first position of
         turns that still run: their deltas stay, since no event carries their whole content yet."""
+
+    async def compact_channel(self, channel: Channel, below: int) -> int:
+        """Drops the deltas of one channel before that position, however young they are."""
+
+    async def size(self, channel: Channel) -> int:
+        """The bytes of its events."""
+
+    def disk(self) -> DiskUse:
+        """What the log's files take, and what their disk has."""
 
     async def compacted_offsets(self, channel: Channel, part: str) -> list[tuple[int, int]]:
         """The pieces of a text part that were compacted away, in order: seq and characters. With the part's whole

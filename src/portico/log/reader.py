@@ -74,47 +74,57 @@ class Reader:
         logger.error("the log lost a channel: the row %d (%r) is damaged", ident, name)
         return None
 
-    def read(self, channel: Channel, after: int, upto: int, limit: int) -> list[Record]:
+    def read(self, channel: Channel, after: int, upto: int, limit: int, size: int = 0) -> list[Record]:
         chosen = "FROM events e WHERE e.channel = ? AND e.pos > ? AND e.pos <= ? ORDER BY e.pos"
         try:
-            return self._told(self._records(chosen, (self._ids.get(channel), after, upto, limit)))
+            return self._told(self._records(chosen, (self._ids.get(channel), after, upto, limit), size))
         except LogDamaged:
             return self._told(self._one_by_one(channel, after, upto, limit))
 
-    def read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool) -> list[Record]:
+    def read_all(
+        self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool, size: int = 0
+    ) -> list[Record]:
         try:
-            return self._told(self._read_all(channels, after, upto, limit, whole))
+            return self._told(self._read_all(channels, after, upto, limit, whole, size))
         except LogDamaged:
             return self._told(self._all_one_by_one(channels, after, upto, limit, whole))
 
-    def _read_all(self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool) -> list[Record]:
+    def _read_all(
+        self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool, size: int
+    ) -> list[Record]:
         stretch = "e.seq > ? AND e.seq <= ?" + (" AND e.delta IS NULL" if whole else "")
         if not channels:
-            return self._records(f"FROM events e WHERE {stretch} ORDER BY e.seq", (after, upto, limit))
+            return self._records(f"FROM events e WHERE {stretch} ORDER BY e.seq", (after, upto, limit), size)
         ids = tuple(self._ids.get(channel) for channel in channels)
         some = ", ".join("?" * len(ids))
         if upto - after <= _STRETCH:  # the plus keeps the index out: these rows lie side by side, in order
             chosen = f"FROM events e WHERE {stretch} AND +e.channel IN ({some}) ORDER BY e.seq"
-            return self._records(chosen, (after, upto, *ids, limit))
+            return self._records(chosen, (after, upto, *ids, limit), size)
         order = "e.pos" if len(ids) == 1 else "e.seq"  # the same for one channel, and then the index has it sorted
         chosen = f"FROM channels c JOIN events e ON e.channel = c.id WHERE {stretch} AND c.id IN ({some})"
-        return self._records(f"{chosen} AND e.pos > {_POS_OF} ORDER BY {order}", (after, upto, *ids, after, limit))
+        chosen += f" AND e.pos > {_POS_OF} ORDER BY {order}"
+        return self._records(chosen, (after, upto, *ids, after, limit), size)
 
-    def _records(self, chosen: str, args: tuple[object, ...]) -> list[Record]:
-        """Rows up to the byte bound; whoever wants more asks again behind the last one."""
+    def _records(self, chosen: str, args: tuple[object, ...], most: int = 0) -> list[Record]:
+        """Rows up to the byte bound (`most`); whoever wants more asks again behind the last one."""
         records: list[Record] = []
         size, names, salt = 0, self._names, self._salt
+        most = most or limits.READ_BYTES
         try:
             rows = self._reading().execute(f"SELECT {_COLUMNS} {chosen} LIMIT ?", args)
             for seq, channel, pos, time, data, checksum in rows:
-                # `event_sum`, without the call: every read there is goes through here
-                seed = (salt ^ seq * 31 ^ pos * 8191 ^ channel << 20 ^ time) & 0xFFFFFFFF
-                if checksum == crc32(data, seed):
+                try:
+                    # `event_sum`, without the call: every read there is goes through here
+                    seed = (salt ^ seq * 31 ^ pos * 8191 ^ channel << 20 ^ time) & 0xFFFFFFFF
+                    right = checksum == crc32(data, seed)
+                except TypeError:  # a damaged row may even have other types
+                    raise sqlite3.DatabaseError("malformed row") from None
+                if right:
                     records.append(Record(seq, names[channel], pos, time, data))
                 else:
                     records.append(self._record((seq, channel, pos, time, data, checksum)))
                 size += len(data)
-                if size > limits.READ_BYTES:
+                if size > most:
                     break
             rows.close()
         except sqlite3.Error as error:
@@ -154,7 +164,7 @@ class Reader:
             if found is None:  # its number is not known: it lies behind the one before it
                 records.append(_gap(records[-1].seq + 1 if records else 0, channel, pos, _PAGE))
             else:
-                records += [self._record(row) for row in found]
+                records += [self._sound(row, channel, pos) for row in found]
             if len(records) == limit:
                 break
         return records
@@ -166,11 +176,20 @@ class Reader:
         deltas = " AND e.delta IS NULL" if whole else ""
         for seq in range(after + 1, upto + 1):
             found = self._row(f"e.seq = ?{deltas}", seq)
-            some = [_gap(seq, _DAMAGED, 0, _PAGE)] if found is None else [self._record(row) for row in found]
+            some = (
+                [_gap(seq, _DAMAGED, 0, _PAGE)] if found is None else [self._sound(row, _DAMAGED, 0) for row in found]
+            )
             records += [each for each in some if not channels or each.channel in channels]
             if len(records) == limit:
                 break
         return records
+
+    def _sound(self, row: Any, channel: Channel, pos: int) -> Record:
+        """A row whose columns may be anything."""
+        kinds = (int, int, int, int, bytes, int | None)
+        if all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
+            return self._record(row)
+        return _gap(row[0] if isinstance(row[0], int) else 0, channel, pos, _SUM)
 
     def _row(self, where: str, *args: object) -> list[Any] | None:
         """The row, if there is one; None when its page is damaged."""
@@ -200,12 +219,16 @@ class Reader:
         return None
 
     @staticmethod
-    def _is_whole(channel: int, key: str, data: bytes, checksum: int | None) -> bool:
+    def _is_whole(channel: int, key: str, data: object, checksum: int | None) -> bool:
         """A damaged note counts as missing: what it said follows from the events, or is asked again."""
-        whole = checksum is None or checksum == kv_sum(channel, key, data)
+        whole = isinstance(data, bytes) and checksum in (None, kv_sum(channel, key, data))
         if not whole:
             logger.error("the note %r of channel %d is damaged", key, channel)
         return whole
+
+    def size(self, channel: Channel) -> int:
+        found = self._rows("SELECT sum(length(data)) FROM events WHERE channel = ?", self._ids.get(channel))
+        return int(found[0][0] or 0)
 
     def blob(self, digest: str) -> bytes | None:
         found = self._rows("SELECT data FROM blobs WHERE digest = ?", digest)
@@ -220,7 +243,7 @@ class Reader:
         others = "SELECT 1 FROM blob_users o WHERE o.digest = u.digest AND o.channel != u.channel"
         return {digest for (digest,) in self._rows(f"{used} AND NOT EXISTS ({others})", channel)}
 
-    def _rows(self, sql: str, *args: str) -> list[Any]:
+    def _rows(self, sql: str, *args: object) -> list[Any]:
         try:
             return self._reading().execute(sql, args).fetchall()
         except sqlite3.Error as error:

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from portico.errors import LogDamaged
-from portico.log.checksum import channel_sum, event_sum, note_sum
+from portico.log.checksum import channel_sum, event_sum, kv_sum
 from portico.log.schema import VERSION, blobs_in, prepare
 
 _SHOWN = 20
@@ -23,6 +23,7 @@ _SHOWN = 20
 _EVENTS = "SELECT seq, channel, pos, time, delta, data, sum FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
 _BLOBS = "SELECT rowid, digest, data FROM blobs WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
 _INSERT = "INSERT OR IGNORE INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_META = "SELECT key, value FROM meta"
 _FAR = 2**62
 
 Row = tuple[Any, ...]
@@ -55,9 +56,10 @@ def check(path: Path) -> Report:
         names: dict[int, str] = dict(_all(db, "SELECT id, name FROM channels", report, "the list of channels"))
         report.channels = max(0, len(names) - 1)
         known = {digest for (digest,) in _all(db, "SELECT digest FROM blobs", report, "the list of blobs")}
+        salt = _salt(_all(db, _META, report, "the log's identity"))
         for row in _readable(db, _EVENTS, report, "events"):
             report.events += 1
-            _check_event(row, names, known, report)
+            _check_event(row, salt, names, known, report)
         for _, digest, data in _readable(db, _BLOBS, report, "blobs"):
             report.blobs += 1
             if hashlib.sha256(data).hexdigest() != digest:
@@ -65,9 +67,15 @@ def check(path: Path) -> Report:
     return report
 
 
-def _check_event(row: Row, names: dict[int, str], blobs: set[str], report: Report) -> None:
+def _salt(meta: list[Row]) -> int | None:
+    """What the sums of events begin with; None when it is lost, and with it what they could tell."""
+    return next((int(value) for key, value in meta if key == "salt"), None)
+
+
+def _check_event(row: Row, salt: int | None, names: dict[int, str], blobs: set[str], report: Report) -> None:
     seq, channel, pos, when, _, data, stored = row
-    if stored is not None and stored != event_sum(seq, channel, pos, when, data):
+    summed = stored is not None and salt is not None
+    if summed and stored != event_sum(salt or 0, seq, channel, pos, when, data):
         report.add(
             f"event {seq} ({names.get(channel, '?')}, position {pos}): it was changed; it is shown as unreadable"
         )
@@ -104,12 +112,14 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: Report) -> N
     names: dict[int, str] = dict(_all(old, "SELECT id, name FROM channels WHERE id != 0", report, "the channels"))
     heads: dict[int, int] = dict(_all(old, "SELECT id, pos FROM channels", report, "the channels' heads"))
     last = heads.pop(0, 0)
+    meta = _all(old, _META, report, "the log's identity")
+    known = _salt(meta) is not None
     for seq, channel, pos, when, delta, data, stored in _readable(old, _EVENTS, report, "events"):
         if channel not in names:
             names[channel] = f"lost/{channel}"
             report.add(f"channel {channel}: its name is lost; its events are in 'lost/{channel}'")
         # With the sum as it was: an event that was changed stays recognisable as one.
-        new.execute(_INSERT, (seq, channel, pos, when, delta, data, stored))
+        new.execute(_INSERT, (seq, channel, pos, when, delta, data, stored if known else None))
         new.executemany("INSERT OR IGNORE INTO blob_users VALUES (?, ?)", [(each, channel) for each in blobs_in(data)])
         heads[channel] = max(heads.get(channel, 0), pos)
         last = max(last, seq)
@@ -123,7 +133,7 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: Report) -> N
     for ident in names:
         sql = "SELECT channel, key, data, sum, time FROM notes WHERE channel = ?"
         for note in _all(old, sql, report, f"notes of {names[ident]}", ident):
-            if note[3] in (None, note_sum(*note[:3])):
+            if note[3] in (None, kv_sum(*note[:3])):
                 new.execute("INSERT OR REPLACE INTO notes (channel, key, data, sum, time) VALUES (?, ?, ?, ?, ?)", note)
     for _, digest, data in _readable(old, _BLOBS, report, "blobs"):
         if hashlib.sha256(data).hexdigest() == digest:
@@ -131,8 +141,7 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: Report) -> N
             report.blobs += 1
         else:
             report.add(f"blob {digest[:12]}…: damaged, left out")
-    for key, value in _all(old, "SELECT key, value FROM meta", report, "the log's identity"):
-        new.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+    new.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
 
 
 def _all(db: sqlite3.Connection, sql: str, report: Report, what: str, *args: object) -> list[Row]:

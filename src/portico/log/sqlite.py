@@ -9,6 +9,7 @@ taken back and given to the next.
 import asyncio
 import contextlib
 import hashlib
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,18 +19,24 @@ from typing import Literal, TypeVar
 import msgspec
 
 from portico import faults, limits
+from portico.cache import Cache
 from portico.errors import BadRequest, LogUnavailable, NotFound, TooLarge
 from portico.events import Channel, Delta, Event, Record
 from portico.log.database import Batch, Database, KeyValue, Row, compacted_key
 from portico.log.hub import Follower, Hub
 from portico.log.identity import Identity
 from portico.log.listeners import Listeners
-from portico.log.log import CommitListener, FailureListener
+from portico.log.log import CommitListener, DiskUse, FailureListener
+from portico.log.page import Page
 from portico.log.pending import Pending
 
 Durability = Literal["normal", "full"]
 T = TypeVar("T")
+PageKey = tuple[tuple[Channel, ...], int]
+"""The channels that are followed, and the cursor."""
 
+SIZES = 1_000
+"""Channels whose size is known without counting."""
 WATCH_SECONDS = 0.5
 """Between two looks whether the log's file is still there."""
 _PROBE_SECONDS = 0.5
@@ -65,6 +72,9 @@ class SqliteLog:
         self._committed_at = 0.0
         self._watching = self._loop.call_later(WATCH_SECONDS, self._watch)
         self._changed: set[asyncio.Future[None]] = set()
+        self._sizes = Cache[Channel, int](SIZES)
+        """The bytes of channels that somebody asked for."""
+        self._pages = Cache[PageKey, asyncio.Task[Page]](limits.REPLAY_PAGES)
         self._kept: set[str] = set()
         """Blobs that were stored since the last deletion began."""
         self._down: LogUnavailable | None = None
@@ -247,10 +257,10 @@ class SqliteLog:
         done = self._loop.run_in_executor(self._writer, self._database.write, batch)
         done.add_done_callback(lambda future: self._finish(future, taken, records, heads, settles, lazy))
 
-    def _number(self, taken: list[Pending], heads: dict[Channel, int]) -> list[Record]:
+    def _number(self, taken: list[Pending], heads: dict[Channel, int]) -> Page:
         now = int(self._clock() * 1000)
         seq = self._seq
-        records = []
+        records = Page()
         for pending in taken:
             event, data = pending.whole()
             seq += 1
@@ -263,7 +273,7 @@ class SqliteLog:
         self,
         future: "asyncio.Future[None]",
         taken: list[Pending],
-        records: list[Record],
+        records: Page,
         heads: dict[Channel, int],
         settles: int,
         lazy: dict[tuple[Channel, str], bytes | None],
@@ -282,6 +292,8 @@ class SqliteLog:
         if records:
             self._seq = records[-1].seq
             self._heads.update(heads)
+            if self._sizes:
+                self._measure(records)
             self._commit_listeners.call(records)
             for pending, record in zip(taken, records, strict=True):
                 if pending.waiter is not None and not pending.waiter.done():
@@ -296,6 +308,12 @@ class SqliteLog:
         self._uncheckpointed += limits.COMMIT_BYTES + sum(len(record.data) for record in records)
         if self._uncheckpointed > limits.CHECKPOINT_BYTES and not self._checkpointing and not self._closed:
             self._checkpoint()
+
+    def _measure(self, records: list[Record]) -> None:
+        sizes = self._sizes
+        for record in records:
+            if record.channel in sizes:
+                dict.__setitem__(sizes, record.channel, sizes[record.channel] + len(record.data))
 
     def _checkpoint(self) -> None:
         """Beside the commits. When these are faster for so long that the write-ahead log only grows, in their place."""
@@ -395,7 +413,7 @@ class SqliteLog:
         count = max(0, min(limit, limits.READ_EVENTS))
         return await self._read(self._database.read_all, channels, after, upto, count, whole)
 
-    async def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[list[Record]]:
+    async def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[Page]:
         single = channels[0] if len(channels) == 1 else None
         follower = Follower(limits.FOLLOWER_BYTES)
         while True:  # replay until there is nothing left, and join the live ones in the same breath
@@ -403,19 +421,35 @@ class SqliteLog:
             if after >= mark:
                 self._hub.add(follower, channels)
                 break
-            if single is None:
-                records = await self.read_all(*channels, after=after, limit=limits.READ_EVENTS)
-                after = records[-1].seq if records else mark
-            else:
-                records = await self.read(single, after, limits.READ_EVENTS)
-                after = records[-1].pos if records else mark
-            if records:
-                yield records
+            page = await self._page(channels, after, mark)
+            after = mark if not page else page[-1].seq if single is None else page[-1].pos
+            if page:
+                yield page
+            del page  # a reader that stands still must not hold what it has sent
         try:
             while True:
                 yield await follower.take()
         finally:
             self._hub.remove(follower, channels)
+
+    async def _page(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
+        """A page of what a follower missed; the same one for all who ask for it."""
+        key = (channels, after)
+        reading = self._pages.get(key)
+        if reading is None:
+            reading = self._pages[key] = self._loop.create_task(self._read_page(channels, after, mark))
+            reading.add_done_callback(lambda task: self._keep_page(key, task))
+        return await asyncio.shield(reading)
+
+    async def _read_page(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
+        count, size = limits.READ_EVENTS, limits.REPLAY_BYTES
+        if len(channels) == 1:
+            return Page(await self._read(self._database.read, channels[0], after, mark, count, size))
+        return Page(await self._read(self._database.read_all, channels, after, mark, count, False, size))
+
+    def _keep_page(self, key: PageKey, task: "asyncio.Task[Page]") -> None:
+        if (task.cancelled() or task.exception() is not None or not task.result()) and self._pages.get(key) is task:
+            del self._pages[key]
 
     async def list_kv(self, key: str) -> dict[Channel, bytes]:
         found: dict[Channel, bytes | None] = {**await self._read(self._database.list_kv, key)}
@@ -461,9 +495,29 @@ class SqliteLog:
         while True:
             dropped = await self._write(self._database.drop_deltas, before, dict(keep or {}))
             total += dropped
+            self._pages.clear()
             faults.reach("compaction")
             if dropped == 0:
                 return total
+
+    async def compact_channel(self, channel: Channel, below: int) -> int:
+        total = 0
+        while dropped := await self._write(self._database.drop_channel_deltas, channel, below):
+            total += dropped
+            self._pages.clear()
+        return total
+
+    async def size(self, channel: Channel) -> int:
+        if channel not in self._sizes:
+            self._sizes[channel] = await self._read(self._database.size, channel)
+        return self._sizes[channel]
+
+    def disk(self) -> DiskUse:
+        path = self._database.path
+        files = [path.with_name(path.name + suffix) for suffix in ("", "-wal")]
+        disk = os.statvfs(path.parent)
+        used = sum(file.stat().st_size for file in files if file.exists())
+        return DiskUse(used, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
 
     async def expire_kv(self, prefix: str, before: int) -> int:
         return await self._write(self._database.expire_kv, prefix, before)
@@ -480,6 +534,7 @@ class SqliteLog:
         blobs = await self._read(self._database.own_blobs, channel)
         # What was stored again while we looked has a new owner, whose event may come only now.
         await self._write(self._database.delete, channel, blobs - self._kept)
+        self._pages.clear()
 
     async def close(self) -> None:
         if self._closed:

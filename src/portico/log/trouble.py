@@ -7,15 +7,19 @@ from pathlib import Path
 
 from portico.errors import LogDamaged, LogUnavailable
 
+GOES_ON = "the host goes on by itself"
+AGAIN = "then start the host again"
+"""What happens when the trouble is over: to a host that runs, and to one that could not start."""
 
-def translate(error: sqlite3.Error, path: Path, then: str = "the host goes on by itself") -> LogUnavailable:
+
+def translate(error: sqlite3.Error, path: Path, then: str = GOES_ON) -> LogUnavailable:
     """SQLite's words, what the user can do about it, and what happens `then`."""
     text = str(error)
     name = str(path)
     if any(sign in text for sign in ("malformed", "not a database", "no such table", "no such column")):
         return LogDamaged(
-            f"The log {name!r} is damaged ({text}). Move it aside to start anew, or recover what is readable with: "
-            f"sqlite3 {shlex.quote(name)} .recover"
+            f"The log {name!r} is damaged ({text}). Move it aside to start anew, restore a backup, or keep what "
+            f"is readable: portico log check --repair, or sqlite3 {shlex.quote(name)} .recover"
         )
     if "locked" in text or "busy" in text:
         return LogUnavailable(f"Another program holds the log {name!r} locked. Close it; {then}.")

@@ -2,7 +2,8 @@
 
 Killing one process leaves its children behind, and killing its group leaves those that made a group of their own (an
 interactive shell does that with every job, a daemon on purpose). So each child carries a mark in its environment that
-its descendants inherit, and the end is for all that share its group, its session or its mark. The mark also names the
+its descendants inherit, and the end is for all that share its group, its session or its mark, for what descends from
+these, and for the orphans that have come to us since (`adoption`). The mark also names the
 host, so that the next one knows what a killed one has left (`orphans`).
 
 On systems without /proc only the group can be found.
@@ -13,6 +14,7 @@ import os
 import secrets
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from portico.errors import BadRequest, Forbidden, NotFound, PorticoError
+from portico.workspace import adoption
 
 GRACE = 0.4  # seconds to say goodbye after the polite signal; a cancel has to be over within one second
 GIVE_UP = 2.0  # seconds of killing; what survives SIGKILL hangs in the kernel, and waiting does not help
@@ -62,6 +65,8 @@ class Child:
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
         self.process = process
         self.mark = mark
+        found = adoption.status(process.pid)
+        self._began = found.start if found is not None else sys.maxsize
 
     @classmethod
     def start(
@@ -78,7 +83,7 @@ class Child:
         mark = f"{os.getpid()}.{started(os.getpid())}.{secrets.token_hex(16)}.{pid_namespace()}"
         try:
             with _hearing():
-                process = subprocess.Popen(
+                process = adoption.spawn(
                     command,
                     cwd=cwd,
                     env={**env, MARK: mark},
@@ -135,25 +140,27 @@ class Child:
         end_all(self._living, polite)
         with suppress(subprocess.TimeoutExpired):  # it hangs in the kernel
             self.process.wait(GIVE_UP)
+            adoption.forget(self.pid)
 
     def _living(self) -> list[int]:
         self.process.poll()  # reaps the child itself, so that its number is not looked for as a zombie
         if not os.path.isdir("/proc/self"):
             return self._group_only()
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if self._is_ours(pid)]
+        table = adoption.processes()
+        roots = {pid for pid, each in table.items() if self._is_ours(pid, each)}
+        if self.process.returncode is not None:
+            roots |= adoption.adopted(self._began)
+        ours = adoption.below(roots, table) - {1, os.getpid()}
+        return sorted(pid for pid in ours if pid in table and not table[pid].dead)
 
-    def _is_ours(self, pid: int) -> bool:
-        if pid in (1, os.getpid()):
+    def _is_ours(self, pid: int, found: adoption.Status) -> bool:
+        if pid in (1, os.getpid()) or found.dead:
             return False
+        if self.pid in (found.group, found.session):
+            return True
         try:
-            # After the name in brackets, which may contain anything: state, parent, group, session.
-            state, _, group, session = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
-            if state in "ZX":
-                return False
-            if self.pid in (int(group), int(session)):
-                return True
             return f"{MARK}={self.mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
-        except (OSError, ValueError):
+        except OSError:
             return False  # it ended while we looked, or belongs to somebody else
 
     def _group_only(self) -> list[int]:

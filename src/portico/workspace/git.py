@@ -17,6 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from portico.errors import Conflict, Forbidden, NotFound, PorticoError, TooLarge
+from portico.workspace import adoption
 from portico.workspace.process import SAID_MAX, Finished, environment, run
 
 GIT_SECONDS = 120.0  # a first capture of a huge tree on a slow disk; usually it is some milliseconds
@@ -82,6 +83,7 @@ def plumbing(
                 with suppress(ProcessLookupError, PermissionError):  # it ended in this moment
                     os.killpg(process.pid, signal.SIGKILL)
                 timed_out = True
+        adoption.forget(process.pid)
         output.seek(0)
         said.seek(0)
         data = output.read(OUTPUT_MAX + 1 if cut is None else cut)
@@ -100,8 +102,9 @@ def _start(
     folder: Path, arguments: Sequence[str], env: Mapping[str, str] | None, output: int, said: int
 ) -> "subprocess.Popen[bytes]":
     try:
-        return subprocess.Popen(
+        return adoption.spawn(
             _command(arguments),
+            reaper=False,
             cwd=folder,
             env=_environment(env),
             stdin=subprocess.PIPE,

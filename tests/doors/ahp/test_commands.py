@@ -36,6 +36,8 @@ async def test_files(connect: Connect, served: Served, version: str) -> None:
     assert base64.b64decode(encoded["data"]) == b"hello"
     assert await refused(client, "resourceWrite", uri=name, data="x", encoding="utf-8", createOnly=True) == -32010
     assert await refused(client, "resourceWrite", uri=name, data="00", encoding="hex") == -32602
+    for wrong in ("ä", "====", "x"):
+        assert await refused(client, "resourceWrite", uri=name, data=wrong, encoding="base64") == -32602
     (served.work / "raw").write_bytes(b"\xff\x00")
     raw = await client.request("resourceRead", uri=file_uri(str(served.work / "raw")), encoding="utf-8")
     assert raw["encoding"] == "base64"

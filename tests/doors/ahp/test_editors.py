@@ -2,14 +2,16 @@
 
 import asyncio
 import logging
+from pathlib import Path
 
 import pytest
 
+from portico.doors.ahp import git_meta
 from portico.events import Message
 from portico.host.turn import Turn
 from portico.testing.play import PlayAgent
 from tests.doors.ahp.conftest import Connect, Served
-from tests.doors.ahp.test_changesets import folder
+from tests.doors.ahp.test_changesets import folder, git
 from tests.doors.ahp.wire_client import Json, Refused, WireClient
 
 SESSION = "scripted:/s1"
@@ -264,7 +266,7 @@ async def _ready(client: WireClient, count: int) -> Json:
     """The card number `count`."""
 
     def cards() -> list[Json]:
-        return [each for each in client.actions("chat/toolCallReady") if "confirmed" not in each]
+        return [each for each in client.actions("chat/toolCallReady") if "confirmationTitle" in each]
 
     await client.wait(lambda: len(cards()) == count)
     return cards()[-1]
@@ -280,3 +282,37 @@ async def test_a_changeset_says_that_it_is_being_computed(connect: Connect, vers
     await client.say(chat, "t", "edit a.txt")
     await client.wait(lambda: client.states[name]["files"] and client.states[name]["status"] == "ready")
     assert [each["status"] for each in client.actions("changeset/statusChanged")] == [meanwhile, "ready"]
+
+
+async def test_a_session_says_how_its_folder_stands(served: Served, folder: Path, connect: Connect) -> None:
+    client: WireClient = await connect("0.9.0")
+    chat = await client.create_session(SESSION, config={"approvals": "allow"})
+    assert client.states[SESSION]["_meta"]["git"] == {"branchName": "main", "uncommittedChanges": 0}
+    await client.say(chat, "t", "edit a.txt")
+    await client.idle(chat)
+    await client.wait(lambda: client.states[SESSION]["_meta"]["git"]["uncommittedChanges"] == 1)
+    await client.drop()
+    git(folder, "commit", "-a", "-m", "second")
+    assert (await client.reconnect())["type"] == "replay"
+    await client.wait(lambda: client.states[SESSION]["_meta"]["git"]["uncommittedChanges"] == 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("# branch.head main\n", {"branchName": "main", "uncommittedChanges": 0}),
+        ("# branch.oid 1\n# branch.head (detached)\n? a\n", {"isDetachedHead": True, "uncommittedChanges": 1}),
+        (
+            "# branch.head x\n# branch.upstream origin/x\n# branch.ab +2 -3\n1 .M N... a\n? b\n",
+            {
+                "branchName": "x",
+                "upstreamBranchName": "origin/x",
+                "outgoingChanges": 2,
+                "incomingChanges": 3,
+                "uncommittedChanges": 2,
+            },
+        ),
+    ],
+)
+def test_what_git_says(said: str, found: Json) -> None:
+    assert git_meta.parse(said) == found

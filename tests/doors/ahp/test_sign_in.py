@@ -119,3 +119,17 @@ async def test_a_token_counts_for_the_client_that_gave_it(connect: Connect) -> N
     await other.request("authenticate", channel=other.root, resource=RESOURCE, token="good-token")
     await other.say(chat, "t-3", "[[say:theirs]]")
     assert (await other.idle(chat))["turns"][2]["state"] == "complete"
+
+
+async def test_an_empty_token_takes_the_last_one_back(connect: Connect, version: str) -> None:
+    client: WireClient = await connect(version)
+    await client.request("authenticate", **on_root(client), resource=RESOURCE, token="good-token")
+    await client.request("createSession", **session_of(client))
+    assert await client.request("authenticate", **on_root(client), resource=RESOURCE, token="") == {}
+    field = "session" if client.seed else "channel"
+    with pytest.raises(Refused) as refused:
+        await client.request("createSession", **{**session_of(client), field: "vendor:/other"})
+    assert refused.value.code == -32007
+    with pytest.raises(Refused) as refused:
+        await client.request("authenticate", **on_root(client), resource=RESOURCE)
+    assert refused.value.code == -32602

@@ -76,3 +76,12 @@ async def test_an_entry_is_checked_and_drawn_before_it_runs(door: Portal) -> Non
     assert (wrong["path"], wrong["mistake"]) == ("entry.models.driving", "Should exist.")
     assert "Is not valid JSON" in (await check(text="{"))["mistake"]
     assert "Is not valid YAML" in (await check(text="a: [", syntax="yaml"))["mistake"]
+
+
+async def test_a_hook(door: Portal, tmp_path: Path) -> None:
+    await door.jobs.install(make({"ok": ok()}, {"kind": "Wait", "hook": "ready"}))
+    job = (await call(door, "POST", "", {"job": "main", "cwd": str(tmp_path)}, 201))["job"]
+    assert "There are: 'ready'" in (await call(door, "POST", f"/{job}/hooks/other", {}, 404))["error"]
+    await call(door, "POST", f"/{job}/hooks/ready", {})
+    await door.until("job", job, "jobSucceeded")
+    assert (await call(door, "POST", f"/{job}/hooks/ready", {}, 409))["code"] == "conflict"

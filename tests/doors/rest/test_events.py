@@ -10,8 +10,10 @@ import pytest
 
 from portico import limits
 from portico.doors import stream
+from portico.doors.identity import new_token
 from portico.errors import LogUnavailable
 from portico.events import PartDelta
+from portico.log.sqlite import SqliteLog
 from tests.doors.standing import Standing, problem, read_events, standing
 
 SSE = {"Accept": "text/event-stream"}
@@ -136,6 +138,9 @@ async def test_a_slow_reader_is_ended_alone_and_comes_back_without_a_gap(
         assert b"retry" in await reader.readuntil(b"retry: 1000\n\n")  # and then it reads nothing any more
         async with here.http.stream("GET", path, headers=SSE) as brisk:
             reading = asyncio.ensure_future(read_events(brisk, 81))
+            assert isinstance(log, SqliteLog)
+            while log.followers < 2:  # noqa: ASYNC110 - who still replays is not too slow, only behind
+                await asyncio.sleep(0.01)
             for _ in range(80):  # much more than all the buffers between here and there
                 await log.append(channel, PartDelta(turn="t", part="p", text="x" * 100_000))
             assert [pos for pos, _ in await reading][-1] == 81  # the other reader was not held up
@@ -218,3 +223,21 @@ async def test_the_audit_record_comes_in_pages(shared: Standing, monkeypatch: py
         found += page["audit"]
         after = page["next"]
     assert found == whole["audit"]
+
+
+async def test_the_audit_record_is_the_admins_and_its_places_are_everybodys(shared: Standing) -> None:
+    """A token that may only read saw in channel `host` what `GET /v1/audit` kept from it."""
+    await shared.server.host.audit("token.made", "ada", name="secret-name")
+    everything = (await shared.http.get("/v1/events?channel=host")).json()["events"]
+    async with shared.client(new_token(shared.home, "reader", ["read"])) as reader:
+        for query in ("?channel=host", "?channel=host&channel=task/x", ""):
+            answer = await reader.get(f"/v1/events{query}")
+            assert "secret-name" not in answer.text
+        seen = (await reader.get("/v1/events?channel=host")).json()["events"]
+        async with reader.stream("GET", "/v1/events?channel=host", headers=SSE) as stream_:
+            streamed = await read_events(stream_, len(seen))
+    assert [each["pos"] for each in seen] == [each["pos"] for each in everything] == [pos for pos, _ in streamed]
+    kept = [each["event"] for each in seen if each["event"]["type"] == "audit"]
+    assert kept
+    assert {(each["action"], each["by"], each.get("detail", "")) for each in kept} == {("withheld", "", "")}
+    assert "secret-name" not in str(streamed)

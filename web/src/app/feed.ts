@@ -1,5 +1,6 @@
 /** The live list: everything once, then what changes, over one WebSocket; and the jobs beside it. */
 
+import { keyed } from "../key";
 import { root } from "../root";
 import { reportConnection } from "../connection";
 import { call } from "../v1";
@@ -74,7 +75,7 @@ export class Feed {
   private connect(): void {
     const address = new URL(`${root}/v1/board/socket`, window.location.href);
     address.protocol = address.protocol.replace("http", "ws");
-    const socket = new WebSocket(address);
+    const socket = new WebSocket(keyed(address.href));
     let whole = true;
     socket.onmessage = ({ data }: MessageEvent<string>) => {
       const page = JSON.parse(data) as Page;

@@ -1,5 +1,6 @@
 /** The page of a job: its steps as a tree, the time they took, the chart, and the conversation of the chosen step. */
 
+import { keyed } from "../key";
 import { root } from "../root";
 import { explain, type Job as EntryJob } from "../api";
 import { FlowChart } from "../chart/flowChart";
@@ -159,7 +160,7 @@ export class JobView implements View {
     this.title = this.whole.name;
     this.shell.titled(this.title);
     this.openChart();
-    this.source = new EventSource(`${root}/v1/events?${new URLSearchParams({ channel: `job/${this.id}` })}`);
+    this.source = new EventSource(keyed(`${root}/v1/events?${new URLSearchParams({ channel: `job/${this.id}` })}`));
     this.source.onmessage = ({ data }: MessageEvent<string>) => {
       if (!this.history.apply(JSON.parse(data) as JobRecord) || this.told) return;
       this.told = true;

@@ -1,5 +1,6 @@
 /** The changes of a session: per turn or whole, unified or side by side, with comments that become the next message. */
 
+import { keyHeader } from "../key";
 import { root } from "../root";
 import { explain } from "../api";
 import { changedFiles } from "../conversation/changes";
@@ -380,7 +381,7 @@ export class Review {
 const STATUS: Record<ChangedFile["status"], string> = { added: "new", modified: "", deleted: "deleted", renamed: "renamed" };
 
 async function text(address: string): Promise<string> {
-  const response = await fetch(`${root}/v1${address}`, { cache: "no-store" });
+  const response = await fetch(`${root}/v1${address}`, { cache: "no-store", headers: keyHeader() });
   return response.ok ? response.text() : "";
 }
 

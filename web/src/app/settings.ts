@@ -1,5 +1,6 @@
 /** Settings of this device, and for whoever looks after the host: tokens, the audit record, its settings, its end. */
 
+import { keyHeader } from "../key";
 import { root } from "../root";
 import { api, explain } from "../api";
 import { notificationButton } from "../notifications";
@@ -122,7 +123,7 @@ export class SettingsView implements View {
   }
 
   private async logOut(): Promise<void> {
-    await fetch(`${root}/logout`, { method: "POST" });
+    await fetch(`${root}/logout`, { method: "POST", headers: keyHeader() });
     window.location.assign(`${root}/login`);
   }
 

@@ -1,5 +1,6 @@
 /** One step of a job: the conversation of its task's sessions, and its checks with what they said. */
 
+import { keyed } from "../key";
 import { root } from "../root";
 import { explain } from "../api";
 import { Conversation } from "../conversation/conversation";
@@ -73,7 +74,7 @@ export class StepView {
   }
 
   private follow(): void {
-    const source = new EventSource(`${root}/v1/events?${new URLSearchParams({ channel: `task/${this.run.task}` })}`);
+    const source = new EventSource(keyed(`${root}/v1/events?${new URLSearchParams({ channel: `task/${this.run.task}` })}`));
     this.source = source;
     let pos = 0;
     source.onmessage = ({ data }: MessageEvent<string>) => {

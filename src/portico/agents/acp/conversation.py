@@ -13,7 +13,7 @@ import msgspec
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.link import Link
 from portico.agents.acp.owntool import OwnTools
-from portico.agents.acp.prompt import blocks
+from portico.agents.acp.prompt import Texts, blocks
 from portico.agents.acp.replay import Replay, ping
 from portico.agents.acp.service import Cancelled, Service
 from portico.agents.acp.update import Updates
@@ -207,7 +207,7 @@ class AcpConversation:
             self._service.files,
             images=link.capability("promptCapabilities", "image"),
             audio=link.capability("promptCapabilities", "audio"),
-            embedded=link.capability("promptCapabilities", "embeddedContext"),
+            texts=self._texts(link),
         )
         if self._prelude:
             content.insert(0, {"type": "text", "text": self._prelude})
@@ -216,6 +216,11 @@ class AcpConversation:
         if reply.get("stopReason") is not None or self._ended is None:
             return reply
         return await link.process.alive(asyncio.shield(self._ended))
+
+    def _texts(self, link: Link) -> Texts:
+        if not link.capability("promptCapabilities", "embeddedContext"):
+            return "links"
+        return "embedded" if self._agent.program.embeds else "words"
 
     async def _finish(self, reply: Json, turn: Turn) -> None:
         if self._updates is not None:

@@ -82,7 +82,7 @@ class Frames:
     def _object(self, line: bytes) -> Json | None:
         try:
             message = _decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the last one: nested without end
             message = None
         if isinstance(message, dict):
             return message

@@ -43,6 +43,8 @@ class Program(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
     """Gives it the MCP servers of the settings and the session's tools."""
     mcp_stdio: bool = True
     """Whether it starts MCP servers itself; where it cannot, Portico does and passes them on over HTTP."""
+    embeds: bool = True
+    """Whether texts that are embedded in a prompt reach its model; where they do not, they are part of its words."""
     files: bool = True
     terminals: bool = True
     """Whether it may read and write files and run commands through Portico, where they are asked for and recorded."""
@@ -99,6 +101,7 @@ PRESETS: dict[str, Program] = {
         command=["copilot", "--acp", "--no-auto-update"],
         login="copilot login",
         mcp_stdio=False,  # it leaves them out without a word
+        embeds=False,  # its model sees the name alone
         pass_env=["COPILOT_HOME", "COPILOT_MODEL"],
         install="npm install -g @github/copilot",
     ),

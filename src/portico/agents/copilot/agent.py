@@ -157,6 +157,13 @@ class CopilotAgent:
             each.rest()
             self._past.append(each)
 
+    def sign_out(self, client: str) -> None:
+        """A runtime that works with its token is left to it, and rests afterwards."""
+        before = self._lent.pop(client, None)
+        if before is not None:
+            before.rest()
+            self._past.append(before)
+
     def sign_in_state(self, resource: str, client: str) -> SignInState:
         own = self.options.provider is not None or self._facts.signed_in
         return "given" if own or client in self._lent else "required"

@@ -11,6 +11,7 @@ from copilot import CopilotSession, Tool, ToolInvocation, ToolResult
 from copilot.rpc import PermissionDecisionApproveOnce, PermissionDecisionReject, PermissionDecisionUserNotAvailable
 from copilot.session_events import SessionEvent
 
+from portico.agents import attachment
 from portico.agents.agent import Call, Decision, Json, Message, Opening, Turn
 from portico.agents.copilot.event import Events
 from portico.agents.copilot.option import EFFORT, EFFORTS
@@ -20,6 +21,8 @@ from portico.agents.supervisor import Supervisor
 from portico.agents.transcript import NOTE, retold
 from portico.errors import AgentDied, AgentError, PorticoError
 from portico.host.action import Action, Kind
+from portico.workspace.files import Files
+from portico.workspace.jail import Jail
 
 if TYPE_CHECKING:
     from portico.agents.copilot.agent import CopilotAgent
@@ -116,12 +119,18 @@ class CopilotConversation:
             with self._supervisor.busy(runtime):
                 if self._prelude:
                     turn.notice(NOTE)
-                text = self._prelude + message.text
+                text = self._prelude + message.text + await self._attached(message)
                 await runtime.ask(self._session.send(text, attachments=attachments(message) or None))
                 self._prelude = ""
                 await self._listen(runtime, self._events)
         finally:
             self._turn = self._events = None
+
+    async def _attached(self, message: Message) -> str:
+        """Small texts, in words: of an attached file the model sees the name alone."""
+        files = Files(Jail(dict.fromkeys([self._opening.cwd, *(self._opening.folders or ())])))
+        found = [await attachment.read(each, files) for each in message.attachments]
+        return "".join(f"\n\nAttached file {each.label}:\n{each.text}" for each in found if each.text is not None)
 
     async def _listen(self, runtime: Runtime, events: Events) -> None:
         idle = False

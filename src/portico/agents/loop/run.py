@@ -10,6 +10,7 @@ import msgspec
 
 from portico.agents.loop.answer import ModelError, Reply
 from portico.agents.loop.endpoint import Ask
+from portico.agents.loop.guidance import guidance
 from portico.agents.loop.model_call import ModelCaller, Way
 from portico.agents.loop.prose import Prose
 from portico.agents.loop.protocol import (
@@ -31,7 +32,7 @@ from portico.agents.loop.protocol import (
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import TOOLS, Plan, Toolbox, plain
-from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, render
+from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, compacts, render
 from portico.errors import AgentError, Forbidden, PorticoError
 from portico.events import ErrorInfo, Json, ToolSpec
 from portico.host.approval import Decision
@@ -59,6 +60,9 @@ class Run:
         self._limit = current.loop.context_chars
         self._spent = 0
         self._native = False
+        self._compacted = False
+        self._guidance = ""
+        """What the project says to whoever works in it."""
         self.steered: list[str] = []
 
     # -- a chat ------------------------------------------------------------------------------------------------
@@ -80,6 +84,7 @@ class Run:
         self, toolbox: Toolbox, max_steps: int, more_tools: Sequence[ToolSpec], servers: ServerTools
     ) -> None:
         """Steps until the model is done, the budget is spent or it talks nonsense twice in a row."""
+        self._guidance = await guidance(toolbox.roots)
         own = {tool.name for tool in TOOLS} | {FINISH}
         tools = [*TOOLS, *(tool for tool in more_tools if tool.name not in own)]
         tools += await servers.offer(self._turn, [tool.name for tool in tools])
@@ -154,8 +159,9 @@ class Run:
         native = self._native
         endpoint = way.endpoint
         session = self._turn.session
-        told = system or instructions(session.state.cwd, tools, native, session.folders.reach())
+        told = system or instructions(session.state.cwd, tools, native, session.folders.reach()) + self._guidance
         limit = min(self._limit, endpoint.context_chars or self._limit)
+        self._tell_compaction(limit - len(told))
         return Ask(
             way.model,
             render(told, self._entries, native=native, limit=limit, pictures=way.pictures),
@@ -165,6 +171,13 @@ class Run:
             temperature=self._current.loop.temperature,
             max_tokens=endpoint.max_tokens,
         )
+
+    def _tell_compaction(self, room: int) -> None:
+        if not self._compacted and compacts(self._entries, room):
+            self._compacted = True
+            self._turn.notice(
+                f"The conversation is longer than {room} characters: what is oldest is told to the model in short."
+            )
 
     def _count(self, reply: Reply) -> None:
         used = reply.usage

@@ -20,6 +20,7 @@ from portico.host.action import Action, command
 from portico.workspace import patch
 from portico.workspace.glob import Glob
 from portico.workspace.process import COMMAND_SECONDS, command_environment, run
+from portico.workspace.replacement import replace
 from portico.workspace.search import LIST_DEFAULT, LIST_MAX, MATCH_DEFAULT, MATCH_MAX, find, search
 
 FILE_BYTES = 64 * 1024
@@ -62,6 +63,8 @@ class CreateFile(Struct, forbid_unknown_fields=True):
 
 class EditFile(Struct, forbid_unknown_fields=True):
     path: str
+    search: str | UnsetType = UNSET
+    replace: str | UnsetType = UNSET
     content: str | UnsetType = UNSET
     diff: str | UnsetType = UNSET
 
@@ -214,9 +217,7 @@ class Toolbox:
         return f"Created {name} ({len(data)} bytes)."
 
     async def _plan_edit(self, wanted: EditFile) -> Plan:
-        whole, changed = wanted.content, wanted.diff
-        if isinstance(whole, UnsetType) == isinstance(changed, UnsetType):
-            raise BadRequest("editFile takes either 'content' (the whole new file) or 'diff'.", field="content")
+        _check_edit(wanted)
         name = await asyncio.to_thread(self.roots.check, wanted.path)
         found = await self.roots.files.read(self.roots.at(name))
         if name not in self.seen:
@@ -226,9 +227,7 @@ class Toolbox:
         if found.binary:
             raise BadRequest(f"{name!r} is a binary file.", field="path")
         before = _decoded(name, found.data)
-        after = (
-            whole if not isinstance(whole, UnsetType) else await asyncio.to_thread(patch.apply, before, str(changed))
-        )
+        after = await asyncio.to_thread(_edited, before, wanted)
         if after == before:
             raise BadRequest(f"This would change nothing in {name!r}.", field="content")
         diff = _shown(await asyncio.to_thread(patch.diff, before, after, name))
@@ -286,6 +285,25 @@ class CommandFailed(PorticoError):
     """The command ran and said no; the whole output goes to the model."""
 
     code = "agent_failed"
+
+
+def _check_edit(wanted: EditFile) -> None:
+    ways = [name for name in ("search", "content", "diff") if not isinstance(getattr(wanted, name), UnsetType)]
+    if len(ways) != 1:
+        raise BadRequest(
+            "editFile takes one of: 'search' and 'replace', or 'content' (the whole new file), or 'diff'.",
+            field="search",
+        )
+    if ways == ["search"] and isinstance(wanted.replace, UnsetType):
+        raise BadRequest("'search' needs 'replace': the text that takes its place.", field="replace")
+
+
+def _edited(before: str, wanted: EditFile) -> str:
+    if not isinstance(wanted.search, UnsetType):
+        return replace(before, wanted.search, str(wanted.replace))
+    if not isinstance(wanted.content, UnsetType):
+        return wanted.content
+    return patch.apply(before, str(wanted.diff))
 
 
 def plain(arguments: Json) -> Json:
@@ -376,9 +394,12 @@ TOOLS: list[ToolSpec] = [
     _spec("createFile", "A new file; fails if it exists.", ["path", "content"], path=_TEXT, content=_TEXT),
     _spec(
         "editFile",
-        "Changes a file that was read in this run: its whole new 'content', or a unified 'diff'.",
+        "Changes a file that was read in this run: 'search' (an exact piece of it that occurs once, with whole lines "
+        "around it) gives way to 'replace'. Or its whole new 'content', or a unified 'diff'.",
         ["path"],
         path=_TEXT,
+        search=_TEXT,
+        replace=_TEXT,
         content=_TEXT,
         diff=_TEXT,
     ),

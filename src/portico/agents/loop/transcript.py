@@ -21,6 +21,8 @@ WRONG_CHARS = 4000
 """Of an invalid answer that is shown back."""
 
 
+SHORT_CHARS, SHORT_LINES = 120, 20
+"""Of messages that no longer fit."""
 PICTURE_CHARS = 4000
 """What a picture takes of the context: some thousand tokens."""
 
@@ -133,13 +135,30 @@ def fitting(entries: Sequence[Entry], limit: int) -> list[Entry]:
             excess -= _size(entry) - _size(lighter)
             kept[index] = lighter
     goal = max((index for index, entry in enumerate(kept) if isinstance(entry, UserText)), default=0)
+    dropped: list[Entry] = []
     while excess > 0 and goal > 0:
-        excess -= _size(kept.pop(0))
+        dropped.append(kept.pop(0))
+        excess -= _size(dropped[-1])
         goal -= 1
+    if words := _in_short(dropped):
+        kept.insert(0, UserText("user", words))
     if excess > 0 and isinstance(kept[-1], Exchange):
         room = max(500, (_size(kept[-1]) - excess) // max(1, len(kept[-1].results)))
         kept[-1] = Exchange(kept[-1].step, [(name, _cut(text, room)) for name, text in kept[-1].results])
     return kept
+
+
+def compacts(entries: Sequence[Entry], limit: int) -> bool:
+    """Whether something has to be left out."""
+    return sum(map(_size, entries)) > max(limit, 1000)
+
+
+def _in_short(dropped: Sequence[Entry]) -> str:
+    """What was asked for before, one line each: the rest of it is left out."""
+    asked = [entry.text for entry in dropped if isinstance(entry, UserText) and entry.role == "user"]
+    lines = [f"- {' '.join(text.split())[:SHORT_CHARS]}" for text in asked[-SHORT_LINES:]]
+    head = "[Earlier in this conversation, left out to save room, you were asked:]"
+    return "\n".join([head, *lines]) if lines else ""
 
 
 def _lighter(text: str) -> str:

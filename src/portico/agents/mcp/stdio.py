@@ -68,7 +68,7 @@ class StdioWire:
     def _take(self, line: bytes) -> None:
         try:
             message = msgspec.json.decode(line)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             message = None
         if not isinstance(message, dict):
             logger.debug("%s printed: %r", self._process.name, line[:200])

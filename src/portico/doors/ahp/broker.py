@@ -20,6 +20,7 @@ from portico.doors.ahp import (
     changes,
     config,
     customization_actions,
+    git_meta,
     origin,
     sign_in,
     snapshots,
@@ -76,6 +77,7 @@ class Broker:
         self.host = app.host
         self.agents: dict[str, AgentInfo] = {}
         self.git_folders = Cache[str, bool](_FOLDERS)
+        self._git_meta = Cache[str, Json](_FOLDERS)
         self.connections: set[Connection] = set()
         self.clients: dict[str, Connection] = {}
         self.known = Cache[str, Known](_KNOWN)
@@ -262,6 +264,7 @@ class Broker:
         try:
             if await self._look_for_git(session.summary.cwd):
                 changes.announce(self, session)
+            await self._ask_git(session)
             await changes.changed(self, session)
         except PorticoError as error:  # a broken repository or a full disk: nobody's turn fails for that
             logger.info("the changes of %s are not known: %s", session.id, error.message)
@@ -308,7 +311,8 @@ class Broker:
         match target.kind:
             case "seed":
                 extra = customization_actions.of_session(self.agents.get(state.agent), state, as_seed=True)
-                return snapshots.seed_session(state, self._tools(state), self.config_of(state), dialect) | extra
+                shown = snapshots.seed_session(state, self._tools(state), self.config_of(state), dialect)
+                return shown | extra | self.meta(state)
             case "chat":
                 return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
             case "annotations":
@@ -328,7 +332,8 @@ class Broker:
             self.changesets(state),
             dialect,
         )
-        return shown | customization_actions.of_session(self.agents.get(state.agent), state, as_seed=False)
+        extra = customization_actions.of_session(self.agents.get(state.agent), state, as_seed=False)
+        return shown | extra | self.meta(state)
 
     def chat_line(self, ident: str, dialect: Dialect) -> Json | None:
         session = self.host.find(ident)
@@ -363,7 +368,34 @@ class Broker:
             return None
         session = await self.host.get(target.ident)
         await self._look_for_git(session.state.cwd)
+        if target.kind in ("session", "seed"):
+            asking = self._ask_git(session)  # only the first one who looks has to wait for git
+            if session.summary.cwd in self._git_meta:
+                self.host.own(asking, f"ahp git {session.id}")
+            else:
+                await asking
         return session
+
+    async def _ask_git(self, session: Session) -> None:
+        """How its folder stands, for all who look at a session there; they hear of it when it has changed."""
+        folder = session.summary.cwd
+        if not self.git_folders.get(folder, False):
+            return
+        before, found = self._git_meta.get(folder, {}), await git_meta.of_folder(Path(folder))
+        self._git_meta[folder] = found
+        if found == before or not before:
+            return
+        for target in (*self.heard("session"), *self.heard("seed")):
+            if (state := self.state(target.ident)) is not None and state.cwd == folder:
+                for connection in list(self.hearers(target)):
+                    connection.say(target, self.meta_changed(state))
+
+    def meta(self, state: SessionState) -> Json:
+        found = self._git_meta.get(state.cwd, {})
+        return {"_meta": {"git": found}} if found else {}
+
+    def meta_changed(self, state: SessionState) -> Outgoing:
+        return Outgoing("metaChanged", self.meta(state))
 
     async def _look_for_git(self, folder: str) -> bool:
         """True when the folder has become a repository since somebody last looked."""

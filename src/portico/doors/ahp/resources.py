@@ -4,7 +4,6 @@ A resource of another scheme belongs to the client that named it; `Connection.as
 """
 
 import base64
-import binascii
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -134,7 +133,7 @@ def _decoded(params: Json) -> bytes:
         case "base64":
             try:
                 return base64.b64decode(data, validate=True)
-            except binascii.Error as error:
+            except ValueError as error:  # also for what is not ASCII
                 raise BadRequest("'data' is not base64.", field="data") from error
         case None | "utf-8":
             return data.encode("utf-8", "surrogatepass")

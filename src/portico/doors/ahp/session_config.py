@@ -1,5 +1,6 @@
 """The settings a session can have, and what to complete their values with."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ def _subject(connection: "Connection", params: Json) -> tuple[AgentInfo, Path | 
     if provider not in agents:
         raise NotFound("agent", provider)
     named = working_directories.listed(params)[:1]
-    return agents[provider], next((Path(each) for each in named if Path(each).is_dir()), None)
+    return agents[provider], next((Path(each) for each in named if os.path.isdir(each)), None)
 
 
 async def property_completions(connection: "Connection", params: Json) -> Json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from portico.doors.ahp import uri, wire
-from portico.doors.ahp.command import Command, text, texts
+from portico.doors.ahp.command import Command, optional, text, texts
 from portico.doors.ahp.record import Json
 from portico.doors.ahp.wire import WireError
 from portico.errors import BadRequest
@@ -35,7 +35,9 @@ def metadata(of: Resource) -> Json:
 
 
 async def authenticate(connection: "Connection", params: Json) -> Json:
-    resource, token = text(params, "resource"), text(params, "token")
+    resource, token = text(params, "resource"), optional(params, "token", str)
+    if token is None:
+        raise BadRequest("'token' is missing; an empty one takes the last one back.", field="token")
     if len(token) > _LONGEST:
         raise BadRequest(f"A 'token' has at most {_LONGEST} characters.", field="token")
     texts(params, "scopes")
@@ -49,8 +51,11 @@ async def authenticate(connection: "Connection", params: Json) -> Json:
     if not agents:
         raise BadRequest(f"Nothing here asks for a token of {resource!r}.", field="resource")
     for agent in agents:
-        await agent.authenticate(resource, token, seconds, connection.client_id)
-    await connection.host.audit("authenticate", connection.by, resource=resource)
+        if token:
+            await agent.authenticate(resource, token, seconds, connection.client_id)
+        else:
+            agent.sign_out(connection.client_id)
+    await connection.host.audit("authenticate" if token else "sign_out", connection.by, resource=resource)
     await connection.broker.describe_agents()
     return {}
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from portico.commands import COMMANDS, Caller, Command, Deleted, Done, Http, JobCommand, sentence
 from portico.doors.app import App
-from portico.doors.body import EmptyBody, JsonResponse, read_as
+from portico.doors.body import EmptyBody, JsonResponse, field_path, read_as
 from portico.doors.rest.queue import Queue
 from portico.doors.rest.shell import TerminalInfo, info
 from portico.doors.route import Doc, Endpoint, Route, Table, caller
@@ -135,4 +135,5 @@ def _read(body: AnyCommandBody) -> Command:
     try:
         return msgspec.convert({**body.arguments, "command": body.command}, kind)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"The command is not as expected: {error}", field="arguments") from None
+        field = field_path(str(error))
+        raise BadRequest(f"The command is not as expected: {error}", field=f"arguments.{field}") from None

@@ -21,6 +21,7 @@ from portico.doors.route import Caller, Doc, Param, Route, Table, caller
 from portico.doors.stream import beat, send_events
 from portico.errors import BadRequest, NotFound
 from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
+from portico.events.record import encode
 from portico.log.log import Log
 
 _AFTER = r"^[0-9]{1,18}(\.[0-9a-f]{8})?$"
@@ -32,8 +33,16 @@ def _is_terminal(channel: Channel) -> bool:
 
 
 def _shown(records: list[Record], who: Caller) -> list[Record]:
-    """Who follows everything sees what terminals show only with their scope: a shell shows keys and files."""
-    return records if who.may("terminal") else [each for each in records if not _is_terminal(each.channel)]
+    """Who follows everything sees what terminals show only with their scope: a shell shows keys and files. The audit
+    record is the admin's; its places stay, so that no reader takes them for lost."""
+    seen = records if who.may("terminal") else [each for each in records if not _is_terminal(each.channel)]
+    return seen if who.may("admin") else [_withheld(each) for each in seen]
+
+
+def _withheld(record: Record) -> Record:
+    if record.channel != HOST or not isinstance(record.event, Audited):
+        return record
+    return Record(*record.place(), encode(Audited(action="withheld", by="")))
 
 
 def _frame_by(log: Log, name: str) -> Callable[[Record], bytes]:
@@ -72,8 +81,10 @@ def table(app: App) -> Table:
 
     async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncIterator[bytes]:
         name, make = ("rest.pos", by_pos) if len(channels) == 1 else ("rest.seq", by_seq)
-        async for records in host.log.follow(*channels, after=after):
-            if shown := _shown(records, who):
+        async for page in host.log.follow(*channels, after=after):
+            if who.may("terminal") or not any(_is_terminal(record.channel) for record in page):
+                yield page.form(name, lambda page: b"".join([record.form(name, make) for record in page]))
+            elif shown := _shown(page, who):
                 yield b"".join([record.form(name, make) for record in shown])
 
     def pulse() -> bytes:
@@ -99,9 +110,9 @@ def table(app: App) -> Table:
     async def page(channels: tuple[Channel, ...], after: int, request: Request) -> Response:
         limit = number(request, "limit", 1000, 1, limits.READ_EVENTS)
         if len(channels) == 1:
-            records = await host.log.read(channels[0], after, limit)
+            records = _shown(await host.log.read(channels[0], after, limit), caller(request))
         elif channels or caller(request).may("terminal"):
-            records = await host.log.read_all(*channels, after=after, limit=limit)
+            records = _shown(await host.log.read_all(*channels, after=after, limit=limit), caller(request))
         else:
             records = await besides_terminals(after, limit, caller(request))
         return Response(

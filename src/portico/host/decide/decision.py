@@ -23,6 +23,8 @@ class Context(Struct, frozen=True):
     """The running turn is being cancelled: what it asked is not to be answered any more."""
     found: Any = None
     """What the world answered, for commands that have to ask it something first."""
+    full: str = ""
+    """Why there is no room for another turn on the disk; empty when there is."""
 
     @property
     def by(self) -> str:
@@ -35,6 +37,8 @@ class Context(Struct, frozen=True):
         """Whether one more turn may begin."""
         if self.stopping:
             raise LogUnavailable("The host is stopping.")
+        if self.full:
+            raise LogUnavailable(self.full)
         if self.running >= limits.LIVE_TURNS:
             raise RateLimited(f"{self.running} turns are running; wait for one to end.", retry_after=5)
 

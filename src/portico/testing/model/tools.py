@@ -9,10 +9,19 @@ from portico.testing.model.script import Call, ToolKind
 
 # Names seen in real agents, the most telling first.
 NAMES: dict[ToolKind, tuple[str, ...]] = {
-    "execute": ("bash", "exec_command", "run_shell_command", "shell", "shell_command", "execute", "run_command"),
+    "execute": (
+        "bash",
+        "exec_command",
+        "run_shell_command",
+        "shell",
+        "shell_command",
+        "execute",
+        "run_command",
+        "runcommand",
+    ),
     "read": ("view", "read", "read_file"),
-    "write": ("create", "write", "write_file", "create_file"),
-    "edit": ("edit", "edit_file", "replace", "str_replace"),
+    "write": ("create", "write", "write_file", "create_file", "createfile"),
+    "edit": ("edit", "edit_file", "replace", "str_replace", "editfile"),
 }
 # A neutral argument and the properties that take it, compared without case and underscores.
 PROPERTIES: dict[str, tuple[str, ...]] = {

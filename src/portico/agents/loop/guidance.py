@@ -1,0 +1,64 @@
+"""What a project tells every agent that works in it: `AGENTS.md`, and the skills that it has.
+
+A skill is a folder with a `SKILL.md`, whose head says its name and when to use it. The model is told which there are
+and reads one when it needs it.
+"""
+
+import re
+
+from portico.agents.loop.roots import Roots
+from portico.errors import PorticoError
+
+FILES = ("AGENTS.md", "CLAUDE.md")
+"""The first that is there."""
+SKILLS = (".agents/skills", ".claude/skills", ".github/skills")
+GUIDANCE_CHARS = 16_000
+"""Of AGENTS.md: a long one is read by the model when it needs more."""
+SKILLS_MAX = 50
+HEAD_CHARS = 2000
+_FIELD = re.compile(r"^(name|description):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+
+
+async def guidance(roots: Roots) -> str:
+    """To be added to what the model is told; empty when the project says nothing."""
+    return "".join([await _rules(roots), await _skills(roots)])
+
+
+async def _rules(roots: Roots) -> str:
+    for name in FILES:
+        text = await _read(roots, name, GUIDANCE_CHARS)
+        if text.strip():
+            cut = f"\n[cut: read {name} for the rest]" if len(text) >= GUIDANCE_CHARS else ""
+            return f"\n\nThe project's own instructions ({name}):\n{text.strip()}{cut}"
+    return ""
+
+
+async def _skills(roots: Roots) -> str:
+    lines: list[str] = []
+    for folder in SKILLS:
+        for name in await _folders(roots, folder):
+            path = f"{folder}/{name}/SKILL.md"
+            head = await _read(roots, path, HEAD_CHARS)
+            if head:
+                fields = dict(_FIELD.findall(head))
+                lines.append(f"- {fields.get('name', name)} ({path}): {fields.get('description', 'no description')}")
+    if not lines:
+        return ""
+    told = "\n".join(lines[:SKILLS_MAX])
+    return f"\n\nSkills of this project; read the file of one before you do what it is for:\n{told}"
+
+
+async def _folders(roots: Roots, path: str) -> list[str]:
+    try:
+        found = await roots.files.list(roots.at(path))
+    except PorticoError:
+        return []
+    return sorted(entry.name for entry in found.entries)[:SKILLS_MAX]
+
+
+async def _read(roots: Roots, path: str, limit: int) -> str:
+    try:
+        found = await roots.files.read_text(roots.at(path), limit=limit)
+    except PorticoError:
+        return ""
+    return "" if found.binary else found.text

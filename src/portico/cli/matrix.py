@@ -1,0 +1,294 @@
+"""What an agent can do, tried one by one on a host of its own in an empty folder: streams, tools, approvals, cancel ...
+
+Each check is one turn with the agent's real model. With `scripted` the model behind it is the scripted model server
+(`portico model-server`), which answers what the prompt says, so that nothing depends on what a model thinks.
+"""
+
+import asyncio
+import json
+import secrets
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from portico.agents.agent import Agent, Message
+from portico.agents.transcript import NOTE
+from portico.errors import PorticoError
+from portico.events import Json, PartDelta, ToolSpec
+from portico.host.call import Call
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.state import CallPart, SessionState, TextPart, TurnState
+from portico.host.tool import Tool, ToolResult
+from portico.log.sqlite import SqliteLog
+
+SECONDS = 120.0
+"""For one check: a slow model on a busy machine."""
+CHECKS = ("stream", "usage", "tools", "allow", "deny", "cancel", "resume", "MCP", "attachments", "long output")
+TOOL = "portico_matrix_note"
+
+Answer = Literal["yes", "no", "unknown"]
+
+
+class Found(Struct, frozen=True):
+    answer: Answer
+    detail: str = ""
+
+
+class Row(Struct, frozen=True):
+    agent: str
+    version: str
+    checks: dict[str, Found]
+    problem: str = ""
+    """Why nothing could be tried."""
+
+
+@dataclass
+class Bench:
+    """Where one agent is tried. `make` gives it anew, as after a restart of the host."""
+
+    make: Callable[[], Agent]
+    folder: Path
+    scripted: bool = False
+    model: str | None = None
+    seen: Callable[[str], bool] | None = None
+    """With a scripted model: whether it was told this."""
+
+    @asynccontextmanager
+    async def host(self) -> AsyncIterator[Host]:
+        log = await SqliteLog.open(self.folder / "log.db")
+        try:
+            host = await Host.open(log, [self.make()])
+            host.tools[TOOL] = _NOTE
+            try:
+                yield host
+            finally:
+                await host.close()
+        finally:
+            await log.close()
+
+    async def start(self, host: Host) -> Session:
+        work = self.folder / "work"
+        work.mkdir(exist_ok=True)
+        return await host.start(by="matrix", agent=next(iter(host.agents)), model=self.model, cwd=str(work))
+
+    def prompt(self, words: str, *steps: Json) -> str:
+        return json.dumps(list(steps)) if self.scripted else words
+
+
+async def try_all(make: Callable[[], Agent], **options: Any) -> Row:
+    """All checks of one agent; what fails is a no with its reason, and the others go on."""
+    agent = make()
+    info = await agent.describe()
+    await agent.close()
+    if info.missing is not None:
+        return Row(info.id, "", {}, info.missing)
+    found: dict[str, Found] = {}
+    with tempfile.TemporaryDirectory(prefix="portico-matrix-", ignore_cleanup_errors=True) as place:
+        bench = Bench(make, Path(place), **options)
+        for check in (_answers, _writes, _denies, _cancels, _resumes, _calls_tools, _attaches, _prints):
+            async with bench.host() as host:
+                found |= await _tried(check, bench, host)
+                version = _version((await host.agents[info.id].describe()).description)
+    return Row(info.id, version, {name: found.get(name, Found("unknown")) for name in CHECKS})
+
+
+def _version(description: str) -> str:
+    return description.partition("version ")[2].rstrip(".")
+
+
+Check = Callable[[Bench, Host], Awaitable[dict[str, Found]]]
+
+
+async def _tried(check: Check, bench: Bench, host: Host) -> dict[str, Found]:
+    try:
+        async with asyncio.timeout(SECONDS):
+            return await check(bench, host)
+    except TimeoutError:
+        problem = f"not finished within {SECONDS:g} seconds"
+    except PorticoError as error:
+        problem = error.message
+    return {name: Found("no", problem) for name in _NAMES[check]}
+
+
+# -- the checks ------------------------------------------------------------------------------------------------
+
+
+async def _answers(bench: Bench, host: Host) -> dict[str, Found]:
+    session = await bench.start(host)
+    numbers = [f"{number} " for number in range(1, 41)]
+    turn = await _play(
+        session, bench.prompt("Count from 1 to 40, with spaces, nothing else.", {"say": numbers, "gap": 20})
+    )
+    records = await host.log.read(session.channel)
+    pieces = sum(isinstance(record.event, PartDelta) for record in records)
+    usage = turn.usage
+    counted = usage is not None and usage.input + usage.output > 0
+    return {
+        "stream": _judged("40" in _said(turn) and pieces > 1, f"{pieces} pieces" if turn.error is None else _why(turn)),
+        "usage": _judged(counted, f"{usage.input} in, {usage.output} out" if usage else "no tokens told"),
+    }
+
+
+async def _writes(bench: Bench, host: Host) -> dict[str, Found]:
+    session = await bench.start(host)
+    turn, file = await _write(bench, session, allow=True)
+    calls = _calls(turn)
+    asked = any(call.approvals for call in calls)
+    return {
+        "tools": _judged(any(call.ok for call in calls), ", ".join(call.tool for call in calls) or _why(turn)),
+        "allow": _judged(asked and file.exists(), "" if asked else "it wrote without asking" if calls else _why(turn)),
+    }
+
+
+async def _denies(bench: Bench, host: Host) -> dict[str, Found]:
+    session = await bench.start(host)
+    turn, file = await _write(bench, session, allow=False)
+    asked = any(call.approvals for call in _calls(turn))
+    return {"deny": _judged(asked and not file.exists(), "" if asked else "it did not ask")}
+
+
+async def _cancels(bench: Bench, host: Host) -> dict[str, Found]:
+    session = await bench.start(host)
+    words = "Count from 1 to 2000, with spaces, without leaving anything out."
+    turn = await session.send(Message(bench.prompt(words, {"say": "one two three", "hang": 2})), by="matrix")
+    await session.wait_until(lambda state: bool(state.active and _said(state.active)))
+    began = host.clock.awake()
+    await session.cancel(by="matrix")
+    ended = await session.wait(turn)
+    return {"cancel": _judged(ended.outcome == "cancelled", f"{host.clock.awake() - began:.1f} s")}
+
+
+async def _resumes(bench: Bench, host: Host) -> dict[str, Found]:
+    """In another process, by the agent's own memory."""
+    session = await bench.start(host)
+    word = f"word{secrets.token_hex(3)}"
+    turn = await _play(session, bench.prompt(f"Remember this word: {word}. Answer just: noted.", {"say": word}))
+    if turn.outcome != "completed":
+        return {"resume": Found("no", _why(turn))}
+    await session.runner.release()
+    for agent in list(host.agents):
+        await host.agents[agent].close()
+        host.agents[agent] = bench.make()
+    turn = await _play(session, bench.prompt("Which word did I tell you? Answer just the word.", {"say": word}))
+    retold = NOTE in _said(turn, "notice")
+    return {
+        "resume": _judged(word in _said(turn) and not retold, "Portico told it what was said" if retold else _why(turn))
+    }
+
+
+async def _calls_tools(bench: Bench, host: Host) -> dict[str, Found]:
+    session = await bench.start(host)
+    words = f"Call the tool {TOOL} with the argument 'seen', then answer: done."
+    steps: list[Json] = [{"calls": [{"match": f".*{TOOL}", "args": {"argument": "seen"}}]}, {"say": "done"}]
+    turn = await _play(session, bench.prompt(words, *steps), allow=True)
+    named = [call for call in _calls(turn) if call.tool == TOOL]
+    detail = "" if named else f"it did not call it; {_why(turn)}"
+    return {"MCP": _judged(any(call.ok for call in named), detail)}
+
+
+async def _attaches(bench: Bench, host: Host) -> dict[str, Found]:
+    session = await bench.start(host)
+    word = f"word{secrets.token_hex(3)}"
+    (bench.folder / "work" / "note.txt").write_text(f"The secret word is {word}.\n")
+    attached = [{"type": "file", "uri": (bench.folder / "work" / "note.txt").as_uri(), "label": "note.txt"}]
+    prompt = bench.prompt("Which secret word is in the attached note? Do not open any file.", {"say": "Read."})
+    turn = await _play(session, prompt, attachments=attached)
+    if bench.scripted:
+        known = bench.seen(word) if bench.seen is not None else None
+        return {"attachments": Found("unknown") if known is None else _judged(known, "")}
+    return {"attachments": _judged(word in _said(turn), _why(turn))}
+
+
+async def _prints(bench: Bench, host: Host) -> dict[str, Found]:
+    session = await bench.start(host)
+    command = "seq 1 40000"
+    steps: list[Json] = [{"calls": [{"kind": "execute", "args": {"command": command}}]}, {"say": "done"}]
+    turn = await _play(session, bench.prompt(f"Run this command: {command}. Then answer: done.", *steps), allow=True)
+    shown = max((len(call.output) for call in _calls(turn)), default=0)
+    return {"long output": _judged(turn.outcome == "completed" and shown > 100, f"{shown} characters kept")}
+
+
+_NAMES: dict[Check, tuple[str, ...]] = {
+    _answers: ("stream", "usage"),
+    _writes: ("tools", "allow"),
+    _denies: ("deny",),
+    _cancels: ("cancel",),
+    _resumes: ("resume",),
+    _calls_tools: ("MCP",),
+    _attaches: ("attachments",),
+    _prints: ("long output",),
+}
+
+
+# -- playing ---------------------------------------------------------------------------------------------------
+
+
+async def _write(bench: Bench, session: Session, *, allow: bool) -> tuple[TurnState, Path]:
+    file = bench.folder / "work" / f"file-{secrets.token_hex(3)}.txt"
+    words = f"Use your tool for writing files to create the file {file} with the word yes in it, then answer: done."
+    args = {"path": str(file), "content": "yes"}
+    turn = await _play(
+        session, bench.prompt(words, {"calls": [{"kind": "write", "args": args}]}, {"say": "done"}), allow=allow
+    )
+    return turn, file
+
+
+async def _play(
+    session: Session, text: str, *, allow: bool | None = None, attachments: list[Json] | None = None
+) -> TurnState:
+    """One turn through to its end; every approval on the way gets the same answer."""
+    turn = await session.send(Message(text, attachments or []), by="matrix")
+    while True:
+        state = await session.wait_until(lambda state: _approval(state) is not None or _ended(state, turn))
+        ident = _approval(state)
+        if ident is None:
+            return await session.wait(turn)
+        await session.approvals.answer(ident, by="matrix", allow=bool(allow))
+
+
+def _approval(state: SessionState) -> str | None:
+    waiting = [call.approval.id for call in _calls(state.active) if call.approval is not None]
+    return waiting[0] if waiting else None
+
+
+def _ended(state: SessionState, turn: str) -> bool:
+    found = state.turn(turn)
+    return found is not None and found.outcome is not None
+
+
+def _calls(turn: TurnState | None) -> list[CallPart]:
+    return [part for part in turn.parts if isinstance(part, CallPart)] if turn is not None else []
+
+
+def _said(turn: TurnState, kind: str = "text") -> str:
+    return "".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == kind)
+
+
+def _why(turn: TurnState) -> str:
+    if turn.error is not None:
+        return turn.error.message
+    return f"it said: {_said(turn).strip()[:120]!r}"
+
+
+def _judged(ok: bool, detail: str) -> Found:
+    return Found("yes" if ok else "no", detail)
+
+
+async def _note(arguments: Json, call: Call) -> ToolResult:
+    return ToolResult(True, f"noted: {arguments.get('argument')}")
+
+
+_NOTE = Tool(
+    ToolSpec(
+        TOOL,
+        "Takes a note; for a test of this agent.",
+        {"type": "object", "properties": {"argument": {"type": "string"}}, "required": ["argument"]},
+    ),
+    _note,
+)

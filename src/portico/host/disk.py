@@ -1,0 +1,46 @@
+"""How much of the disk the log may take. With less than a reserve free, or more than its share used, no turn begins:
+what runs can still be brought to its end, and nobody's disk is filled by an agent over night."""
+
+import time
+from typing import TYPE_CHECKING
+
+from portico import limits
+
+if TYPE_CHECKING:
+    from portico.log.log import Log
+
+_RESERVE_SHARE = 0.02
+"""Of a small disk that is kept free, where it is less than the reserve."""
+_LOOK_SECONDS = 5.0
+"""Between two looks at the disk: it takes gigabytes a second to fill the reserve in that time."""
+
+
+class Disk:
+    def __init__(self, log: "Log") -> None:
+        self._log = log
+        self._looked_at = 0.0
+        self._why = ""
+        self.share = limits.DISK_SHARE
+        """Of the whole disk, from 0 to 1."""
+
+    def full(self) -> str:
+        """Why no turn may begin; empty when one may."""
+        now = time.monotonic()
+        if now - self._looked_at > _LOOK_SECONDS or not self._looked_at:
+            self._looked_at = now
+            self._why = self._look()
+        return self._why
+
+    def _look(self) -> str:
+        try:
+            used, free, total = self._log.disk()
+        except OSError:
+            return ""  # the next commit says what is wrong
+        reserve = min(limits.DISK_RESERVE_BYTES, total * _RESERVE_SHARE)
+        if free < reserve:
+            wanted = f"{reserve / limits.MIB:.0f} MB"
+            return f"Only {free / limits.MIB:.0f} MB are free on the log's disk; turns begin again with {wanted}."
+        if used > total * self.share:
+            taken = f"The log takes {used / limits.MIB:.0f} MB, more than its share of the disk ({self.share:.0%})."
+            return f"{taken} Delete sessions, or raise log.disk_share in the settings."
+        return ""

@@ -1,0 +1,74 @@
+"""What a project says to whoever works in it, edits by search and replace, and conversations that grow too long."""
+
+import pytest
+
+from portico.testing.model import Step
+from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
+
+
+def told(desk: Desk) -> str:
+    return str(desk.server.requests[-1].body["messages"][0]["content"])
+
+
+@pytest.mark.parametrize(("name", "heard"), [("AGENTS.md", True), ("CLAUDE.md", True), ("README.md", False)])
+async def test_the_projects_own_instructions_are_read(desk: Desk, name: str, heard: bool) -> None:
+    (desk.project / name).write_text("Always use tabs.\n")
+    desk.says(ends())
+    await desk.run()
+    assert ("Always use tabs." in told(desk)) is heard
+
+
+@pytest.mark.parametrize("folder", [".agents/skills", ".claude/skills", ".github/skills"])
+async def test_skills_are_named_with_what_they_are_for(desk: Desk, folder: str) -> None:
+    skill = desk.project / folder / "release"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: release\ndescription: How to make a release.\n---\nFirst, breathe.\n")
+    desk.says(ends())
+    await desk.run()
+    assert f"- release ({folder}/release/SKILL.md): How to make a release." in told(desk)
+    assert "First, breathe." not in told(desk)
+
+
+async def test_a_link_that_leads_out_is_not_read(desk: Desk) -> None:
+    (desk.project.parent / "secret").write_text("not yours")
+    (desk.project / "AGENTS.md").symlink_to(desk.project.parent / "secret")
+    desk.says(ends())
+    await desk.run()
+    assert "not yours" not in told(desk)
+
+
+async def test_an_edit_by_search_and_replace(desk: Desk) -> None:
+    (desk.project / "a.py").write_text("one = 1\ntwo = 1\n")
+    edit = {"tool": "editFile", "path": "a.py"}
+    desk.says(
+        acts({"tool": "readFiles", "files": ["a.py"]}),
+        acts({**edit, "search": "= 1", "replace": "= 2"}, {**edit, "search": "three", "replace": "x"}),
+        acts({**edit, "search": "two = 1", "replace": "two = 2"}, {**edit, "search": "x"}, {**edit}),
+        ends(),
+    )
+    turn = await desk.run()
+    assert [(call.tool, call.ok) for call in calls(turn)][1:] == [
+        ("editFile", False),
+        ("editFile", False),
+        ("editFile", True),
+        ("editFile", False),
+        ("editFile", False),
+    ]
+    assert (desk.project / "a.py").read_text() == "one = 1\ntwo = 2\n"
+    heard = desk.server.requests[2].body["messages"][-1]["content"]
+    assert "occurs 2 times (lines 1, 2)" in heard
+    assert "does not occur in the file" in heard
+
+
+async def test_a_conversation_that_grows_too_long_is_told_in_short_with_a_notice(desk: Desk) -> None:
+    desk.settings('[agents.loop]\nretries = 0\nprotocol = "text"\ncontext_chars = 6000\n')
+    for number in range(4):
+        desk.says(Step(say=["x" * 1500]))
+        await desk.run(f"Question {number}?", meta={"mode": "chat"})
+    desk.says(Step(say="Yes."))
+    turn = await desk.run("And now?", meta={"mode": "chat"})
+    assert "what is oldest is told to the model in short" in texts(turn, "notice")
+    first = desk.server.requests[-1].body["messages"][1]["content"]
+    assert first.startswith("[Earlier in this conversation")
+    assert "- Question 0?" in first
+    assert desk.server.requests[-1].body["messages"][-1]["content"] == "And now?"
