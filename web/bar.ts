@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import type { Plugin } from "vite";
 
 const SECTIONS: [address: string, name: string, others: string[]][] = [
-  ["./sessions.html", "Sessions", []],
+  ["./app", "Workbench", []],
   ["./agents.html", "Agents", []],
   ["./jobHistory.html", "Jobs", ["jobs.html", "jobTracking.html"]],
   ["./terminal.html", "Terminals", []],

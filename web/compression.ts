@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import type { Plugin } from "vite";
 
-const WORTH_IT = /\.(html|js|css|svg)$/;
+const WORTH_IT = /\.(html|js|css|svg|webmanifest)$/;
 
 /** Writes `.gz` and `.br` beside every text file, so the server never spends time on it. */
 export function compressed(): Plugin {

@@ -67,6 +67,14 @@ DISK_SHARE = 0.5
 """Of its disk that the log may take before no turn begins: a machine has other things to store."""
 TITLE_CHARS = 200
 """A title: what a list can show."""
+ACTIVITY_CHARS = 160
+"""What a session does now, in one line: no list has room for more."""
+USAGE_DAYS = 400
+"""How far back usage is counted: a year and a month to compare with."""
+BOARD_ROWS = 500
+"""Sessions that the live list begins with: more than anybody scrolls through, and 300 KB at most."""
+BOARD_SECONDS = 0.1
+"""Changes of the live list are collected this long: quick to the eye, and ten frames a second at most."""
 TOOL_OUTPUT_CHARS = 64 * KIB
 """Tool output kept inside the event; the whole output goes into a blob."""
 GRANT_SECONDS = 12 * 3600.0

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from portico.cli.sessions import status_of
 from portico.cli.show import Printer
 from portico.client import RemoteRecord
 from portico.events import HistoryCopied
@@ -144,3 +145,9 @@ def test_changes(home: Path, tmp_path: Path) -> None:
     assert (row[0], row[1].startswith("+")) == ("added", True)
     assert "diff --git" in inside(home, "sessions", "changes", session, "--diff").stdout
     assert inside(home, "sessions", "changes", session, "--turn", "t99").returncode == 66
+
+
+def test_an_interrupted_session_says_so_and_is_not_merely_idle() -> None:
+    """A session in whose turn the host had died was listed as ready, like any other."""
+    cases = [("idle", True), ("idle", False), ("running", True), ("failed", False)]
+    assert [status_of(*case) for case in cases] == ["interrupted", "idle", "running", "failed"]

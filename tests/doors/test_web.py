@@ -25,6 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("web") / "pages"
     (folder / "assets").mkdir(parents=True)
     (folder / "index.html").write_text("<title>Portico</title>")
+    (folder / "app.html").write_text("<title>Workbench</title>")
     (folder / "login.html").write_text("<title>Log in</title>")
     (folder / "index.js").write_text("export {}")
     (folder / "index.js.gz").write_bytes(gzip.compress(b"export {}"))
@@ -46,7 +47,7 @@ async def shared(anyio_backend: str, folder: Path, tmp_path_factory: pytest.Temp
 def keyed(login: httpx.Response) -> dict[str, str]:
     """What a page sends after that login, besides its cookie."""
     where, _, key = login.headers["location"].partition("#key=")
-    assert (where, len(key)) == ("/", 64)
+    assert (where, len(key)) == ("/app", 64)
     return {"X-Portico-Key": key}
 
 
@@ -60,7 +61,7 @@ async def test_the_printed_link_logs_in_once_and_the_token_leaves_the_address(sh
     async with shared.client() as browser:
         answer = await browser.get(shared.server.login_url)
         where = answer.headers["location"].partition("#")[0]
-        assert (answer.status_code, where, answer.headers["cache-control"]) == (303, "/", "no-store")
+        assert (answer.status_code, where, answer.headers["cache-control"]) == (303, "/app", "no-store")
         cookie = SimpleCookie(answer.headers["set-cookie"])[shared.server.gate.cookie]
         assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "strict", "/")
         assert not cookie["secure"]  # plain HTTP on loopback
@@ -87,7 +88,41 @@ async def test_the_form_logs_in_and_a_wrong_token_does_not(shared: Standing) -> 
         assert "set-cookie" not in wrong.headers
         assert (await browser.post("/login", content=b"\xff")).status_code == 400
         right = await browser.post("/login", data={"tkn": f" {shared.home.token()} "})
+        assert right.headers["location"].partition("#")[0] == "/app"
         assert (await browser.get("/v1", headers=keyed(right))).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("wanted", "lands"),
+    [
+        ("/app/s/session-1", "/app/s/session-1"),
+        ("/jobs.html?wb=%2Ftmp", "/jobs.html?wb=%2Ftmp"),
+        ("/", "/"),
+        ("//evil.example/", "/app"),
+        ("/\\evil.example", "/app"),
+        ("https://evil.example/", "/app"),
+        ("/api/stop", "/app"),
+        ("/app\r\nX: y", "/app"),
+    ],
+)
+async def test_a_login_leads_to_a_page_of_ours_only(shared: Standing, wanted: str, lands: str) -> None:
+    async with shared.client() as browser:
+        answer = await browser.post("/login", data={"tkn": shared.home.token(), "next": wanted})
+        assert answer.headers["location"].partition("#")[0] == lands
+
+
+async def test_old_addresses_lead_into_the_workbench(shared: Standing) -> None:
+    moved = {"/sessions.html": "/app", "/session.html": "/app", "/session.html?id=session-7": "/app/s/session-7"}
+    for address, lands in moved.items():
+        assert (await shared.http.get(address)).headers["location"] == lands
+
+
+async def test_every_address_below_app_is_the_workbench(shared: Standing) -> None:
+    for path in ("/app", "/app/", "/app/s/session-1", "/app/inbox"):
+        answer = await shared.http.get(path)
+        assert (answer.status_code, answer.text) == (200, "<title>Workbench</title>")
+        async with shared.client() as stranger:
+            assert (await stranger.get(path)).headers["location"].startswith("/login?next=%2Fapp")
 
 
 async def test_another_site_can_neither_log_us_in_nor_out(shared: Standing) -> None:
@@ -156,7 +191,7 @@ async def test_a_host_without_pages_says_so_and_does_all_the_rest(tmp_path: Path
             assert (await browser.get("/login")).status_code == 503
             entered = await browser.get(here.server.login_url)
             assert entered.status_code == 303
-            for path in ("/", "/sessions.html"):
+            for path in ("/", "/app"):
                 answer = await browser.get(path)
                 assert (answer.status_code, answer.text) == (503, web.NO_PAGES + "\n")
             assert (await browser.get("/v1", headers=keyed(entered))).status_code == 200
@@ -183,3 +218,12 @@ def test_the_code_of_a_link_ends_by_itself(shared: Standing, monkeypatch: pytest
     later = time.monotonic() + identity.CODE_SECONDS + 1
     monkeypatch.setattr(time, "monotonic", lambda: later)
     assert tokens.by_code(code) is None
+
+
+async def test_a_page_that_is_not_there_leads_on(shared: Standing) -> None:
+    person = await shared.http.get("/nowhere", headers={"Accept": "text/html,*/*"})
+    assert (person.status_code, person.text) == (
+        404,
+        "There is no page '/nowhere' on this host. The workbench is at /app\n",
+    )
+    assert (await shared.http.get("/nowhere")).text == "Not Found"

@@ -66,16 +66,17 @@ test.each(LOOKS)("the portal on %s", async (_, look) => {
   expect(person.trouble).toEqual([]);
 });
 
-test.each(LOOKS)("the house on %s", async (_, look) => {
+test.each(LOOKS)("the workbench on %s", async (_, look) => {
   const person = await somebody(look);
   const { page } = person;
   const start = async (text: string) => {
     const { id } = await host.ask<{ id: string }>("/v1/sessions", { agent: "demo" });
     await host.ask(`/v1/sessions/${id}/messages`, { text });
-    return `/session.html?id=${id}`;
+    return `/app/s/${id}`;
   };
   const states: [string, string][] = [
-    ["/sessions.html", ".session, #empty:not([hidden])"],
+    ["/app/inbox", ".inbox h1"],
+    ["/app/new", "#agents input"],
     [await start("write something"), ".approval"],
     [await start("ask me"), ".question"],
     [await start("fail"), ".outcome.failed"],

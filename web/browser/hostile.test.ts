@@ -296,7 +296,7 @@ describe("hostile text of an agent", () => {
 
   test.each([
     ["the portal's page", "/index.html?session=", ".message-block-message.completed h1", ".message-block-body"],
-    ["the page of one session", "/session.html?id=", "#status.idle", "#transcript .markdown"],
+    ["the workbench", "/app/s/", "#transcript .end", "#transcript .markdown"],
   ])("runs nothing and loads nothing on %s", async (_, path, sign, place) => {
     const person = await somebody();
     const { page } = person;

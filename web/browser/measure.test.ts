@@ -77,7 +77,7 @@ test("a session of 10,000 blocks", { timeout: 180_000 }, async () => {
     await page.goto(`${host.url}/agents.html`);
     await page.waitForSelector(".agent");
     const before = await worked();
-    await page.goto(`${host.url}/session.html?id=${id}`);
+    await page.goto(`${host.url}/app/s/${id}`);
     await page.waitForFunction((text) => document.querySelector("#transcript")?.textContent?.includes(text), `Question ${TURNS - 1}`);
     const found = await page.evaluate(() => {
       const [state] = performance.getEntriesByType("resource").filter(({ name }) => name.includes("/v1/sessions/")) as PerformanceResourceTiming[];
@@ -101,5 +101,36 @@ test("a session of 10,000 blocks", { timeout: 180_000 }, async () => {
   const part = (share: number) => Math.round(frames[Math.floor(share * (STEPS - 1))] ?? 0);
   console.log("a frame while scrolling 400 px at a time", { median: part(0.5), p95: part(0.95), worst: part(1), worked: ((await worked()) - before) / STEPS });
   expect(person.trouble).toEqual([]);
+  await person.leave();
+});
+
+test("typing while 2,000 deltas a second arrive", { timeout: 180_000 }, async () => {
+  const person = await Person.arrive();
+  const { page } = person;
+  await page.goto(host.login);
+  const { id } = await host.ask<{ id: string }>("/v1/sessions", { agent: "long" });
+  await page.goto(`${host.url}/app/s/${id}`);
+  await page.waitForSelector("#message:enabled");
+  await page.evaluate(() => {
+    const found = ((window as unknown as { long: number[] }).long = []) as number[];
+    new PerformanceObserver((list) => found.push(...list.getEntries().map(({ duration }) => Math.round(duration)))).observe({ type: "longtask" });
+  });
+  const heap = () => page.evaluate(() => Math.round(((performance as unknown as { memory?: { usedJSHeapSize: number } }).memory?.usedJSHeapSize ?? 0) / 1e6));
+  const before = await heap();
+  const worked = await work(page);
+  const from = await worked();
+  await host.ask(`/v1/sessions/${id}/messages`, { text: "[[reasoning:0]] [[deltas:40000]] [[gap:0.5]]" });
+  await page.waitForSelector("#status.running");
+  const waits: number[] = [];
+  for (let key = 0; key < 60; key++) {
+    const start = Date.now();
+    await page.locator("#message").pressSequentially("x");
+    await page.evaluate(() => new Promise(requestAnimationFrame));
+    waits.push(Date.now() - start);
+  }
+  await host.cancel(id);
+  waits.sort((one, other) => one - other);
+  const long = await page.evaluate(() => (window as unknown as { long: number[] }).long);
+  console.log("typing while it streams", { median: waits[30], p95: waits[56], worst: waits[59], longTasks: long.length, longest: Math.max(0, ...long), worked: (await worked()) - from, heapMB: [before, await heap()] });
   await person.leave();
 });

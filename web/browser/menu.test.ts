@@ -1,6 +1,6 @@
 /** What one does with a session besides talking: its model, its remembered answers, its end; and what two people do at once. */
 
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { RealHost } from "./host";
 import type { Person } from "./person";
 import { visitors } from "./visitors";
@@ -14,8 +14,8 @@ async function sessionOf(agent: string, text: string): Promise<string> {
   return id;
 }
 
-const open = ({ page }: Person, id: string) => page.goto(`${host.url}/session.html?id=${id}`);
-const ready = ({ page }: Person) => page.waitForSelector("#status.idle");
+const open = ({ page }: Person, id: string) => page.goto(`${host.url}/app/s/${id}`);
+const ready = ({ page }: Person) => page.waitForSelector("#status.idle", { state: "attached" });
 const choose = async ({ page }: Person, entry: string) => {
   await page.click("#menu summary");
   await page.click(entry);
@@ -26,11 +26,12 @@ test("another model answers from the next message on", async () => {
   const { page } = person;
   await open(person, await sessionOf("scripted", "hello"));
   await ready(person);
-  await choose(person, "#model");
-  await page.selectOption("dialog[open] select", "claude-opus-4.6");
-  await page.click('dialog[open] button:has-text("Use it")');
-  await page.waitForSelector('#facts:has-text("scripted · claude-opus-4.6")');
-  expect(await page.locator("dialog[open]").count()).toBe(0);
+  const id = page.url().split("/").at(-1)!;
+  await page.selectOption('#composer [aria-label="Model"]', "claude-opus-4.6");
+  await vi.waitFor(async () => expect(await host.ask(`/v1/sessions/${id}`)).toMatchObject({ model: "claude-opus-4.6" }));
+  await page.click("#menu summary");
+  await page.click("#details");
+  await page.waitForSelector('.facts-list:has-text("scripted · claude-opus-4.6")');
   expect(person.trouble).toEqual([]);
 });
 
@@ -74,9 +75,9 @@ test("closed it takes no message, reopened it does; deleting asks first", async 
   expect(await host.ask(`/v1/sessions/${id}`)).toMatchObject({ id });
   await choose(person, "#delete");
   await page.click('dialog[open] .danger:has-text("Delete")');
-  await page.waitForURL(/sessions\.html/);
+  await page.waitForURL((url) => !url.pathname.includes(id));
   await open(person, id);
-  await page.waitForSelector("text=does not exist");
+  await page.waitForSelector("text=There is no such session");
   // What is not there is answered with 404, and browsers write that down.
   expect(person.trouble.filter((each) => !each.includes("404"))).toEqual([]);
 });
@@ -90,8 +91,7 @@ test("of two people who are asked, the first answer counts, and both see whose i
   for (const person of [ann, bob]) {
     await person.page.waitForSelector(".approval", { state: "detached" });
     await ready(person);
-    await person.page.click(".call summary");
-    await person.page.waitForSelector('.call-body:has-text("Refused by You (Deny)")');
+    await person.page.waitForSelector('.verdict:has-text("You denied it (Deny)")');
   }
   expect([...ann.trouble, ...bob.trouble]).toEqual([]);
 });

@@ -104,14 +104,14 @@ export class Person {
     return page;
   }
 
-  /** What axe finds serious or critical. */
-  async barriers(page = this.page): Promise<string[]> {
+  /** What axe finds serious or critical; with `moderate` also that. */
+  async barriers(page = this.page, least: "moderate" | "serious" = "serious"): Promise<string[]> {
     await page.evaluate(`if (!window.axe) { ${AXE} } 0`);
-    return page.evaluate(async () => {
+    return page.evaluate(async (moderate) => {
       const { axe } = window as unknown as { axe: { run(): Promise<{ violations: { id: string; impact: string; nodes: { target: string[] }[] }[] }> } };
       const { violations } = await axe.run();
-      return violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(" ")).join(", ")}`);
-    });
+      return violations.filter(({ impact }) => impact === "serious" || impact === "critical" || (moderate && impact === "moderate")).map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(" ")).join(", ")}`);
+    }, least === "moderate");
   }
 
   async leave(): Promise<void> {

@@ -107,20 +107,21 @@ describe.skipIf(!NGINX).each([["left in place", false], ["taken away", true]] as
   test("the login link, every page, a streamed answer and a shell", async () => {
     const { context, page, trouble } = await visitor();
     const token = readFileSync(join(folder, "home", "token"), "utf8").trim();
-    await page.goto(`${url}/sessions.html`);
+    await page.goto(`${url}/app/inbox`);
     expect(new URL(page.url()).pathname).toBe("/portico/login");
     await page.goto(`${url}/login?tkn=${token}`);
-    expect(page.url()).toBe(`${url}/`);
+    expect(page.url()).toMatch(new RegExp(`^${url}/app(/new)?$`));
     const [cookie] = await context.cookies();
     expect({ name: cookie!.name, secure: cookie!.secure, path: cookie!.path, httpOnly: cookie!.httpOnly }).toEqual({ name: "__Secure-portico-0", secure: true, path: "/portico/", httpOnly: true });
     await page.goto(url); // without the slash at its end
     expect(page.url()).toBe(`${url}/`);
-    for (const name of ["sessions", "agents", "jobHistory", "terminal", "index"]) {
-      await page.goto(`${url}/${name}.html`);
+    for (const name of ["app/inbox", "app/settings/look", "sessions.html", "agents.html", "jobHistory.html", "terminal.html", "index.html"]) {
+      await page.goto(`${url}/${name}`);
       const links = await page.$$eval("a[href]", (all) => all.map((each) => (each as HTMLAnchorElement).href));
       expect(links.filter((link) => !link.startsWith(`${url}/`) && !link.startsWith("about:"))).toEqual([]);
     }
-    await page.goto(`${url}/sessions.html?agent=scripted`);
+    await page.goto(`${url}/app/new?agent=scripted`);
+    await page.waitForSelector("#agents input:checked");
     await page.fill("#first", "[[say:through the proxy]] [[gap:20]]");
     await page.click("#start:enabled");
     await page.getByText("through the proxy").last().waitFor();
@@ -130,7 +131,8 @@ describe.skipIf(!NGINX).each([["left in place", false], ["taken away", true]] as
     await page.keyboard.type("echo shell-$((40 + 2))");
     await page.keyboard.press("Enter");
     await page.locator(".xterm-rows div", { hasText: "shell-42" }).first().waitFor();
-    expect(trouble).toEqual([]);
+    // A worker is not fetched from a server with a certificate of its own making, which is all there is here.
+    expect(trouble.filter((each) => !each.includes("SSL certificate error"))).toEqual([]);
     await context.close();
   });
 });

@@ -25,7 +25,8 @@ describe("coming in", () => {
     await page.waitForSelector("#login-error", { state: "visible" });
     await page.fill("#login-token", host.token);
     await page.click("button[type=submit]");
-    await page.waitForSelector("#start-button:enabled");
+    await page.waitForURL(/\/app/);
+    await page.waitForSelector("#agents input");
     expect(page.url()).not.toContain(host.token);
     expect(person.trouble).toEqual([]);
   });
@@ -63,12 +64,11 @@ describe("coming in", () => {
 
 test("every page has the way to all others, and says where one is", async () => {
   const { page } = await somebody();
-  const names = ["Sessions", "Agents", "Jobs", "Terminals"];
+  const names = ["Workbench", "Agents", "Jobs", "Terminals"];
   const pages: [string, string | null][] = [
     ["/", null],
     [`/jobs.html?wb=${host.folder}`, "Jobs"],
     ["/jobTracking.html?jobName=shapes", "Jobs"],
-    ["/sessions.html", "Sessions"],
     ["/agents.html", "Agents"],
     ["/jobHistory.html", "Jobs"],
     ["/terminal.html", "Terminals"],

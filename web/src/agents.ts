@@ -29,7 +29,7 @@ function card(agent: Agent): HTMLElement {
   if (models.length > 0) found.append(modelList(models));
   if (!agent.missing) {
     const start = make("a", "button", "New session");
-    start.href = `./sessions.html?${new URLSearchParams({ agent: agent.id })}`;
+    start.href = `./app/new?${new URLSearchParams({ agent: agent.id })}`;
     start.setAttribute("aria-label", `New session with ${agent.name}`);
     found.append(start);
   }
@@ -51,7 +51,7 @@ function modelList(models: NonNullable<Agent["models"]>): HTMLElement {
   return details;
 }
 
-shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("./sessions.html") }]);
+shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("./app") }]);
 
 try {
   // Who is ready comes first; among themselves they stay in the host's order.

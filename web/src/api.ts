@@ -2,6 +2,7 @@
 
 import type { ChartGraph } from "./chart/graph";
 import { keyHeader } from "./key";
+import { root } from "./root";
 
 /** An answer that is no answer: a status other than 200. Network failures stay TypeError, as fetch throws them. */
 export class Refused extends Error {
@@ -63,7 +64,7 @@ export async function call<T extends object>(path: string, body?: string, signal
     Object.assign(request, { method: "POST", body, headers: { ...keyHeader(), "Content-Type": "text/plain;charset=utf-8" } });
   }
   if (signal) request.signal = signal;
-  const response = await fetch(`./api/${path}`, request);
+  const response = await fetch(`${root}/api/${path}`, request);
   if (response.ok) return (await response.json()) as Partial<T> & Failure;
   if (response.status === 401) goToLogin();
   throw new Refused(response.status, await reason(response), Number(response.headers.get("Retry-After")) || 0);
@@ -83,7 +84,7 @@ export async function reason(response: Response): Promise<string> {
 
 export function goToLogin(): void {
   const here = window.location.pathname + window.location.search;
-  window.location.assign(`./login?next=${encodeURIComponent(here)}`);
+  window.location.assign(`${root}/login?next=${encodeURIComponent(here)}`);
 }
 
 const part = encodeURIComponent;

@@ -53,7 +53,7 @@ async function load(): Promise<void> {
     );
 }
 
-shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("./sessions.html") }]);
+shortcuts([{ key: "s", text: "All sessions", run: () => window.location.assign("./app") }]);
 
 const say = (error: unknown) => {
   const trouble = byId("trouble");

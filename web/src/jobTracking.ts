@@ -9,6 +9,7 @@ import { Lanes, Live } from "./live";
 import { byId, make } from "./page";
 import { Sequel } from "./sequel";
 import { split } from "./splitter";
+import { v1 } from "./v1";
 import { WorkView } from "./work";
 
 class TrackingView {
@@ -41,9 +42,7 @@ class TrackingView {
     let job: Job | undefined;
     let chart: ChartGraph | undefined;
     try {
-      const listing = await api.jobs();
-      job = listing.jobs?.[this.jobName];
-      chart = listing.chart?.[this.jobName];
+      ({ job, chart } = (await this.stored()) ?? (await this.listed()));
     } catch (error) {
       this.right.replaceChildren(make("p", "page-trouble", explain(error)));
       return;
@@ -59,6 +58,23 @@ class TrackingView {
     new Zoom(byId("chart-container"), this.chart, this.jobId === undefined ? "" : "Choose a task to read what its agents say.");
     printable(byId("chart-container"), this.chart);
     if (this.jobId !== undefined) await this.track(this.jobId);
+  }
+
+  /** A job that runs or ran has its own entry stored with it: the host's may be another one by now. */
+  private async stored(): Promise<{ job: Job | undefined; chart: ChartGraph | undefined } | undefined> {
+    if (this.jobId === undefined) return undefined;
+    try {
+      const { name, entry, chart } = await v1.job(this.jobId);
+      return { job: entry?.jobs[name], chart };
+    } catch (error) {
+      if (error instanceof Refused && error.status === 404) return undefined; // forgotten: the host's own has to do
+      throw error;
+    }
+  }
+
+  private async listed(): Promise<{ job: Job | undefined; chart: ChartGraph | undefined }> {
+    const { jobs, chart } = await api.jobs();
+    return { job: jobs?.[this.jobName], chart: chart?.[this.jobName] };
   }
 
   private async track(jobId: string): Promise<void> {

@@ -5,8 +5,10 @@
  * The login hands the key over in the fragment of its address, which no server gets to see.
  */
 
+import { root } from "./root";
+
 /** Hosts behind one proxy share an origin, and differ in their path. */
-const NAME = `portico.key${new URL("./", window.location.href).pathname.replace(/\/$/, "")}`;
+const NAME = `portico.key${new URL(`${root}/`, window.location.href).pathname.replace(/\/$/, "")}`;
 
 const given = /^#key=([0-9a-f]{64})$/.exec(window.location.hash);
 if (given?.[1]) {

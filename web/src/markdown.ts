@@ -8,6 +8,9 @@
 
 import DOMPurify from "dompurify";
 import { Marked, type Tokens } from "marked";
+import { outsideAddress } from "./addresses";
+
+export { outsideAddress };
 
 const PATTERNS = [
   /^#{1,6}\s+\S/m, // heading
@@ -37,19 +40,6 @@ function escape(text: string): string {
 
 /** Tags people really write in markdown, without attributes; everything else is text. */
 const HARMLESS = /&lt;(\/?(?:br|kbd|sub|sup|details|summary))\s*\/?&gt;/gi;
-
-/** Another site's address or a mail address, else nothing: a relative link would be a call of our own API. */
-export function outsideAddress(href: string): string | undefined {
-  let url: URL;
-  try {
-    url = new URL(href);
-  } catch {
-    return undefined;
-  }
-  if (url.protocol === "mailto:") return url.href;
-  if (url.protocol !== "http:" && url.protocol !== "https:") return undefined;
-  return url.origin === window.location.origin ? undefined : url.href;
-}
 
 function link(href: string, inner: string): string {
   const address = outsideAddress(href);

@@ -1,8 +1,10 @@
-/** The host's own words over HTTP (`/v1`), as the pages beyond the seeds' call them. Addresses are relative to the page: a proxy may offer all of it below a base path. */
+/** The host's own words over HTTP (`/v1`), as the pages beyond the seeds' call them. */
 
-import { goToLogin, reason, Refused } from "./api";
+import { goToLogin, type Job, reason, Refused } from "./api";
+import type { ChartGraph } from "./chart/graph";
 import type { SessionState, Summary } from "./conversation/state";
 import { keyed, keyHeader } from "./key";
+import { root } from "./root";
 
 export interface AgentModel {
   id: string;
@@ -35,6 +37,9 @@ export interface JobSummary {
   cwd?: string;
   error?: string;
   reason?: string;
+  /** With one job: the entry stored with it, and its chart. */
+  entry?: { jobs: Record<string, Job> };
+  chart?: ChartGraph;
 }
 
 export interface Hit {
@@ -91,13 +96,13 @@ async function answer(method: Method, path: string, body?: object): Promise<Resp
   if (method !== "GET") {
     Object.assign(request, { body: JSON.stringify(body ?? {}), headers: { ...keyHeader(), "Content-Type": "application/json" } });
   }
-  const response = await fetch(`./v1${path}`, request);
+  const response = await fetch(`${root}/v1${path}`, request);
   if (response.ok) return response;
   if (response.status === 401) goToLogin();
   throw new Refused(response.status, await reason(response));
 }
 
-async function call<T>(method: Method, path: string, body?: object): Promise<T> {
+export async function call<T>(method: Method, path: string, body?: object): Promise<T> {
   const response = await answer(method, path, body);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
@@ -141,6 +146,7 @@ export const v1 = {
   cancel: (id: string) => call<Summary>("POST", `${session(id)}/cancel`),
   resume: (id: string) => call<object>("POST", `${session(id)}/resume`),
   fork: (id: string, turn?: string) => call<Summary>("POST", `${session(id)}/fork`, turn === undefined ? {} : { turn }),
+  truncate: (id: string, turn?: string) => call<Summary>("POST", `${session(id)}/truncate`, turn === undefined ? {} : { turn }),
   close: (id: string) => call<Summary>("POST", `${session(id)}/close`),
   reopen: (id: string) => call<Summary>("POST", `${session(id)}/reopen`),
   editPending: (id: string, message: string, text: string) => call<object>("PATCH", pending(id, message), { text }),
@@ -166,13 +172,13 @@ export const v1 = {
 };
 
 export const exportAddress = (id: string, format: "markdown" | "html" | "jsonl") =>
-  keyed(`./v1${session(id)}/export?format=${format}`);
-export const eventsAddress = (id: string, after: number) => keyed(`./v1${session(id)}/events?after=${after}`);
-export const blobAddress = (digest: string) => keyed(`./v1/blobs/${part(digest)}`);
-export const sessionAddress = (id: string) => `./session.html?${new URLSearchParams({ id })}`;
-export const terminalAddress = (id: string) => `./terminal.html?${new URLSearchParams({ id })}`;
+  keyed(`${root}/v1${session(id)}/export?format=${format}`);
+export const eventsAddress = (id: string, after: number) => keyed(`${root}/v1${session(id)}/events?after=${after}`);
+export const blobAddress = (digest: string) => keyed(`${root}/v1/blobs/${part(digest)}`);
+export const sessionAddress = (id: string) => `${root}/app/s/${part(id)}`;
+export const terminalAddress = (id: string) => `${root}/terminal.html?${new URLSearchParams({ id })}`;
 export function socketAddress(id: string, after: number | undefined): string {
-  const address = new URL(`./v1/terminals/${part(id)}/socket`, window.location.href);
+  const address = new URL(`${root}/v1/terminals/${part(id)}/socket`, window.location.href);
   address.protocol = address.protocol.replace("http", "ws");
   if (after !== undefined) address.searchParams.set("after", String(after));
   return keyed(address.href);

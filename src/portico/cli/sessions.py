@@ -39,7 +39,10 @@ def list_sessions(
         if as_json:
             print_json(found)
             return
-        rows = [[s.id, s.status, s.agent, s.model, when(s.modified), plain(s.title)] for s in found]
+        rows = [
+            [s.id, status_of(s.status, s.interrupted), s.agent, s.model, when(s.modified), plain(s.title)]
+            for s in found
+        ]
         print_table(
             ["id", "status", "agent", "model", "changed", "title"], rows, "No sessions yet. Try: portico send hello"
         )
@@ -265,7 +268,8 @@ def delete(
 
 
 def _text(state: SessionState) -> str:
-    lines = [f"{state.id}  {state.title}", f"{state.agent} {state.model}  {state.cwd}  {state.status}", ""]
+    status = status_of(state.status, state.last_outcome == "interrupted")
+    lines = [f"{state.id}  {state.title}", f"{state.agent} {state.model}  {state.cwd}  {status}", ""]
     for turn in state.turns:
         lines.append(f"> {turn.message.text}")
         for part in turn.parts:
@@ -280,3 +284,8 @@ def _text(state: SessionState) -> str:
     for pending in state.queue:
         lines.append(f"queued: {pending.message.text}")
     return plain("\n".join(lines))
+
+
+def status_of(status: str, interrupted: bool) -> str:
+    """An interrupted session is idle and can go on: `portico sessions resume`."""
+    return "interrupted" if interrupted and status == "idle" else status

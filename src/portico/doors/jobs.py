@@ -12,11 +12,13 @@ from starlette.responses import Response
 
 from portico.commands import JobCommand
 from portico.doors.app import App
-from portico.doors.body import JsonResponse
+from portico.doors.body import JsonResponse, read_as
 from portico.doors.rest.commands import routes
 from portico.doors.route import Route, Table
 from portico.events import Json
-from portico.jobs import Entry, Jobs, JobSummary
+from portico.jobs import Entry, EntryError, Jobs, JobSummary, job_listing, load_entry
+from portico.jobs.chart import ChartGraph, generate_chart
+from portico.jobs.load import Syntax, parse
 from portico.jobs.schema import entry_schema
 
 
@@ -27,6 +29,30 @@ class History(Struct):
 class JobWithEntry(JobSummary, kw_only=True):
     entry: Entry
     """As far as this job needs it."""
+    chart: ChartGraph
+    """Of that entry, whatever the host's own says today."""
+
+
+class CurrentEntry(Struct):
+    name: str
+    """Where it comes from."""
+    entry: Entry
+    chart: dict[str, ChartGraph]
+
+
+class CheckBody(Struct, forbid_unknown_fields=True):
+    text: str
+    syntax: Syntax = "json"
+
+
+class Checked(Struct, omit_defaults=True):
+    """Either the charts of its jobs, or the first mistake and its place."""
+
+    chart: dict[str, ChartGraph] = {}
+    inputs: list[str] = []
+    """The jobs that need input from their user."""
+    path: str = ""
+    mistake: str = ""
 
 
 def job_routes(app: App, jobs: Jobs) -> Table:
@@ -36,7 +62,22 @@ def job_routes(app: App, jobs: Jobs) -> Table:
     async def show(request: Request) -> Response:
         job = request.path_params["id"]
         entry = await jobs.entry_of(job)
-        return JsonResponse(JobWithEntry(**msgspec.structs.asdict(jobs.job(job)), entry=entry))
+        summary = jobs.job(job)
+        chart = generate_chart(entry.jobs[summary.name].work)
+        return JsonResponse(JobWithEntry(**msgspec.structs.asdict(summary), entry=entry, chart=chart))
+
+    async def current(request: Request) -> Response:
+        entry = jobs.entry
+        return JsonResponse(CurrentEntry(jobs.entry_name, entry, job_listing(entry).chart))
+
+    async def check(request: Request) -> Response:
+        body = await read_as(request, CheckBody)
+        try:
+            entry = load_entry(parse(body.text, body.syntax))
+        except EntryError as error:
+            return JsonResponse(Checked(path=error.path, mistake=error.text))
+        inputs = [name for name, job in entry.jobs.items() if job.require_user_input]
+        return JsonResponse(Checked(job_listing(entry).chart, inputs))
 
     async def schema(request: Request) -> Response:
         return JsonResponse(entry_schema())
@@ -49,6 +90,21 @@ def job_routes(app: App, jobs: Jobs) -> Table:
             "open",
             summary="The JSON Schema of entries, for editors.",
             doc={"answer": Json},
+        ),
+        Route(
+            "/v1/entry",
+            current,
+            "read",
+            summary="The host's own entry, with the charts of its jobs.",
+            doc={"answer": CurrentEntry, "codes": ["conflict"]},
+        ),
+        Route(
+            "/v1/entry/check",
+            check,
+            "read",
+            ("POST",),
+            "Check an entry and draw its charts; nothing is started.",
+            doc={"body": CheckBody, "answer": Checked},
         ),
         Route("/v1/jobs", listing, "read", summary="Every job there ever was.", doc={"answer": History}),
         Route(

@@ -6,9 +6,10 @@ nothing foreign may load, frame or hold on to us, and whatever is not a page of 
 
 import mimetypes
 import os
+import re
 from importlib import resources
 from pathlib import Path
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -23,13 +24,15 @@ from portico.errors import BadRequest, NotFound
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; manifest-src 'self'; worker-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
 )
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
+    ".webmanifest": "application/manifest+json",
     ".svg": "image/svg+xml",
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -48,6 +51,9 @@ _LOGIN: dict[str, str | Param] = {
 _UNKEPT = {"Cache-Control": "no-store"}
 """Of answers to a login: neither the token in the link nor the key in the answer belongs into a cache."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
+_WORKBENCH = "/app"
+_OWN_PAGE = re.compile(r"/(?:app(?:/[\w.%/-]*)?|\w+\.html)?(?:\?[\w.%=&+-]*)?", re.ASCII)
+"""Where a login may lead: a page of ours, never a stranger's, and never the API, where a GET can change something."""
 _HASHED = "assets/"
 """Vite puts files whose name holds their hash here: they never change."""
 
@@ -104,7 +110,15 @@ def web(app: App, gate: Gate) -> Table:
     pages = Pages(pages_folder())
 
     def send(request: Request, name: str) -> Response:
-        answer = pages.answer(name, request.headers.get("accept-encoding", ""))
+        return isolated(request, pages.answer(name, request.headers.get("accept-encoding", "")))
+
+    def send_workbench(request: Request) -> Response:
+        """It has addresses at every depth, so the names of its files are completed here, with the base path."""
+        text = pages.find("app.html").read_text("utf-8").replace('="./', f'="{root(request)}/')
+        headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-cache"}
+        return isolated(request, Response(text, media_type=_TYPES[".html"], headers=headers))
+
+    def isolated(request: Request, answer: Response) -> Response:
         # Elsewhere browsers ignore it, and complain on the console.
         if request.url.scheme == "https" or is_loopback(request.url.hostname or ""):
             answer.headers["Cross-Origin-Opener-Policy"] = "same-origin"
@@ -112,18 +126,24 @@ def web(app: App, gate: Gate) -> Table:
 
     async def page(request: Request) -> Response:
         name = request.path_params.get("name", "") or "index.html"
+        moved = _moved(request, name)
+        if moved is not None:
+            return RedirectResponse(f"{root(request)}{moved}", 303)
+        workbench = name.partition("/")[0] == "app"
+        if workbench:
+            name = "app.html"  # its own script reads the rest of the address
         if name == "api":
             return Response("Not Found", 404, media_type="text/plain")  # as the pages' old clients know it
         if name.partition("/")[0] in ("api", "v1"):
             raise NotFound("page", f"/{name}")
         if name.endswith(".html") and name != "login.html" and not known(request):
-            return RedirectResponse(f"{root(request)}/login", 303)
+            return RedirectResponse(_login_for(request), 303)
         if name.endswith(".html") and pages.empty:
             return no_pages()
         try:
-            return send(request, name)
+            return send_workbench(request) if workbench else send(request, name)
         except NotFound:
-            return Response("Not Found", 404, media_type="text/plain")
+            return Response(_not_found(request, name), 404, media_type="text/plain")
 
     def known(request: Request) -> bool:
         return bool(caller(request).scopes) or VISITOR in request.scope
@@ -144,16 +164,20 @@ def web(app: App, gate: Gate) -> Table:
             fields = parse_qs((await request.body()).decode("ascii"))
         except UnicodeDecodeError:
             raise BadRequest("The form is not valid.", field="tkn") from None
-        return await enter(request, gate.tokens.by_token((fields.get("tkn") or [""])[0].strip()))
+        found = gate.tokens.by_token((fields.get("tkn") or [""])[0].strip())
+        return await enter(request, found, (fields.get("next") or [""])[0])
 
-    async def enter(request: Request, found: Caller | None) -> Response:
+    async def enter(request: Request, found: Caller | None, wanted: str = "") -> Response:
         """The token leaves the address bar at once; from here on the cookie stands for it."""
         if found is None:
             await gate.wrong_token(request.scope)
             return RedirectResponse(f"{root(request)}/login?error=1", 303, headers=_UNKEPT)
         cookie = gate.tokens.cookie(found)
+        page = wanted.removeprefix(root(request))
+        lands = page if _OWN_PAGE.fullmatch(page) else _WORKBENCH
         # A fragment stays in the browser: the page takes the key from there into the storage of its own port.
-        answer = RedirectResponse(f"{root(request)}/#key={gate.tokens.page_key(cookie)}", 303, headers=_UNKEPT)
+        where = f"{root(request)}{lands}#key={gate.tokens.page_key(cookie)}"
+        answer = RedirectResponse(where, 303, headers=_UNKEPT)
         answer.set_cookie(
             gate.cookie_of(request.scope),
             cookie,
@@ -194,3 +218,25 @@ def web(app: App, gate: Gate) -> Table:
             doc={"media": tuple(sorted({media.partition(";")[0] for media in _TYPES.values()})), "others": _NO_PAGE},
         ),
     ]
+
+
+def _not_found(request: Request, name: str) -> str:
+    """People get a way on; programs the words they know."""
+    if "text/html" not in request.headers.get("accept", ""):
+        return "Not Found"
+    return f"There is no page {'/' + name!r} on this host. The workbench is at {root(request)}{_WORKBENCH}\n"
+
+
+def _moved(request: Request, name: str) -> str | None:
+    """Pages that the workbench has taken the place of: old links and bookmarks go on."""
+    if name == "session.html":
+        ident = request.query_params.get("id", "")
+        return f"{_WORKBENCH}/s/{quote(ident, safe='')}" if ident else _WORKBENCH
+    return _WORKBENCH if name == "sessions.html" else None
+
+
+def _login_for(request: Request) -> str:
+    """The start page needs no word: the login leads to the workbench by itself."""
+    path = request.url.path.removeprefix(root(request))
+    login = f"{root(request)}/login"
+    return login if path in ("/", "/index.html") else f"{login}?{urlencode({'next': path})}"

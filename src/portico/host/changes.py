@@ -134,7 +134,7 @@ class Captures:
         if span.note:
             return ChangeList(git=True, note=span.note)
         found = await span.changes.between(span.old, span.new)
-        return ChangeList(True, [_file(each) for each in found.files], found.cut)
+        return ChangeList(True, [change_of(each) for each in found.files], found.cut)
 
     async def differences(self, turn: str | None) -> Differences | None:
         """The same with the names of the contents; None where nothing is known."""
@@ -224,5 +224,5 @@ def in_work_tree(folder: Path) -> bool:
     return any((each / ".git").exists() for each in (folder, *folder.parents))
 
 
-def _file(of: Change) -> FileChange:
+def change_of(of: Change) -> FileChange:
     return FileChange(of.path, of.kind, of.added, of.removed, of.binary, of.old_path or UNSET)

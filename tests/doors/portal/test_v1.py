@@ -51,6 +51,33 @@ async def test_what_is_wrong_is_said(door: Portal, tmp_path: Path) -> None:
     assert (refused["error"], refused["field"]) == ("The job 'main' needs input from its user.", "input")
 
 
+async def test_a_job_has_the_chart_of_its_own_entry_and_not_of_the_hosts(door: Portal, tmp_path: Path) -> None:
+    """`portico run haiku` brings an entry that the host does not have: its page said "not found"."""
+    await door.jobs.install(make({"other": ok()}))
+    plan = msgspec.to_builtins(make({"alone": ok()}, ref("alone")))
+    job = (await call(door, "POST", "", {"job": "main", "cwd": str(tmp_path), "entry": plan}, 201))["job"]
+    shown = await call(door, "GET", f"/{job}")
+    assert [node["label"] for node in shown["chart"]["nodes"]] == ["alone"]
+    current = (await door.client.get("/v1/entry")).json()
+    assert set(current["chart"]) == set(current["entry"]["jobs"])
+    assert "alone" not in current["entry"]["tasks"]
+    await until_ended(door.host.log, f"job/{job}")
+
+
+async def test_an_entry_is_checked_and_drawn_before_it_runs(door: Portal) -> None:
+    plan = msgspec.json.encode(make({"ask": task("[[say:$user-input]]")})).decode()
+
+    async def check(**body: Any) -> Any:
+        return (await door.client.post("/v1/entry/check", json=body)).json()
+
+    good = await check(text=plan)
+    assert (list(good["chart"]), good["inputs"]) == (["main"], ["main"])
+    wrong = await check(text='{"models": {}}')
+    assert (wrong["path"], wrong["mistake"]) == ("entry.models.driving", "Should exist.")
+    assert "Is not valid JSON" in (await check(text="{"))["mistake"]
+    assert "Is not valid YAML" in (await check(text="a: [", syntax="yaml"))["mistake"]
+
+
 async def test_a_hook(door: Portal, tmp_path: Path) -> None:
     await door.jobs.install(make({"ok": ok()}, {"kind": "Wait", "hook": "ready"}))
     job = (await call(door, "POST", "", {"job": "main", "cwd": str(tmp_path)}, 201))["job"]

@@ -1,61 +1,127 @@
-/** An approval as a card: exactly what would run, and the answers to choose from. */
+/** An approval as a card: a question, exactly what would run, what is known about it, and the answers. */
 
 import { make, makeButton } from "../page";
 import { v1 } from "../v1";
+import { dangers, outside } from "./danger";
 import { diffView } from "./diff";
+import { countOf, linesOf } from "./diffLines";
 import { type CardActs, box, exact, pretty, relative } from "./pieces";
 import type { Approval, CallPart, Option } from "./state";
 import { who } from "./words";
 
-const VERBS: Record<string, string> = { read: "read", write: "change a file", shell: "run a command", other: "use a tool" };
+/** Further away than this nobody means a limit. */
+const FOR_EVER_MS = 300 * 86_400_000;
+/** Lines of a change on the card; the panel has all of them. */
+const LINES = 400;
 
 export function approvalCard(approval: Approval, call: CallPart, acts: CardActs): HTMLElement {
   const card = make("section", "card approval");
-  const title = make("h3", "", approval.result ? "May the result be used?" : `May the agent ${VERBS[approval.kind] ?? "do this"}?`);
+  const reasons = dangers(approval, acts.cwd());
+  if (reasons.length > 0) card.classList.add("dangerous");
+  const title = make("h2");
+  title.append(...question(approval, call, acts.cwd()));
   title.id = `title-${approval.id}`;
+  title.tabIndex = -1;
   card.setAttribute("aria-labelledby", title.id);
   card.setAttribute("role", "group");
   card.dataset["since"] = String(performance.now());
-  card.append(title);
-  const named = approval.title === call.tool ? call.title : approval.title;
-  const about = approval.path ? relative(approval.path, acts.cwd()) : exact(named ?? "");
-  if (about && !approval.command) card.append(make("p", "about", about));
-  if (approval.command) card.append(box(`$ ${exact(approval.command)}`));
-  if (approval.diff) card.append(diffView(exact(approval.diff)));
-  else if (!approval.command) card.append(box(pretty(approval.input)));
-  if (approval.diff || approval.command) card.append(whole(approval.input));
+  card.dataset["approval"] = approval.id;
+  card.append(title, make("p", "about", lead(approval)));
+  card.append(...theThing(approval));
+  card.append(facts(approval, acts.cwd(), reasons));
   const edit = approval.editable ? editor(approval.input) : undefined;
   if (edit) card.append(edit.view);
   const reason = make("input", "reason");
   reason.placeholder = "A word to the agent (optional)";
   reason.setAttribute("aria-label", reason.placeholder);
+  reason.dir = "auto";
   const answer = async (option: Option) => {
     const changed = edit?.changed();
     const body = { option: option.id, ...(reason.value ? { reason: reason.value } : {}), ...(changed === undefined || !option.allow ? {} : { input: changed }) };
     for (const button of card.querySelectorAll("button")) button.disabled = true;
     if (!(await acts.attempt(() => v1.approve(approval.id, body)))) for (const button of card.querySelectorAll("button")) button.disabled = false;
   };
-  card.append(reason, buttons(approval.options, answer));
-  if (approval.expires) {
-    const until = new Date(approval.expires).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-    card.append(make("p", "soft", `No answer by ${until} counts as no.`));
-  }
+  card.append(reason, reasons.length > 0 ? carefulButtons(approval.options, reasons, answer) : buttons(approval.options, answer));
   return card;
 }
 
-/** The first yes answers `y`, the first no answers `n`. */
+/** The title: a verb and its object. */
+function question(approval: Approval, call: CallPart, cwd: string): (string | HTMLElement)[] {
+  const path = approval.path ? make("code", "", relative(approval.path, cwd)) : undefined;
+  if (approval.result) return ["Use the result of ", make("code", "", exact(call.tool)), "?"];
+  if (approval.kind === "write" && path) return ["Change ", path, "?"];
+  if (approval.kind === "read" && path) return ["Read ", path, "?"];
+  if (approval.command) return ["Run this command?"];
+  const named = approval.title === call.tool ? call.title : approval.title;
+  return ["Use ", make("code", "", exact(named || call.tool)), "?"];
+}
+
+function lead(approval: Approval): string {
+  if (!approval.diff) return "Nothing happens until you answer.";
+  const { added, removed } = countOf(linesOf(approval.diff));
+  return `It would add ${added} ${added === 1 ? "line" : "lines"} and remove ${removed}. Nothing is written until you allow it.`;
+}
+
+function theThing(approval: Approval): HTMLElement[] {
+  const found: HTMLElement[] = [];
+  if (approval.command) found.push(box(`$ ${exact(approval.command)}`));
+  if (approval.diff) found.push(diffView(exact(approval.diff), LINES));
+  else if (!approval.command) found.push(box(pretty(approval.input)));
+  if (approval.diff || approval.command) found.push(whole(approval.input));
+  return found;
+}
+
+function facts(approval: Approval, cwd: string, reasons: string[]): HTMLElement {
+  const list = make("ul", "card-facts");
+  list.append(...reasons.map((reason) => make("li", "bad", reason)));
+  if (approval.path && !outside(approval.path, cwd)) list.append(make("li", "", "Inside the project folder"));
+  const left = approval.expires - Date.now();
+  const forEver = approval.expires <= 0 || left > FOR_EVER_MS;
+  list.append(make("li", "", forEver ? "Waits as long as you need" : `Not done if nobody answers by ${new Date(approval.expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })}`));
+  return list;
+}
+
+function answerButton(option: Option, look: string, key: string, answer: (option: Option) => Promise<void>): HTMLButtonElement {
+  const button = makeButton(look, option.label, () => void answer(option));
+  if (key) {
+    button.dataset["answer"] = key;
+    button.setAttribute("aria-keyshortcuts", key.toUpperCase());
+    const letter = make("kbd", "", key.toUpperCase());
+    letter.setAttribute("aria-hidden", "true");
+    button.append(letter);
+  }
+  return button;
+}
+
+/** Yes first, then what allows more, and a gap before the no. The first yes answers `y`, the first no answers `n`. */
 function buttons(options: Option[], answer: (option: Option) => Promise<void>): HTMLElement {
   const row = make("div", "answers");
   const [yes, no] = [options.find(({ allow }) => allow), options.find(({ allow }) => !allow)];
-  for (const option of options) {
-    const button = makeButton(option === yes ? "primary" : option.allow ? "" : "danger", option.label, () => void answer(option));
-    const key = option === yes ? "y" : option === no ? "n" : "";
-    if (key) {
-      button.dataset["answer"] = key;
-      button.append(make("kbd", "", key));
-    }
+  const ordered = [...options.filter(({ allow }) => allow), ...options.filter(({ allow }) => !allow)];
+  for (const option of ordered) {
+    const button = answerButton(option, option === yes ? "primary" : option.allow ? "" : "danger", option === yes ? "y" : option === no ? "n" : "", answer);
+    if (option === no) button.classList.add("apart");
     row.append(button);
   }
+  return row;
+}
+
+/** The safe answer is the large one; a yes takes two steps and no key. */
+function carefulButtons(options: Option[], reasons: string[], answer: (option: Option) => Promise<void>): HTMLElement {
+  const row = make("div", "answers");
+  const no = options.find(({ allow }) => !allow);
+  const yes = options.filter(({ allow }) => allow);
+  const first = () => {
+    const rest = options.filter((option) => !option.allow).map((option) => answerButton(option, option === no ? "primary" : "", option === no ? "n" : "", answer));
+    const more = makeButton("danger apart", "Allow…", second);
+    row.replaceChildren(...rest, more);
+  };
+  const second = () => {
+    const sure = make("p", "careful", `${reasons.join(". ")}. Allow it all the same?`);
+    row.replaceChildren(sure, makeButton("primary", "Back", first), ...yes.map((option) => answerButton(option, "danger apart", "", answer)));
+    row.querySelector("button")?.focus();
+  };
+  first();
   return row;
 }
 
@@ -76,10 +142,14 @@ function editor(input: string): { view: HTMLElement; changed(): string | undefin
   return { view, changed: () => (area.value === input ? undefined : area.value) };
 }
 
-/** What was answered, by whom. */
+/** What was answered, by whom; a limit that passed is nobody's no. */
 export function verdict(approval: Approval): HTMLElement {
+  if (!approval.allowed && approval.by === "timeout") {
+    const until = approval.expires > 0 ? ` by ${new Date(approval.expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })}` : " in time";
+    return make("p", "bad", `Nobody answered${until}, so it was not done.`);
+  }
+  if (!approval.allowed && (approval.by === "host" || approval.by === "turn")) return make("p", "soft", "Not answered: the turn ended before.");
   const option = approval.options.find(({ id }) => id === approval.option)?.label;
-  const by = approval.by === "timeout" ? "nobody in time" : who(approval.by ?? "");
-  const text = `${approval.allowed ? "Allowed" : "Refused"} by ${by}${option ? ` (${option})` : ""}${approval.reason ? `: ${approval.reason}` : "."}`;
+  const text = `${who(approval.by ?? "")} ${approval.allowed ? "allowed" : "denied"} it${option ? ` (${option})` : ""}${approval.reason ? `: ${approval.reason}` : "."}`;
   return make("p", approval.allowed ? "good" : "bad", text);
 }

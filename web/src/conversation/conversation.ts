@@ -1,8 +1,10 @@
 /** The rows of a session, kept in step with its state. */
 
 import { make } from "../page";
+import { CallRow, LookRow } from "./callRows";
+import { kindOf } from "./calls";
 import type { Acts } from "./pieces";
-import { CallRow, EndRow, endOf, MessageRow, messageOf, QuestionRow, TextRow } from "./rows";
+import { EndRow, endOf, MessageRow, messageOf, QuestionRow, TextRow } from "./rows";
 import { type LogRecord, type Part, type SessionState, type Turn, waits } from "./state";
 import { type Row, Transcript } from "./transcript";
 
@@ -15,6 +17,10 @@ export class Conversation {
   private readonly transcript: Transcript;
   private state: SessionState | undefined;
   private readonly empty = make("div", "empty");
+  /** Calls that stand in the row of another one. */
+  private readonly looks = new Map<string, LookRow>();
+  /** The last row, if it takes more looks around. */
+  private look: LookRow | undefined;
 
   constructor(
     private readonly view: HTMLElement,
@@ -33,6 +39,8 @@ export class Conversation {
   open(state: SessionState): void {
     this.state = state;
     this.transcript.clear();
+    this.looks.clear();
+    this.look = undefined;
     this.transcript.append(...(state.turns ?? []).flatMap((turn) => this.rowsOf(turn)));
     this.transcript.settle();
     this.showEmpty();
@@ -44,7 +52,7 @@ export class Conversation {
     this.state = state;
     const turns = new Set(events.map((event) => event["turn"]));
     for (const turn of (state.turns ?? []).slice(-turns.size)) if (turns.has(turn.id)) this.grow(turn, events);
-    for (const key of new Set(events.flatMap((event) => this.touched(event)))) this.transcript.update(key);
+    for (const key of new Set(events.flatMap((event) => this.touched(event)).map((id) => this.rowKey(id)))) this.transcript.update(key);
     this.showEmpty();
     this.transcript.follow();
     this.showEnd();
@@ -64,18 +72,45 @@ export class Conversation {
     if (this.transcript.has(endOf(turn)) && reports && turn === this.state?.turns?.at(-1)) this.transcript.pop();
     const { parts = [] } = turn;
     let known = parts.length;
-    while (known > 0 && !this.transcript.has(parts[known - 1]?.id ?? "")) known--;
-    const fresh = parts.slice(known).map((part) => this.rowOf(part));
+    while (known > 0 && !this.has(parts[known - 1]?.id ?? "")) known--;
     const message = this.transcript.has(messageOf(turn)) ? [] : [new MessageRow(turn, this.acts)];
+    if (message.length > 0) this.look = undefined;
+    const fresh = parts.slice(known).flatMap((part) => this.rowsOfPart(part));
     const end = turn.outcome && !this.transcript.has(endOf(turn)) ? [this.endOf(turn)] : [];
     this.transcript.append(...message, ...fresh, ...end);
   }
 
   private rowsOf(turn: Turn): Row[] {
-    return [new MessageRow(turn, this.acts), ...(turn.parts ?? []).map((part) => this.rowOf(part)), ...(turn.outcome ? [this.endOf(turn)] : [])];
+    this.look = undefined;
+    return [new MessageRow(turn, this.acts), ...(turn.parts ?? []).flatMap((part) => this.rowsOfPart(part)), ...(turn.outcome ? [this.endOf(turn)] : [])];
+  }
+
+  private rowKey(part: string): string {
+    return this.looks.get(part)?.key ?? part;
+  }
+
+  private has(part: string): boolean {
+    return this.transcript.has(part) || this.looks.has(part);
+  }
+
+  /** None: it joined the row before. */
+  private rowsOfPart(part: Part): Row[] {
+    if (part.part !== "call" || kindOf(part) !== "look" || waits(part) || part.approvals?.length) {
+      this.look = undefined;
+      return [this.rowOf(part)];
+    }
+    if (this.look) {
+      this.look.calls.push(part);
+      this.looks.set(part.id, this.look);
+      this.transcript.update(this.look.key);
+      return [];
+    }
+    this.look = new LookRow(part, this.acts);
+    return [this.look];
   }
 
   private endOf(turn: Turn): Row {
+    this.look = undefined;
     return new EndRow(turn, () => turn === this.state?.turns?.at(-1), this.acts);
   }
 
@@ -90,10 +125,21 @@ export class Conversation {
    */
   press(key: "y" | "n"): boolean {
     const part = this.state?.turns?.at(-1)?.parts?.find((each) => each.part === "call" && waits(each));
-    const card = part && this.transcript.element(part.id)?.querySelector<HTMLElement>(".approval");
+    const card = part && this.transcript.element(this.rowKey(part.id))?.querySelector<HTMLElement>(".approval");
     if (!part || !card) return false;
-    if (!this.inSight(card)) this.transcript.reveal(part.id);
+    if (!this.inSight(card)) this.transcript.reveal(this.rowKey(part.id));
     else if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
+    return true;
+  }
+
+  /** Chooses an answer of the question that waits, by its number. */
+  choose(number: string): boolean {
+    const part = this.state?.turns?.at(-1)?.parts?.find((each) => each.part === "question" && waits(each));
+    const card = part && this.transcript.element(this.rowKey(part.id))?.querySelector<HTMLElement>(".question");
+    const button = card?.querySelector<HTMLButtonElement>(`button[data-answer="${number}"]:enabled`);
+    if (!part || !card || !button) return false;
+    if (!this.inSight(card)) this.transcript.reveal(this.rowKey(part.id));
+    else if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) button.click();
     return true;
   }
 
@@ -105,8 +151,22 @@ export class Conversation {
   goToWaiting(): boolean {
     const part = this.state?.turns?.at(-1)?.parts?.find(waits);
     if (!part) return false;
-    this.transcript.reveal(part.id);
-    this.transcript.element(part.id)?.querySelector<HTMLElement>(".card :is(input, .answers button)")?.focus();
+    this.transcript.reveal(this.rowKey(part.id));
+    this.transcript.element(this.rowKey(part.id))?.querySelector<HTMLElement>(".card :is(input, .answers button)")?.focus();
+    return true;
+  }
+
+  /** The message of a person before or after what is in view. */
+  stepMessage(by: 1 | -1): boolean {
+    const turns = this.state?.turns ?? [];
+    const top = this.view.getBoundingClientRect().top + 8;
+    const shown = turns.findLastIndex((turn) => {
+      const element = this.transcript.built(messageOf(turn));
+      return element !== undefined && element.getBoundingClientRect().top < top + 80;
+    });
+    const turn = turns[Math.min(Math.max((shown < 0 ? turns.length : shown) + by, 0), turns.length - 1)];
+    if (!turn) return false;
+    this.transcript.reveal(messageOf(turn), "start");
     return true;
   }
 

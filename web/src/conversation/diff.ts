@@ -1,6 +1,7 @@
 /** A unified diff, coloured line by line; the signs stay, so that colour is never the only difference. */
 
 import { make } from "../page";
+import { countOf, type DiffLine, linesOf } from "./diffLines";
 
 export type LineKind = "added" | "removed" | "hunk" | "file" | "same";
 
@@ -25,20 +26,50 @@ export function kindsOf(lines: string[]): LineKind[] {
 /** Longer ones are cut: a generated file of a million lines must not stop the page. */
 const LINES = 2000;
 
-export function diffView(text: string): HTMLElement {
-  const all = text.replace(/\n$/, "").split("\n");
-  const lines = all.slice(0, LINES);
-  const kinds = kindsOf(lines);
-  const view = make("pre", "diff");
+const SIGNS: Partial<Record<LineKind, string>> = { added: "+", removed: "−" };
+
+export function diffView(text: string, most = LINES): HTMLElement {
+  const all = linesOf(text);
+  const view = make("div", "diff");
   view.tabIndex = 0;
-  view.setAttribute("aria-label", `Change: ${count(kinds, "added")} lines added, ${count(kinds, "removed")} removed`);
+  const { added, removed } = countOf(all);
+  view.setAttribute("aria-label", `Change: ${added} lines added, ${removed} removed`);
   view.setAttribute("role", "group");
-  view.append(...lines.map((line, index) => make("span", `diff-${kinds[index]}`, `${line || " "}\n`)));
-  if (all.length > LINES) view.append(make("span", "diff-hunk", `… ${all.length - LINES} more lines\n`));
+  const shown = all.filter(({ kind }) => kind !== "file" || all.length < 3);
+  view.append(...shown.slice(0, most).map((line) => lineView(line)));
+  if (shown.length > most) view.append(make("div", "dl diff-hunk", `${shown.length - most} more lines`));
   return view;
 }
 
-const count = (kinds: LineKind[], wanted: LineKind) => kinds.filter((kind) => kind === wanted).length;
+/** One line: numbers, sign, text. The signs and the words for those who do not see colours say the same as the colour. */
+export function lineView(line: DiffLine): HTMLElement {
+  const view = make("div", `dl diff-${line.kind}`);
+  if (line.kind === "hunk" || line.kind === "file") {
+    view.textContent = line.kind === "hunk" ? hunkTitle(line.text) : line.text;
+    return view;
+  }
+  const text = make("span");
+  text.append(...marked(line));
+  view.append(make("i", "", String(line.old ?? "")), make("i", "", String(line.new ?? "")), make("b", "", SIGNS[line.kind] ?? ""), text);
+  return view;
+}
+
+function hunkTitle(text: string): string {
+  const [, line = "", title = ""] = /^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/.exec(text) ?? [];
+  return line ? `Line ${line}${title ? `, ${title}` : ""}` : text;
+}
+
+/** The text with what changed in marks. */
+export function marked({ text, marks = [] }: DiffLine): (string | HTMLElement)[] {
+  const found: (string | HTMLElement)[] = [];
+  let at = 0;
+  for (const [from, to] of marks) {
+    found.push(text.slice(at, from), make("mark", "", text.slice(from, to)));
+    at = to;
+  }
+  found.push(text.slice(at));
+  return found.filter((piece) => piece !== "");
+}
 
 /** Two whole texts as one hunk: what they share at both ends is left out, but for three lines. */
 export function unified(path: string, before: string, after: string): string {

@@ -125,6 +125,11 @@ const FOLDS: Record<string, Fold> = {
     state.model = event["model"] as string;
     if (event["agent"]) state.agent = event["agent"] as string;
   },
+  "session.configured": (state, event) => {
+    const before = state.config ?? {};
+    const keeps = event["replace"] ? ((event["keeps"] as string[] | undefined) ?? []) : Object.keys(before);
+    state.config = { ...Object.fromEntries(keeps.flatMap((key) => (key in before ? [[key, before[key]]] : []))), ...(event["values"] as object) };
+  },
   "session.archived": (state, event) => void (state.archived = event["archived"] === true),
   "session.read": (state, event) => void (state.read = event["read"] === true),
   "session.closed": (state) => void (state.closed = true),

@@ -2,6 +2,7 @@
 
 import { EscapeFilter } from "../escapes";
 import { make } from "../page";
+import type { Turn } from "./state";
 
 /** What cards may ask of the session. */
 export interface CardActs {
@@ -17,6 +18,10 @@ export interface Acts extends CardActs {
   resume(): void;
   /** Shows the files that a turn changed. */
   files(turn: string): void;
+  /** Takes a message up again, from before its turn. */
+  resend?(turn: Turn): void;
+  /** The conversation of the helper that this call started, if it started one. */
+  helper?(call: string): HTMLElement | undefined;
 }
 
 export const plain = (text: string) => new EscapeFilter().push(text);

@@ -1,6 +1,6 @@
 /** A question of the agent as a small form, or what was answered. */
 
-import { outsideAddress } from "../markdown";
+import { outsideAddress } from "../addresses";
 import { make, makeButton } from "../page";
 import { v1 } from "../v1";
 import { type CardActs, plain } from "./pieces";
@@ -11,7 +11,7 @@ type Control = { field: Field; read(): unknown };
 
 export function questionCard(question: QuestionPart, acts: CardActs): HTMLElement {
   const card = make("form", "card question");
-  const title = make("h3", "", plain(question.text));
+  const title = make("h2", "", plain(question.text));
   title.id = `title-${question.id}`;
   card.setAttribute("aria-labelledby", title.id);
   card.append(title);
@@ -36,7 +36,37 @@ function bare(answer: unknown): string {
   return typeof answer === "string" ? answer : JSON.stringify(answer);
 }
 
+/** One choice among a few: each is a row, and its number chooses it at once. */
+function choices(card: HTMLFormElement, question: QuestionPart, field: Field, acts: CardActs): void {
+  if (field.message && field.message !== question.text) card.append(make("p", "soft", plain(field.message)));
+  (field.options ?? []).forEach(({ id, label, description }, index) => {
+    const row = makeButton("option", "", () => {
+      for (const button of card.querySelectorAll("button")) button.disabled = true;
+      void acts.attempt(() => v1.answer(question.id, { answers: { [field.id]: id } })).then((done) => {
+        if (!done) for (const button of card.querySelectorAll("button")) button.disabled = false;
+      });
+    });
+    const text = make("span", "", plain(label ?? String(id)));
+    if (description) text.append(make("small", "", plain(description)));
+    if (index < 9) {
+      row.dataset["answer"] = String(index + 1);
+      row.setAttribute("aria-keyshortcuts", String(index + 1));
+      const number = make("kbd", "", String(index + 1));
+      number.setAttribute("aria-hidden", "true");
+      row.append(number);
+    }
+    row.append(text);
+    card.append(row);
+  });
+  const foot = make("div", "answers");
+  foot.append(makeButton("", "Decline", () => void acts.attempt(() => v1.answer(question.id, { response: "decline" }))));
+  card.append(foot);
+}
+
 function fill(card: HTMLFormElement, question: QuestionPart, acts: CardActs): void {
+  const [only] = question.fields ?? [];
+  card.dataset["since"] = String(performance.now());
+  if (only?.options?.length && question.fields?.length === 1 && only.kind !== "multi-select" && only.required !== false) return choices(card, question, only, acts);
   const fields = question.fields?.length ? question.fields : [{ id: "answer", title: "Your answer", required: true }];
   const controls = fields.map((field) => control(card, field));
   const address = question.url ? outsideAddress(question.url) : undefined;

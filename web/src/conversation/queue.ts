@@ -8,6 +8,7 @@ import { active, type Pending, type SessionState } from "./state";
 export class QueueView {
   private shown = "";
   private editing: string | undefined;
+  private dragged: number | undefined;
 
   constructor(
     private readonly view: HTMLElement,
@@ -43,6 +44,7 @@ export class QueueView {
       order.splice(index + by, 0, ...order.splice(index, 1));
       attempt(() => v1.orderQueue(state.id, order));
     };
+    this.draggable(item, state, index);
     const buttons = make("div", "queue-buttons");
     const add = (text: string, name: string, click: () => void) => {
       const button = makeButton("quiet", text, click);
@@ -50,7 +52,7 @@ export class QueueView {
       button.title = name;
       buttons.append(button);
     };
-    if (active(state)) add("Steer now", "Steer now", () => attempt(() => steer(state.id, pending.id)));
+    if (active(state)) add("Tell it now", "Tell it now", () => attempt(() => steer(state.id, pending.id)));
     if (index > 0) add("↑", "Move up", () => move(-1));
     if (index < queue.length - 1) add("↓", "Move down", () => move(1));
     add("Edit", "Edit", () => {
@@ -61,6 +63,31 @@ export class QueueView {
     add("✕", "Remove", () => attempt(() => v1.removePending(state.id, pending.id)));
     item.append(make("span", "queue-text", plain(pending.message.text)), buttons);
     return item;
+  }
+
+  /** Dragged onto another one it takes that one's place; the arrows do the same without a mouse. */
+  private draggable(item: HTMLElement, state: SessionState, index: number): void {
+    item.draggable = true;
+    item.addEventListener("dragstart", (event) => {
+      this.dragged = index;
+      event.dataTransfer?.setData("text/plain", String(index));
+    });
+    item.addEventListener("dragover", (event) => {
+      if (this.dragged === undefined) return;
+      event.preventDefault();
+      item.classList.add("over");
+    });
+    item.addEventListener("dragleave", () => item.classList.remove("over"));
+    item.addEventListener("drop", (event) => {
+      event.preventDefault();
+      item.classList.remove("over");
+      const from = this.dragged;
+      this.dragged = undefined;
+      if (from === undefined || from === index) return;
+      const order = (state.queue ?? []).map(({ id }) => id);
+      order.splice(index, 0, ...order.splice(from, 1));
+      void this.acts.attempt(() => v1.orderQueue(state.id, order));
+    });
   }
 
   private editor(state: SessionState, pending: Pending, text: string): HTMLElement[] {

@@ -1,19 +1,18 @@
-/** What a conversation is made of on the screen: messages, texts, tool calls, questions, and the ends of turns. */
+/** What a conversation is made of on the screen: messages, texts, questions, and the ends of turns. Calls: callRows.ts. */
 
-import { toHtml } from "../markdown";
 import { make, makeButton } from "../page";
-import { blobAddress, terminalAddress } from "../v1";
-import { approvalCard, verdict } from "./approval";
-import { diffsOf } from "./changes";
-import { diffView } from "./diff";
-import { type Acts, box, exact, plain, pretty } from "./pieces";
+import { copyButton, dressCode } from "./code";
+import { type Acts, plain } from "./pieces";
 import { questionCard } from "./question";
-import { type CallPart, type QuestionPart, type TextPart, type Turn, waitingApproval } from "./state";
+import type { QuestionPart, TextPart, Turn } from "./state";
 import type { Row } from "./transcript";
 import { duration, who, words } from "./words";
 
 export const messageOf = (turn: Turn) => `${turn.id}/message`;
 export const endOf = (turn: Turn) => `${turn.id}/end`;
+
+/** Longer messages are folded. */
+const FOLD_LINES = 12;
 
 export class MessageRow implements Row {
   readonly key: string;
@@ -28,26 +27,77 @@ export class MessageRow implements Row {
   build(): HTMLElement {
     const row = make("article", "row message");
     const head = make("header");
-    const name = who(this.turn.by);
-    head.append(make("strong", "", name), time(this.turn.started));
-    const fork = makeButton("quiet", "Fork after this turn", () => this.acts.fork(this.turn.id));
-    head.append(fork);
-    row.append(head, make("div", "plain", plain(this.turn.message.text)));
-    const count = this.turn.message.attachments?.length ?? 0;
-    if (count > 0) row.append(make("p", "soft", `${count} ${count === 1 ? "attachment" : "attachments"}`));
+    head.append(make("strong", "", who(this.turn.by)), time(this.turn.started));
+    const text = plain(this.turn.message.text);
+    const body = make("div", "plain", text);
+    body.dir = "auto";
+    row.append(head, body);
+    if (text.split("\n").length > FOLD_LINES || text.length > 1500) this.fold(row, body);
+    const attached = (this.turn.message.attachments ?? []).map((each) => attachmentView(each as Record<string, unknown>));
+    if (attached.length > 0) {
+      const list = make("div", "attached");
+      list.append(...attached);
+      row.append(list);
+    }
+    const tools = make("div", "message-tools");
+    if (this.acts.resend) tools.append(makeButton("quiet", "Edit and resend", () => this.acts.resend?.(this.turn)));
+    tools.append(copyButton(() => this.turn.message.text), makeButton("quiet", "Continue in a copy", () => this.acts.fork(this.turn.id)));
+    row.append(tools);
     return row;
+  }
+
+  private fold(row: HTMLElement, body: HTMLElement): void {
+    body.classList.add("folded");
+    const more = makeButton("quiet more", "Show all of it", () => {
+      const folded = body.classList.toggle("folded");
+      more.textContent = folded ? "Show all of it" : "Show less";
+    });
+    row.append(more);
   }
 }
 
+/** Pictures are shown, everything else is named. */
+export function attachmentView(each: Record<string, unknown>): HTMLElement {
+  const label = String(each["label"] ?? each["displayName"] ?? each["uri"] ?? each["path"] ?? "a file");
+  const type = String(each["contentType"] ?? "");
+  if (typeof each["data"] === "string" && /^image\/(png|jpeg|gif|webp)$/.test(type)) return picture(each["data"], type, label);
+  return make("span", "attachment", plain(label));
+}
+
+export function picture(data: string, type: string, label: string): HTMLElement {
+  const image = make("img", "picture");
+  image.src = `data:${type};base64,${data}`;
+  image.alt = label;
+  const button = makeButton("picture-button", "", () => button.classList.toggle("large"));
+  button.setAttribute("aria-label", `${label}: larger or smaller`);
+  button.append(image);
+  return button;
+}
+
+/** Loaded beside the page and not before it: the list is there sooner, and the first texts are plain for a moment. */
+let toHtml: ((text: string) => string) | undefined;
+const waiting = new Set<TextRow>();
+export const markdownReady: Promise<void> = import("../markdown").then((module) => {
+  toHtml = module.toHtml;
+  for (const row of waiting) row.again();
+  waiting.clear();
+});
+
 /** Rendering costs more the longer a text is, so a growing one is rendered again after ten times what it took. */
 const REST = 10;
+/** So many lines of a thought that still comes are shown. */
+const THOUGHT_LINES = 4;
 
 export class TextRow implements Row {
   readonly key: string;
   private body: HTMLElement | undefined;
   private shown = -1;
+  private finished = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private details: HTMLDetailsElement | undefined;
+  /** When it was first seen growing: only then its time is known. */
+  private since: number | undefined;
+  private took = "";
 
   constructor(private readonly part: TextPart) {
     this.key = part.id;
@@ -56,10 +106,13 @@ export class TextRow implements Row {
   build(): HTMLElement {
     const row = make("article", `row text ${this.part.kind}`);
     this.body = make("div", "markdown");
+    this.body.dir = "auto";
+    if (!this.part.done) this.since = performance.now();
     if (this.part.kind === "reasoning") {
       this.details = make("details");
-      this.details.append(make("summary", "", "Reasoning"), this.body);
-      this.details.addEventListener("toggle", () => this.update());
+      this.details.open = !this.part.done;
+      this.details.append(make("summary", "", ""), this.body);
+      this.details.addEventListener("toggle", () => this.render());
       row.append(this.details);
     } else {
       row.append(this.body);
@@ -72,8 +125,10 @@ export class TextRow implements Row {
     if (this.part.done) {
       clearTimeout(this.timer);
       this.timer = undefined;
+      this.end();
       this.render();
     } else if (this.timer === undefined) {
+      this.since ??= performance.now();
       const before = performance.now();
       this.render();
       const wait = (performance.now() - before) * REST;
@@ -84,72 +139,36 @@ export class TextRow implements Row {
     }
   }
 
+  private end(): void {
+    if (this.finished) return;
+    this.took = this.since === undefined ? "" : duration(performance.now() - this.since);
+    // It opened by itself, so it closes by itself; whoever wants to read it opens it again.
+    if (this.details && this.since !== undefined) this.details.open = false;
+  }
+
   private render(): void {
     const text = this.part.text ?? "";
-    this.details?.querySelector("summary")?.classList.toggle("working", !this.part.done);
-    if (!this.body || text.length === this.shown || this.details?.open === false) return;
-    this.shown = text.length;
-    this.body.innerHTML = toHtml(plain(text));
-  }
-}
-
-export class CallRow implements Row {
-  readonly key: string;
-  private details: HTMLDetailsElement | undefined;
-  private card: HTMLElement | undefined;
-  private asked: string | undefined;
-
-  constructor(
-    private readonly call: CallPart,
-    private readonly acts: Acts,
-  ) {
-    this.key = call.id;
-  }
-
-  build(): HTMLElement {
-    const row = make("article", "row");
-    this.details = make("details", "call");
-    this.details.append(make("summary"), make("div", "call-body"));
-    this.details.addEventListener("toggle", () => this.fillBody());
-    row.append(this.details);
-    this.update();
-    return row;
-  }
-
-  update(): void {
-    const { call } = this;
-    const state = stateOf(call);
-    const title = plain((call.done && call.ok && call.past) || call.title || call.tool);
     const summary = this.details?.querySelector("summary");
-    summary?.replaceChildren(make("span", `call-state ${state}`, SIGNS[state]), make("span", "call-title", title), make("span", "call-word", WORDS[state]));
-    this.fillBody();
-    this.showCard();
+    if (summary) {
+      summary.textContent = this.part.done ? `Thought about it${this.took ? ` · ${this.took}` : ""}` : "Thinking";
+      summary.classList.toggle("working", !this.part.done);
+    }
+    if (!this.body || this.details?.open === false) return;
+    if (text.length === this.shown && this.finished === Boolean(this.part.done)) return;
+    this.shown = text.length;
+    this.finished = this.part.done === true;
+    if (this.details && !this.part.done) this.body.textContent = plain(text).trimEnd().split("\n").slice(-THOUGHT_LINES).join("\n").slice(-600);
+    else if (toHtml) this.body.innerHTML = toHtml(plain(text));
+    else {
+      this.body.textContent = plain(text);
+      waiting.add(this);
+    }
+    dressCode(this.body, this.finished);
   }
 
-  private showCard(): void {
-    const waiting = waitingApproval(this.call);
-    if (waiting?.id === this.asked) return;
-    this.asked = waiting?.id;
-    this.card?.remove();
-    this.card = waiting && approvalCard(waiting, this.call, this.acts);
-    if (this.card) this.details?.after(this.card);
-  }
-
-  private fillBody(): void {
-    if (!this.details?.open) return;
-    const { call } = this;
-    const pieces: HTMLElement[] = [];
-    if (call.detail) pieces.push(make("p", "soft", plain(call.detail)));
-    for (const approval of call.approvals ?? []) if (approval.answered) pieces.push(verdict(approval));
-    if (call.rule) pieces.push(make("p", "soft", `${call.denied ? "Refused" : "Allowed"} by a rule: ${call.rule}`));
-    if (call.input) pieces.push(section(`Input of ${call.tool}`, box(pretty(call.input))));
-    pieces.push(...diffsOf(call).map((diff) => section("Change", diffView(exact(diff)))));
-    if (!call.done) pieces.push(...terminalsOf(call).map((id) => link(terminalAddress(id), "Watch it in its terminal")));
-    if (call.output) pieces.push(section("Output", box(plain(call.output))));
-    if (call.blob) pieces.push(link(blobAddress(call.blob), "The whole output"));
-    if (call.error) pieces.push(make("p", "bad", plain(call.error.message)));
-    if (pieces.length === 0) pieces.push(make("p", "soft", "Nothing yet."));
-    this.details.lastElementChild?.replaceChildren(...pieces);
+  again(): void {
+    this.shown = -1;
+    this.render();
   }
 }
 
@@ -197,10 +216,10 @@ export class EndRow implements Row {
     const row = make("footer", "row end");
     if (turn.outcome !== "completed") {
       const note = make("div", `outcome ${turn.outcome}`);
-      note.append(make("strong", "", OUTCOMES[turn.outcome ?? ""] ?? String(turn.outcome)));
+      note.append(make("strong", "", this.sentence()));
       if (turn.error) note.append(make("span", "", plain(turn.error.message)));
       if (this.last() && (turn.outcome === "failed" || turn.outcome === "interrupted"))
-        note.append(makeButton("", "Resume", () => this.acts.resume()));
+        note.append(makeButton("", turn.outcome === "failed" ? "Try again" : "Resume", () => this.acts.resume()));
       row.append(note);
     }
     const facts = [turn.ended ? duration(turn.ended - turn.started) : "", words(turn.usage)].filter(Boolean);
@@ -209,48 +228,18 @@ export class EndRow implements Row {
     if (line.hasChildNodes()) row.append(line);
     return row;
   }
+
+  private sentence(): string {
+    if (this.turn.outcome === "failed") return "It failed.";
+    if (this.turn.outcome === "cancelled") return "Stopped.";
+    return this.turn.ended ? `Interrupted: the host stopped at ${clock(this.turn.ended)}.` : "Interrupted: the host stopped.";
+  }
 }
 
-/** Where the agent runs it; they go when it is done with them. */
-const terminalsOf = (call: CallPart): string[] =>
-  (call.content ?? []).flatMap(({ type, terminal }) => (type === "terminal" && typeof terminal === "string" ? [terminal] : []));
-
-const OUTCOMES: Record<string, string> = { failed: "Failed.", cancelled: "Cancelled.", interrupted: "Interrupted: the host stopped in the middle." };
-
-type CallState = "waiting" | "running" | "ok" | "bad" | "refused" | "stopped";
-const SIGNS: Record<CallState, string> = { waiting: "?", running: "…", ok: "✓", bad: "✗", refused: "–", stopped: "–" };
-const WORDS: Record<CallState, string> = { waiting: "waits for you", running: "running", ok: "done", bad: "failed", refused: "refused", stopped: "stopped" };
-
-function stateOf(call: CallPart): CallState {
-  if (call.done && call.ok) return "ok";
-  if (call.done && refused(call)) return "refused";
-  if (call.outcome === "cancelled" || call.outcome === "interrupted") return "stopped";
-  if (call.done) return "bad";
-  return waitingApproval(call) ? "waiting" : "running";
-}
-
-/** By a rule or a person; the end of a turn answers with a no as well, but says so. */
-function refused(call: CallPart): boolean {
-  const last = call.approvals?.at(-1);
-  return call.denied === true || (last?.answered === true && !last.allowed && !ENDS.has(last.reason ?? ""));
-}
-
-const ENDS = new Set(["cancelled", "interrupted", "failed", "completed"]);
-
-function section(title: string, content: HTMLElement): HTMLElement {
-  const found = make("section");
-  found.append(make("h3", "", title), content);
-  return found;
-}
-
-function link(href: string, text: string): HTMLElement {
-  const anchor = make("a", "", text);
-  anchor.href = href;
-  return anchor;
-}
+const clock = (milliseconds: number) => new Date(milliseconds).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" });
 
 function time(milliseconds: number): HTMLElement {
-  const found = make("time", "soft", new Date(milliseconds).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }));
+  const found = make("time", "soft", clock(milliseconds));
   found.dateTime = new Date(milliseconds).toISOString();
   found.title = new Date(milliseconds).toLocaleString();
   return found;

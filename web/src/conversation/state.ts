@@ -84,7 +84,7 @@ export interface Field {
   message?: string;
   required?: boolean;
   kind?: string;
-  options?: { id: unknown; label?: string }[];
+  options?: { id: unknown; label?: string; description?: string }[];
 }
 
 export interface QuestionPart {
@@ -135,7 +135,9 @@ export interface SessionState {
   children?: string[];
   usage?: Usage;
   rewound?: boolean;
-  /** What clients share through the host; pages know the draft. */
+  config?: Record<string, unknown>;
+  worktree?: { branch?: string; path?: string } & Record<string, unknown>;
+  /** What clients share through the host: the draft, for one. */
   kept?: Record<string, Record<string, unknown>>;
   pos: number;
 }

@@ -26,12 +26,35 @@ export class Stream {
   private state: SessionState | undefined;
   private waiting: LogRecord[] = [];
   private hidden: ReturnType<typeof setTimeout> | undefined;
+  /** Nobody looks at this session just now, or ever again. */
+  private paused = false;
+  private readonly look = () => this.seen();
 
   constructor(
     private readonly id: string,
     private readonly listener: Listener,
   ) {
-    document.addEventListener("visibilitychange", () => this.seen());
+    document.addEventListener("visibilitychange", this.look);
+  }
+
+  /** Gives the connection back; what is known stays, and `resume` goes on from there. */
+  pause(): void {
+    this.paused = true;
+    this.source?.close();
+    this.source = undefined;
+    reportConnection(this, true);
+  }
+
+  resume(): void {
+    if (!this.paused) return;
+    this.paused = false;
+    if (this.state) this.follow(this.state.pos);
+    else void this.open();
+  }
+
+  stop(): void {
+    this.pause();
+    document.removeEventListener("visibilitychange", this.look);
   }
 
   async open(): Promise<void> {
@@ -46,11 +69,12 @@ export class Stream {
         }
         reportConnection(this, false);
         await pause(wait);
+        if (this.paused) return reportConnection(this, true);
       }
     }
     reportConnection(this, true);
     this.listener.opened(this.state);
-    this.follow(this.state.pos);
+    if (!this.paused) this.follow(this.state.pos);
   }
 
   private follow(after: number): void {
@@ -63,7 +87,7 @@ export class Stream {
       // The browser tries again by itself while it is connecting; a refusal (a restart in between, a login that ended) is final.
       if (source.readyState === EventSource.CLOSED && this.source === source) {
         this.source = undefined;
-        setTimeout(() => void this.open(), FIRST_RETRY_MS);
+        setTimeout(() => !this.paused && void this.open(), FIRST_RETRY_MS);
       }
     };
   }
@@ -90,12 +114,13 @@ export class Stream {
     clearTimeout(this.hidden);
     if (document.hidden) {
       this.hidden = setTimeout(() => this.rest(), HIDDEN_MS);
-    } else if (!this.source && this.state) {
+    } else if (!this.source && this.state && !this.paused) {
       this.follow(this.state.pos);
     }
   }
 
   private rest(): void {
+    if (this.paused) return;
     if (!this.state || active(this.state)) return void (this.hidden = setTimeout(() => this.rest(), HIDDEN_MS));
     this.source?.close();
     this.source = undefined;

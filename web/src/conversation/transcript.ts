@@ -126,9 +126,16 @@ export class Transcript {
     return chunk.elements?.[chunk.rows.indexOf(row)];
   }
 
-  reveal(key: string): void {
+  /** A row's element, if it stands in the page. */
+  built(key: string): HTMLElement | undefined {
+    const row = this.rows.get(key);
+    const chunk = row && this.chunkOf(row);
+    return row && chunk?.shown ? chunk.elements?.[chunk.rows.indexOf(row)] : undefined;
+  }
+
+  reveal(key: string, block: ScrollLogicalPosition = "center"): void {
     this.following = false;
-    this.element(key)?.scrollIntoView({ block: "center" });
+    this.element(key)?.scrollIntoView({ block });
   }
 
   /** Only going up ends the following: what is below may have grown before this event came. */

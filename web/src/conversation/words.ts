@@ -19,12 +19,15 @@ export function count(number: number): string {
 export function words(usage: Usage | null | undefined): string {
   if (!usage || (!usage.input && !usage.output && !usage.cost)) return "";
   const tokens = `${count(usage.input ?? 0)} tokens in${usage.cached ? ` (${count(usage.cached)} cached)` : ""}, ${count(usage.output ?? 0)} out`;
-  return usage.cost ? `${tokens}, cost ${Number(usage.cost.toFixed(4))}` : tokens;
+  return usage.cost ? `${tokens}, ${dollars(usage.cost)}` : tokens;
 }
+
+export const dollars = (cost: number) => (cost < 0.01 ? "under $0.01" : `$${cost.toFixed(2)}`);
 
 export function duration(milliseconds: number): string {
   const seconds = milliseconds / 1000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 0.05) return "";
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   if (seconds < 90) return `${Math.round(seconds)} s`;
   const minutes = Math.round(seconds / 60);
   return minutes < 90 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;

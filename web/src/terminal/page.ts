@@ -117,7 +117,7 @@ shortcuts(
     { key: "c", text: "New terminal", run: open },
     { key: "x", text: "Close the terminal", run: end },
     { key: "i", text: "Type into the terminal", run: () => stand.focus() },
-    { key: "s", text: "All sessions", run: () => window.location.assign("./sessions.html") },
+    { key: "s", text: "All sessions", run: () => window.location.assign("./app") },
   ],
   [
     ["Shift+Esc", "Leave the terminal"],

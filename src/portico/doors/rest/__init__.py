@@ -4,7 +4,20 @@ The Python client, the command line and the pages use it. It translates and deci
 """
 
 from portico.doors.app import App
-from portico.doors.rest import archive, changes, commands, events, people, queue, search, sessions, terminals
+from portico.doors.rest import (
+    admin,
+    archive,
+    board,
+    changes,
+    commands,
+    events,
+    people,
+    queue,
+    review,
+    search,
+    sessions,
+    terminals,
+)
 from portico.doors.route import Table
 
 
@@ -19,4 +32,7 @@ def rest(app: App) -> Table:
         *archive.table(app),
         *search.table(app),
         *terminals.table(app),
+        *board.table(app),
+        *review.table(app),
+        *admin.table(app),
     ]

@@ -1,0 +1,137 @@
+"""For whoever looks after the host: what was used, tokens, settings with their origin."""
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico import limits
+from portico.doors.app import App
+from portico.doors.body import JsonResponse, read_as
+from portico.doors.identity import new_token, read_tokens, revoke_token
+from portico.doors.rest.query import number, numbered
+from portico.doors.route import SCOPES, Doc, Route, Table, caller
+from portico.errors import BadRequest
+from portico.host.usage import UsageBook, UsageRow
+from portico.settings import describe, keys
+
+_ZONES = 14 * 60
+"""No zone is further from Greenwich, in minutes."""
+
+
+class Usage(Struct):
+    rows: list[UsageRow]
+
+
+class TokenBody(Struct, forbid_unknown_fields=True):
+    name: str
+    scopes: list[str] = msgspec.field(default_factory=lambda: ["read"])
+
+
+class TokenShown(Struct):
+    name: str
+    scopes: list[str]
+    created: int
+
+
+class TokenMade(TokenShown):
+    token: str
+    """This is the only time it can be seen."""
+
+
+class TokenList(Struct):
+    tokens: list[TokenShown]
+
+
+class SettingShown(Struct):
+    key: str
+    value: Any
+    default: Any
+    origin: str
+    """`default`, the file, the environment or a flag."""
+    about: str
+
+
+class SettingList(Struct):
+    path: str
+    """The settings file."""
+    settings: list[SettingShown]
+
+
+def table(app: App) -> Table:
+    book = UsageBook(app.host)
+
+    async def usage(request: Request) -> Response:
+        days = number(request, "days", 30, 1, limits.USAGE_DAYS)
+        east = number(request, "east", _ZONES, 0, 2 * _ZONES) - _ZONES
+        return JsonResponse(Usage(await book.rows(days, east)))
+
+    async def tokens(request: Request) -> Response:
+        found = [TokenShown(each.name, each.scopes, each.created) for each in read_tokens(app.home)]
+        return JsonResponse(TokenList(found))
+
+    async def make_token(request: Request) -> Response:
+        body = await read_as(request, TokenBody)
+        if not body.scopes:
+            raise BadRequest(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
+        token = new_token(app.home, body.name, body.scopes)
+        made = next(each for each in read_tokens(app.home) if each.name == body.name)
+        await app.host.audit("token.made", caller(request).by, name=body.name, scopes=body.scopes)
+        return JsonResponse(TokenMade(made.name, made.scopes, made.created, token), 201)
+
+    async def revoke(request: Request) -> Response:
+        name = request.path_params["name"]
+        revoke_token(app.home, name)
+        await app.host.audit("token.revoked", caller(request).by, name=name)
+        return Response(status_code=204)
+
+    async def settings(request: Request) -> Response:
+        defaults = keys()
+        shown = [
+            SettingShown(key, _hidden(source.value), defaults[key], source.origin, describe(key))
+            for key, source in app.loaded.sources.items()
+        ]
+        return JsonResponse(SettingList(str(app.home.settings_path), shown))
+
+    made: Doc = {"body": TokenBody, "answer": TokenMade, "status": 201, "codes": ["conflict"]}
+    return [
+        Route(
+            "/v1/usage",
+            usage,
+            "read",
+            summary="Tokens and cost by day, session and model.",
+            doc={
+                "answer": Usage,
+                "query": {
+                    "days": numbered("how many days back; 30", 1, limits.USAGE_DAYS),
+                    "east": numbered("your zone: minutes east of Greenwich plus 840; 840", 0, 2 * _ZONES),
+                },
+            },
+        ),
+        Route("/v1/tokens", tokens, "admin", summary="Named tokens.", doc={"answer": TokenList}),
+        Route("/v1/tokens", make_token, "admin", ("POST",), "Make a token.", doc=made),
+        Route("/v1/tokens/{name}", revoke, "admin", ("DELETE",), "End a token.", doc={"others": {204: None}}),
+        Route(
+            "/v1/settings",
+            settings,
+            "admin",
+            summary="Every setting with its value and where it comes from.",
+            doc={"answer": SettingList},
+        ),
+    ]
+
+
+_SECRET = re.compile(r"(?i)key|token|secret|password|authorization")
+
+
+def _hidden(value: Any) -> Any:
+    """Settings of agents may hold keys: a page has no use for them."""
+    if isinstance(value, dict):
+        return {
+            name: "(hidden)" if isinstance(each, str) and _SECRET.search(name) else _hidden(each)
+            for name, each in value.items()
+        }
+    return [_hidden(each) for each in value] if isinstance(value, list) else value

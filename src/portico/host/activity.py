@@ -1,0 +1,98 @@
+"""What a session does now, in one line of plain words: "Running pytest -q", "Wants to change limits.py", "Thinking".
+
+A pure function of the session's state. Lists, the inbox and notices say the same words.
+"""
+
+import json
+import os
+from typing import Literal
+
+from msgspec import Struct
+
+from portico import limits
+from portico.host.state import Approval, CallPart, QuestionPart, SessionState, TextPart, TurnState
+
+_RUNNING = {
+    "execute": "Running",
+    "edit": "Editing",
+    "delete": "Deleting",
+    "move": "Moving",
+    "read": "Reading",
+    "search": "Searching",
+    "fetch": "Opening",
+}
+_WANTED = {"shell": "Wants to run", "write": "Wants to change", "read": "Wants to read"}
+_ARGUMENTS = ("command", "cmd", "path", "file_path", "file", "query", "pattern", "url")
+"""Where tools keep what they are about; the first that is there is shown."""
+
+
+class Waiting(Struct, omit_defaults=True):
+    """An approval or a question that waits for a person."""
+
+    id: str
+    kind: Literal["approval", "question"]
+    text: str
+
+
+def activity(state: SessionState) -> str:
+    """Empty when nothing happens."""
+    turn = state.active
+    if turn is None:
+        return ""
+    found = waiting_of(state)
+    return found[0].text if found else _working(turn)
+
+
+def waiting_of(state: SessionState) -> list[Waiting]:
+    """What waits for a person, oldest first."""
+    turn = state.active
+    found: list[Waiting] = []
+    for part in turn.parts if turn is not None else ():
+        if isinstance(part, CallPart) and (approval := part.approval) is not None and not part.done:
+            found.append(Waiting(approval.id, "approval", _wants(approval, part)))
+        elif isinstance(part, QuestionPart) and part.response is None:
+            found.append(Waiting(part.id, "question", _line(f"Asks: {part.text}")))
+    return found
+
+
+def _wants(approval: Approval, call: CallPart) -> str:
+    if approval.result:
+        return _line(f"Wants to use the result of {call.tool}")
+    about = approval.command or (os.path.basename(approval.path) if approval.path else "")
+    if approval.kind in _WANTED and about:
+        return _line(f"{_WANTED[approval.kind]} {about}")
+    return _line(f"Wants to use {approval.title or call.title or call.tool}")
+
+
+def _working(turn: TurnState) -> str:
+    for part in reversed(turn.parts):
+        if isinstance(part, CallPart) and not part.done and part.kind != "think":  # a plan stays open all along
+            return _line(_running(part))
+        if isinstance(part, TextPart) and not part.done:
+            return "Thinking" if part.kind == "reasoning" else "Writing"
+    return "Waiting for the model"
+
+
+def _running(call: CallPart) -> str:
+    about = call.title if call.title and call.title != call.tool else _argument(call)
+    verb = _RUNNING.get(call.kind)
+    if verb is None:
+        return about and f"{call.tool}: {about}" if about != call.title else about or f"Using {call.tool}"
+    return f"{verb} {about or call.tool}"
+
+
+def _argument(call: CallPart) -> str:
+    if not call.ready:
+        return ""
+    try:
+        given = json.loads(call.input)
+    except ValueError:
+        return ""
+    if not isinstance(given, dict):
+        return ""
+    return next((value for name in _ARGUMENTS if isinstance(value := given.get(name), str) and value), "")
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limits.ACTIVITY_CHARS else f"{line[: limits.ACTIVITY_CHARS - 1]}…"

@@ -1,0 +1,88 @@
+"""What was used, by day and session: tokens and cost of every turn, as far as the agents tell them.
+
+It is read from the sessions themselves, so it needs no books of its own; what was counted of a session is remembered
+until the session moves on.
+"""
+
+import asyncio
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.state import SessionState
+
+
+class UsageRow(Struct, omit_defaults=True):
+    """One session on one day."""
+
+    day: str
+    """YYYY-MM-DD, in the zone of whoever asks."""
+    session: str
+    title: str
+    agent: str
+    model: str
+    by: str = ""
+    """Who began the session: `task:ID` for one of a job."""
+    turns: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    """Turns that used tokens and told no cost: what they cost is unknown, not nothing."""
+
+
+class UsageBook:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._known: dict[tuple[str, int], tuple[int, list[UsageRow]]] = {}
+        self._counting = asyncio.Lock()
+
+    async def rows(self, days: int, offset_minutes: int = 0) -> list[UsageRow]:
+        """Of the last so many days, newest first. The offset is the asker's zone east of Greenwich."""
+        now = self._host.now()
+        first = _day(now - (days - 1) * 86_400_000, offset_minutes)
+        found: list[UsageRow] = []
+        async with self._counting:  # two who ask at once load no session twice
+            for session in tuple(self._host.catalogue):
+                if session.summary.modified >= now - (days + 1) * 86_400_000 and session.summary.turns:
+                    found += [row for row in await self._of(session, offset_minutes) if row.day >= first]
+        return sorted(found, key=lambda row: row.day, reverse=True)
+
+    async def _of(self, session: Session, offset: int) -> list[UsageRow]:
+        key = (session.id, offset)
+        pos, rows = self._known.get(key, (-1, []))
+        if pos != session.summary.pos:
+            loaded = session.loaded
+            await session.load()
+            rows = count(session.state, offset)
+            self._known[key] = (session.summary.pos, rows)
+            if not loaded:
+                session.unload()
+        return rows
+
+
+def count(state: SessionState, offset_minutes: int) -> list[UsageRow]:
+    days: dict[tuple[str, str], UsageRow] = {}
+    turns: dict[tuple[str, str], int] = defaultdict(int)
+    for turn in state.turns:
+        used = turn.usage
+        key = (_day(turn.started, offset_minutes), (used.model if used else "") or state.model)
+        row = days.setdefault(key, UsageRow(key[0], state.id, state.title, state.agent, key[1], state.by))
+        turns[key] += 1
+        row.turns = turns[key]
+        if used is not None:
+            row.input += used.input
+            row.output += used.output
+            row.cached += used.cached
+            row.cost += used.cost
+        if used is None or not used.cost:
+            row.unpriced += 1
+    return list(days.values())
+
+
+def _day(milliseconds: int, offset_minutes: int) -> str:
+    return (datetime.fromtimestamp(milliseconds / 1000, UTC) + timedelta(minutes=offset_minutes)).strftime("%Y-%m-%d")

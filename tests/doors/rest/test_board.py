@@ -1,0 +1,91 @@
+"""The list that people leave open, the inbox, and drafts."""
+
+import json
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+
+from portico import limits
+from tests.doors.standing import Standing, problem
+
+
+def socket(shared: Standing) -> connect:
+    address = shared.url.replace("http", "ws") + "/v1/board/socket"
+    return connect(address, additional_headers={"Authorization": f"Bearer {shared.home.token()}"}, max_size=None)
+
+
+async def until(feed: ClientConnection, session: str, **wanted: Any) -> dict[str, Any]:
+    """The first row of this session that has these values."""
+    while True:
+        for row in json.loads(await feed.recv())["rows"]:
+            seen = {**row["session"], **{key: value for key, value in row.items() if key != "session"}}
+            if seen["id"] == session and all(seen.get(key) == value for key, value in wanted.items()):
+                return row  # type: ignore[no-any-return]
+
+
+async def begin(shared: Standing, text: str, agent: str = "demo") -> str:
+    session = await shared.start(agent=agent)
+    await shared.http.post(f"/v1/sessions/{session}/messages", json={"text": text})
+    return session
+
+
+async def test_a_row_says_what_waits_and_the_inbox_has_all_the_answer_needs(shared: Standing) -> None:
+    async with socket(shared) as feed:
+        session = await begin(shared, "write something")
+        row = await until(feed, session, status="waiting")
+        assert row["activity"] == "Wants to change portico-demo.md"
+        assert [each["kind"] for each in row["waiting"]] == ["approval"]
+        (asked,) = [
+            each for each in (await shared.http.get("/v1/inbox")).json()["waiting"] if each["session"] == session
+        ]
+        assert asked["id"] == row["waiting"][0]["id"] == asked["approval"]["id"]
+        assert "portico-demo.md" in asked["approval"]["diff"]
+        assert asked["since"] >= row["session"]["created"]
+        await shared.http.post(f"/v1/approvals/{asked['id']}", json={"allow": False})
+        done = await until(feed, session, status="idle")
+        assert "activity" not in done
+        assert "waiting" not in done
+    inbox = (await shared.http.get("/v1/inbox")).json()["waiting"]
+    assert session not in {each["session"] for each in inbox}
+
+
+async def test_a_question_waits_in_the_inbox(shared: Standing) -> None:
+    async with socket(shared) as feed:
+        session = await begin(shared, "ask me")
+        row = await until(feed, session, status="waiting")
+    assert row["activity"].startswith("Asks: ")
+    (asked,) = [each for each in (await shared.http.get("/v1/inbox")).json()["waiting"] if each["session"] == session]
+    assert asked["question"]["id"] == asked["id"]
+    await shared.http.post(f"/v1/questions/{asked['id']}", json={"response": "decline"})
+
+
+async def test_a_row_says_what_runs_and_goes_with_its_session(shared: Standing) -> None:
+    async with socket(shared) as feed:
+        session = await begin(shared, "[[reasoning:0]] [[hang]]", "scripted")
+        await until(feed, session, status="running")
+        await shared.http.post(f"/v1/sessions/{session}/cancel", json={})
+        await until(feed, session, status="idle")
+        await shared.http.delete(f"/v1/sessions/{session}")
+        while session not in json.loads(await feed.recv())["removed"]:
+            pass
+
+
+async def test_older_rows_come_page_by_page(shared: Standing) -> None:
+    for _ in range(3):
+        await shared.start()
+    first = (await shared.http.get("/v1/board", params={"limit": "1"})).json()
+    assert len(first["rows"]) >= 1
+    assert first["older"] >= 2
+    last = first["rows"][0]["session"]["modified"] + 1
+    rest = (await shared.http.get("/v1/board", params={"limit": "2", "before": str(last)})).json()
+    times = [row["session"]["modified"] for row in rest["rows"]]
+    assert times == sorted(times, reverse=True)
+    problem(
+        await shared.http.get("/v1/board", params={"limit": str(limits.BOARD_ROWS + 1)}), 400, "bad_request", "limit"
+    )
+
+
+@pytest.mark.parametrize("path", ["/v1/board", "/v1/inbox"])
+async def test_strangers_see_nothing(shared: Standing, path: str) -> None:
+    assert (await shared.stranger.get(path)).status_code == 401

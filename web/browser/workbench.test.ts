@@ -1,0 +1,356 @@
+/** The workbench: the list, the conversation and the cards, over a real host in a real browser. */
+
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { RealHost } from "./host";
+import type { Person } from "./person";
+import { visitors } from "./visitors";
+
+const host = new RealHost();
+const somebody = visitors(host);
+
+/** Through the form, as a person does it. */
+async function begin({ page }: Person, agent: string, text: string): Promise<void> {
+  await page.goto(`${host.url}/app/new?agent=${agent}`);
+  await page.waitForSelector(`#agents input[value="${agent}"]:checked`);
+  await page.fill("#first", text);
+  await page.click("#start");
+  await page.waitForURL(/\/app\/s\//);
+  await page.waitForSelector("#transcript .message");
+}
+
+/** By a script of the same person. */
+async function started(agent: string, text: string, title = ""): Promise<string> {
+  const { id } = await host.ask<{ id: string }>("/v1/sessions", { agent, title });
+  await host.ask(`/v1/sessions/${id}/messages`, { text });
+  return id;
+}
+
+const ready = (person: Person) => person.page.waitForSelector("#status.idle", { state: "attached" });
+const send = async ({ page }: Person, text: string) => {
+  await page.fill("#message", text);
+  await page.press("#message", "Enter");
+};
+
+describe("one session", () => {
+  test("login opens the workbench; start, answer an approval on a phone, see the change", async () => {
+    const person = await somebody({ phone: true });
+    const { page } = person;
+    await page.goto(host.login);
+    await page.waitForURL(`${host.url}/app`);
+    await page.waitForSelector(".list-empty:has-text('No sessions yet')");
+    expect(await person.barriers()).toEqual([]);
+    await begin(person, "demo", "write something");
+    await page.waitForSelector(".approval");
+    expect(await page.$$eval(".approval .diff-added", (all) => all.length)).toBe(3);
+    expect(await page.textContent(".approval h2")).toBe("Change portico-demo.md?");
+    expect(await person.barriers()).toEqual([]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+    await page.tap(".approval button.primary");
+    await ready(person);
+    await page.waitForSelector('.verdict:has-text("You allowed it (Allow once)")');
+    expect(await page.textContent("#transcript")).toContain("Done: I wrote");
+    expect(await page.textContent(".end")).toContain("120 tokens in, 40 out");
+    await page.tap("#changes-button");
+    await page.waitForSelector(".review .file");
+    expect(await page.textContent(".review .file")).toContain("portico-demo.md");
+    await page.tap('[aria-label="Back to the conversation"]');
+    await page.waitForSelector("#message", { state: "visible" });
+    await page.tap('[aria-label="Back to the list"]');
+    await page.waitForSelector('.group[data-group="today"] .entry');
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("y and n answer what is in sight, and a button's name has no letter in it", async () => {
+    const person = await somebody();
+    const { page } = person;
+    await begin(person, "demo", "write a file");
+    await page.waitForSelector(".approval");
+    await page.getByRole("button", { name: "Allow once", exact: true }).waitFor();
+    await page.focus("#transcript");
+    // A card that has only just come takes no key, so that none is answered by a key meant for another one.
+    while (await page.locator(".approval").count()) {
+      await page.keyboard.press("n");
+      await page.waitForTimeout(100);
+    }
+    await ready(person);
+    expect(await page.textContent(".call summary")).toContain("denied");
+    await page.waitForSelector('.verdict:has-text("You denied it (Deny)")');
+    await page.keyboard.press("?");
+    expect(await page.textContent("dialog[open]")).toContain("Deny what waits");
+    expect(await person.barriers()).toEqual([]);
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("what nobody answered in time is nobody's no", async () => {
+    const person = await somebody();
+    const state = { id: "x", agent: "demo", model: "demo", cwd: "/w", pos: 1, turns: [{ id: "t", message: { text: "go" }, by: "token:owner", started: 1, ended: 2, outcome: "completed", parts: [{ part: "call", id: "c", tool: "write", done: true, ok: false, approvals: [{ id: "x.a", kind: "write", title: "", input: "{}", expires: 1_700_000_000_000, options: [], answered: true, allowed: false, by: "timeout" }] }] }] };
+    const id = await started("scripted", "hello");
+    await person.page.route(`**/v1/sessions/${id}`, (route) => route.fulfill({ json: { ...state, id } }));
+    await person.page.goto(`${host.url}/app/s/${id}`);
+    await person.page.waitForSelector('.verdict:has-text("Nobody answered by")');
+    expect(await person.page.textContent(".verdict")).toContain("so it was not done");
+  });
+
+  test("a question is answered in its form", async () => {
+    const person = await somebody();
+    await begin(person, "demo", "ask me");
+    await person.page.fill(".question input", "blue");
+    await person.page.press(".question input", "Enter");
+    await ready(person);
+    expect(await person.page.textContent(".question")).toContain("blue");
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("what is sent while it works waits, can be changed, moved and removed", async () => {
+    const person = await somebody();
+    const { page } = person;
+    await begin(person, "scripted", "[[deltas:3000]] [[gap:100]]");
+    await page.waitForSelector("#status.running");
+    await page.waitForSelector('.now:has-text("Writing"), .now:has-text("Thinking")');
+    for (const text of ["one", "two", "three"]) {
+      await send(person, text);
+      await page.waitForSelector(`.queue-text:text-is("${text}")`);
+    }
+    const queue = () => page.$$eval(".queue-text", (all) => all.map((each) => each.textContent));
+    await page.click('[aria-label="Move up: three"]');
+    await page.waitForFunction(() => document.querySelectorAll(".queue-text")[1]!.textContent === "three");
+    await page.click('[aria-label="Remove: two"]');
+    await page.waitForFunction(() => document.querySelectorAll(".queue-text").length === 2);
+    await page.click('[aria-label="Edit: one"]');
+    await page.fill("#queue textarea", "first");
+    await page.press("#queue textarea", "Control+Enter");
+    await page.waitForSelector('.queue-text:text-is("first")');
+    expect(await queue()).toEqual(["first", "three"]);
+    await page.dragAndDrop("#queue li:nth-child(2)", "#queue li:nth-child(1)");
+    await page.waitForFunction(() => document.querySelector(".queue-text")!.textContent === "three");
+    await page.click('[aria-label="Tell it now: first"]');
+    await page.waitForSelector('#trouble:has-text("stays in the queue")');
+    expect(await queue()).toHaveLength(2);
+    expect(await person.barriers()).toEqual([]);
+    await page.click("#stop");
+    await page.waitForFunction(() => document.querySelectorAll("#transcript .message").length === 3);
+    await ready(person);
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("a reload in mid-stream goes on where it was; Esc Esc stops", async () => {
+    const person = await somebody();
+    const { page } = person;
+    await begin(person, "scripted", "[[deltas:3000]] [[gap:50]]");
+    await page.waitForSelector(".row.text.text");
+    await page.reload();
+    await page.waitForSelector("#status.running");
+    const length = () => page.$eval("#transcript", (view) => view.textContent!.length);
+    const before = await length();
+    await page.waitForFunction((known) => document.querySelector("#transcript")!.textContent!.length > known, before);
+    await page.focus("#transcript");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector('.outcome:has-text("Stopped")');
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("a host that dies leaves an interrupted turn: list, head and end say so, and Resume goes on", async () => {
+    const person = await somebody();
+    const { page } = person;
+    await begin(person, "scripted", "[[deltas:3000]] [[gap:50]]");
+    await page.waitForSelector(".row.text.text");
+    await host.kill();
+    await page.waitForSelector('.offline:has-text("cannot be reached since")');
+    await host.start();
+    await page.waitForSelector('.outcome.interrupted:has-text("Interrupted: the host stopped")');
+    expect(await page.textContent("#status")).toBe("Interrupted");
+    await page.waitForSelector('.group[data-group="stopped"] .entry[aria-current]:has-text("Interrupted")');
+    await page.waitForSelector(".offline", { state: "hidden" });
+    await page.click(".outcome button:has-text('Resume')");
+    await page.waitForSelector("#status.running");
+    await page.click("#stop");
+    await ready(person);
+  });
+
+  test("fork, rename, archive", async () => {
+    const person = await somebody();
+    const { page } = person;
+    await begin(person, "scripted", "hello");
+    await ready(person);
+    const before = page.url();
+    await page.hover(".row.message");
+    await page.click("text=Continue in a copy");
+    await page.waitForURL((url) => url.href !== before);
+    await page.waitForSelector("#transcript .message");
+    await page.focus("#transcript");
+    await page.keyboard.press("r");
+    await page.fill("dialog[open] input", "Another name");
+    await page.press("dialog[open] input", "Enter");
+    await page.waitForFunction(() => document.getElementById("title")!.textContent === "Another name");
+    await page.waitForSelector('.entry:has-text("Another name")');
+    await page.click("#menu summary");
+    await page.click("#archive");
+    await page.waitForSelector('.entry:has-text("Another name")', { state: "detached" });
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("edit and resend goes back to before the message", async () => {
+    const person = await somebody();
+    const { page } = person;
+    await begin(person, "scripted", "first [[say:One.]]");
+    await ready(person);
+    await send(person, "second [[say:Two.]]");
+    await page.waitForSelector("text=Two.");
+    await ready(person);
+    await page.locator(".row.message").last().hover();
+    await page.locator("text=Edit and resend").last().click();
+    await page.click('dialog[open] button:has-text("Edit here")');
+    await page.waitForFunction(() => document.querySelectorAll("#transcript .message").length === 1);
+    expect(await page.inputValue("#message")).toBe("second [[say:Two.]]");
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("a draft is on every device, and @ suggests files", async () => {
+    const [ann, bob] = [await somebody(), await somebody({ phone: true })];
+    const id = await started("scripted", "hello");
+    for (const { page } of [ann, bob]) {
+      await page.goto(`${host.url}/app/s/${id}`);
+      await page.waitForSelector("#transcript .end");
+    }
+    await ann.page.fill("#message", "Half a thought");
+    await bob.page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#message")!.value === "Half a thought");
+    await ann.page.fill("#message", "");
+    await ann.page.keyboard.type("@portico-d");
+    await ann.page.waitForSelector('.suggestion:has-text("portico-demo.md")');
+    await ann.page.keyboard.press("Enter");
+    expect(await ann.page.inputValue("#message")).toBe("@portico-demo.md ");
+    expect([...ann.trouble, ...bob.trouble]).toEqual([]);
+  });
+
+  test("of 10,000 blocks only those near the view are built", async () => {
+    const person = await somebody();
+    const { page } = person;
+    const id = await started("scripted", "hello");
+    await page.goto(`${host.url}/app/s/${id}`);
+    await ready(person);
+    const state = await host.ask<{ turns: object[] }>(`/v1/sessions/${id}`);
+    const turn = state.turns[0];
+    const long = { ...turn, parts: Array.from({ length: 10_000 }, (_, n) => (n % 2 ? { part: "text", id: `x${n}`, kind: "text", text: `**Block** ${n}\n\n- one\n- two`, done: true } : { part: "call", id: `x${n}`, tool: "use", input: '{"path":"a"}', ready: true, done: true, ok: true, output: "text" })) };
+    await page.route(`**/v1/sessions/${id}`, (route) => route.fulfill({ json: { ...state, turns: [long] } }));
+    await page.reload({ waitUntil: "commit" });
+    await page.waitForSelector("text=Block 9999");
+    expect(await page.$$eval(".row", (all) => all.length)).toBeLessThan(500);
+    await page.$eval("#transcript", (view) => (view.scrollTop = view.scrollHeight / 2));
+    await page.waitForFunction(() => document.querySelectorAll(".row").length > 100);
+    expect(await page.$$eval(".row", (all) => all.length)).toBeLessThan(1000);
+  });
+});
+
+describe("the list", () => {
+  test("groups, counts, live lines, unread marks; titles and texts can be searched", async () => {
+    const [ann, bob] = [await somebody(), await somebody({ dark: true })];
+    const { page } = bob;
+    const quiet = await started("scripted", "the axolotl [[say:An amphibian, an amphibian.]]", "Axolotl");
+    await ann.page.goto(`${host.url}/app/s/${quiet}`);
+    await ready(ann);
+    await page.goto(`${host.url}/app/inbox`);
+    const asking = await started("demo", "write something", "Asking");
+    await page.waitForSelector(`.group[data-group="need"] [data-key="s/${asking}"]:has-text("Wants to change portico-demo.md")`);
+    await page.waitForFunction(() => /^\(\d+\) Inbox/.test(document.title));
+    const needed = await page.textContent('.group[data-group="need"] .group-count');
+    expect(await page.getAttribute(".navitem .count", "aria-label")).toBe(`${needed} need you`);
+    const working = await started("scripted", "[[deltas:3000]] [[gap:50]]", "Working");
+    await page.waitForSelector(`.group[data-group="work"] [data-key="s/${working}"] .act:text-is("Writing")`);
+    await host.cancel(working);
+    await page.waitForSelector(`.group[data-group="today"] [data-key="s/${working}"].unread`);
+    expect(await bob.barriers()).toEqual([]);
+    await page.fill("#filter", "amphibian");
+    await page.waitForSelector(".entry.hit mark");
+    expect(await page.$$eval(".entry.hit", (all) => all.length)).toBe(1);
+    await page.fill("#filter", "axolotl is:done");
+    await page.waitForFunction(() => document.querySelectorAll(".list .entry:not(.hit)").length === 1);
+    await page.click('[aria-label="Remove the filter is:done"]');
+    expect(await page.inputValue("#filter")).toBe("axolotl");
+    await page.fill("#filter", "");
+    await page.focus("#main");
+    await page.keyboard.press("j");
+    await page.waitForURL(/\/app\/inbox|\/app\/s\//);
+    await page.goto(`${host.url}/app/s/${quiet}`);
+    await page.waitForSelector(`[data-key="s/${quiet}"][aria-current]`);
+    await page.focus("#transcript");
+    await page.keyboard.press("j");
+    await page.waitForURL((url) => !url.pathname.endsWith(quiet));
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("axolotl");
+    await page.waitForSelector('.palette [role=option]:has-text("Axolotl")');
+    await page.keyboard.press("Enter");
+    await page.waitForURL(new RegExp(quiet));
+    expect([...ann.trouble, ...bob.trouble]).toEqual([]);
+  });
+
+  test("an address that leads nowhere says so and leads back", async () => {
+    const { page } = await somebody();
+    await page.goto(`${host.url}/app/nowhere`);
+    await page.waitForSelector('h1:has-text("There is no such page")');
+    await page.click("text=Open the list");
+    await page.waitForURL(/\/app(\/s\/.*)?$/);
+  });
+});
+
+describe("the inbox", () => {
+  test("has what waits everywhere, oldest first; an answer opens the next", async () => {
+    const person = await somebody();
+    const { page } = person;
+    for (const { id } of (await host.ask<{ sessions: { id: string; status: string }[] }>("/v1/sessions")).sessions.filter(({ status }) => status === "waiting")) await host.cancel(id);
+    rmSync(join(host.folder, "portico-demo.md"), { force: true });
+    await started("demo", "write something", "First");
+    await page.goto(`${host.url}/app/inbox`);
+    await page.waitForSelector(".card .asked-where:has-text('First')");
+    const second = await started("demo", "ask me", "Second");
+    await page.waitForSelector(".asked:has-text('Second')");
+    expect(await page.textContent(".head p")).toBe("2 things wait for you, oldest first");
+    expect(await page.locator(".card .diff-added").count()).toBeGreaterThan(0);
+    expect(await person.barriers()).toEqual([]);
+    await page.focus("#main");
+    while ((await page.locator(".card.approval").count()) > 0) {
+      await page.keyboard.press("y");
+      await page.waitForTimeout(100);
+    }
+    await page.waitForSelector(".card.question:has-text('Second')");
+    await host.cancel(second);
+    await page.waitForSelector("text=Nothing waits for you.");
+    await page.waitForFunction(() => document.title === "Inbox · Portico");
+    expect(person.trouble).toEqual([]);
+  });
+});
+
+describe("agents and jobs", () => {
+  test("who is ready comes first, the others tell what they lack with lines to copy, and can be checked again", async () => {
+    const person = await somebody({ phone: true });
+    const { page } = person;
+    let lacking = true;
+    await page.route("**/v1/agents", async (route) => {
+      const { agents } = (await (await route.fetch()).json()) as { agents: object[] };
+      await route.fulfill({ json: { agents: lacking ? [{ id: "absent", name: "Absent", missing: "It is not installed: npm install -g absent" }, ...agents] : [{ id: "absent", name: "Absent" }, ...agents] } });
+    });
+    await page.route("**/v1/agents/absent/check", (route) => route.fulfill({ json: { status: "ready" } }));
+    await page.goto(`${host.url}/app/new?agent=absent`);
+    await page.waitForSelector(".agent-choice.lacking");
+    expect(await page.$$eval(".agent-choice span", (all) => all.map((each) => each.textContent))).toEqual(["Scripted", "Demo", "Absent"]);
+    expect(await page.textContent(".missing .command code")).toBe("npm install -g absent");
+    expect(await page.isDisabled("#start")).toBe(true);
+    expect(await person.barriers()).toEqual([]);
+    lacking = false;
+    await page.tap("text=Check again");
+    await page.waitForSelector("#start:enabled");
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("agents and job history have no barrier and no error", async () => {
+    const person = await somebody();
+    for (const [path, sign] of [["/agents.html", ".agent"], ["/jobHistory.html", "#empty:not([hidden])"]] as const) {
+      await person.page.goto(host.url + path);
+      await person.page.waitForSelector(sign);
+      expect(await person.barriers()).toEqual([]);
+    }
+    expect(person.trouble).toEqual([]);
+  });
+});

@@ -1,0 +1,262 @@
+/** Where people write: text, files and pictures, model and mode; the draft is kept on the host. */
+
+import { explain } from "../api";
+import { attachmentView } from "../conversation/rows";
+import { active, type SessionState, statusOf } from "../conversation/state";
+import { price } from "../conversation/words";
+import { hasKeys, make, makeButton } from "../page";
+import { type Agent, call, v1 } from "../v1";
+import { icon } from "./icons";
+import { prefer, preferences } from "./preferences";
+import { Suggestions } from "./suggestions";
+
+export type Attachment = { type: "resource"; label: string; contentType: string; data: string };
+type Attempt = (work: () => Promise<unknown>) => Promise<boolean>;
+
+const DRAFT_MS = 800;
+/** One message holds 8 MiB; base64 takes a third more. */
+const ATTACHED_MAX = 4 * 1024 * 1024;
+
+export const MODES: [value: string, name: string, about: string][] = [
+  ["ask", "Asks before changes", "You are asked before the agent changes a file or runs a command."],
+  ["allow", "Allows by itself", "The agent is not asked. What must always ask still asks."],
+  ["deny", "Reads only", "Changes and commands are refused."],
+];
+
+export class Composer {
+  readonly element = make("form");
+  readonly area = make("textarea");
+  private readonly button = make("button", "send primary");
+  private readonly steer = makeButton("", "Tell it now", () => void this.send("steer"));
+  private readonly files = make("div", "attached");
+  private readonly model = make("select", "pick");
+  private readonly mode = make("select", "pick");
+  private readonly suggestions: Suggestions;
+  private attached: Attachment[] = [];
+  private saving: ReturnType<typeof setTimeout> | undefined;
+  private saved = "";
+  private state: SessionState | undefined;
+  private loadedFor = "";
+
+  constructor(
+    private readonly id: string,
+    private readonly attempt: Attempt,
+    private readonly say: (text: string) => void,
+  ) {
+    this.element.id = "composer";
+    this.area.id = "message";
+    this.area.rows = 1;
+    this.area.dir = "auto";
+    this.area.setAttribute("aria-label", "Message");
+    this.button.id = "send";
+    this.button.append(icon("send"));
+    this.button.setAttribute("aria-label", "Send");
+    this.steer.id = "steer";
+    this.steer.title = "Ctrl+Enter";
+    this.files.hidden = true;
+    this.suggestions = new Suggestions(this.area, id);
+    const box = make("div", "composer-box");
+    box.append(this.files, this.area, this.tools());
+    this.element.append(this.suggestions.element, box);
+    this.listen(box);
+  }
+
+  private tools(): HTMLElement {
+    const row = make("div", "tools");
+    const input = make("input");
+    input.type = "file";
+    input.multiple = true;
+    input.hidden = true;
+    input.addEventListener("change", () => {
+      void this.attach([...(input.files ?? [])]);
+      input.value = "";
+    });
+    const add = makeButton("icon", "", () => input.click());
+    add.append(icon("plus"));
+    add.setAttribute("aria-label", "Add files or pictures");
+    this.model.setAttribute("aria-label", "Model");
+    this.model.addEventListener("change", () => void this.attempt(() => v1.change(this.id, { model: this.model.value })));
+    this.mode.setAttribute("aria-label", "What the agent may do");
+    this.mode.append(...MODES.map(([value, name]) => new Option(name, value)));
+    this.mode.addEventListener("change", () => void this.attempt(() => call("PATCH", `/sessions/${encodeURIComponent(this.id)}`, { config: { approvals: this.mode.value } })));
+    row.append(add, input, this.model, this.mode, make("span", "spring"), this.steer, this.button);
+    return row;
+  }
+
+  private listen(box: HTMLElement): void {
+    this.area.addEventListener("input", () => {
+      this.grow();
+      this.saveLater();
+    });
+    this.area.addEventListener("keydown", (event) => this.key(event));
+    this.area.addEventListener("paste", (event) => {
+      const files = [...(event.clipboardData?.files ?? [])];
+      if (files.length === 0) return;
+      event.preventDefault();
+      void this.attach(files);
+    });
+    box.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      box.classList.add("dropping");
+    });
+    box.addEventListener("dragleave", () => box.classList.remove("dropping"));
+    box.addEventListener("drop", (event) => {
+      event.preventDefault();
+      box.classList.remove("dropping");
+      void this.attach([...(event.dataTransfer?.files ?? [])]);
+    });
+    this.element.addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.send("queue");
+    });
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.isComposing || this.suggestions.key(event)) return;
+    if (event.key !== "Enter") return;
+    const command = event.ctrlKey || event.metaKey;
+    // On a phone there is a button; Enter is a line there.
+    const sends = command || (hasKeys() && !event.shiftKey && prefer("enterSends"));
+    if (!sends) return;
+    event.preventDefault();
+    void this.send(command && !this.steer.hidden ? "steer" : "queue");
+  }
+
+  show(state: SessionState): void {
+    this.state = state;
+    const busy = active(state) !== undefined;
+    this.steer.hidden = !busy;
+    this.button.setAttribute("aria-label", busy ? "Queue" : "Send");
+    this.button.title = busy ? "Goes next" : "Send";
+    this.area.disabled = this.button.disabled = state.closed === true;
+    this.area.placeholder = hint(state);
+    const chosen = String(state.config?.["approvals"] ?? "ask");
+    if (document.activeElement !== this.mode) this.mode.value = chosen;
+    this.takeDraft(String(state.kept?.["draft"]?.["text"] ?? ""));
+    void this.loadModels(state);
+  }
+
+  /** What another device wrote is taken over, unless somebody writes here. */
+  private takeDraft(text: string): void {
+    if (text === this.saved) return;
+    const untouched = this.area.value === this.saved;
+    this.saved = text;
+    if (untouched && document.activeElement !== this.area) this.put(text);
+    else if (untouched && this.area.value === "") this.put(text);
+  }
+
+  private async loadModels(state: SessionState): Promise<void> {
+    if (this.loadedFor === `${state.agent}/${state.model}`) return;
+    this.loadedFor = `${state.agent}/${state.model}`;
+    try {
+      const agent = (await v1.agents()).find(({ id }) => id === state.agent);
+      this.fillModels(agent, state.model);
+    } catch (error) {
+      this.loadedFor = "";
+      this.say(explain(error));
+    }
+  }
+
+  private fillModels(agent: Agent | undefined, model: string): void {
+    const models = agent?.models ?? [];
+    const all = models.some(({ id }) => id === model) || !model ? models : [{ id: model, name: model }, ...models];
+    this.model.replaceChildren(...all.map((each) => new Option([agent?.name, each.name].filter(Boolean).join(" · ") + (price(each.multiplier) ? ` (${price(each.multiplier)})` : ""), each.id)));
+    this.model.value = model;
+    this.model.disabled = all.length < 2;
+    this.model.hidden = all.length === 0;
+  }
+
+  focus(): void {
+    this.area.focus();
+  }
+
+  /** Puts words into the field, behind what stands there. */
+  add(text: string): void {
+    this.put([this.area.value, text].filter(Boolean).join("\n\n"));
+    this.saveLater();
+    this.focus();
+  }
+
+  private async attach(files: File[]): Promise<void> {
+    for (const file of files) {
+      if (file.size > ATTACHED_MAX) {
+        this.say(`${file.name} has ${Math.round(file.size / 1024 / 1024)} MB; a message takes 4 MB. Put it into the folder and name it with @.`);
+        continue;
+      }
+      const data = await base64(file);
+      this.attached.push({ type: "resource", label: file.name || "picture", contentType: file.type || "application/octet-stream", data });
+    }
+    this.showAttached();
+  }
+
+  private showAttached(): void {
+    this.files.hidden = this.attached.length === 0;
+    this.files.replaceChildren(
+      ...this.attached.map((each, index) => {
+        const item = make("span", "attached-item");
+        const remove = makeButton("icon", "", () => {
+          this.attached.splice(index, 1);
+          this.showAttached();
+        });
+        remove.append(icon("close"));
+        remove.setAttribute("aria-label", `Remove ${each.label}`);
+        item.append(attachmentView(each), remove);
+        return item;
+      }),
+    );
+  }
+
+  private async send(busy: "queue" | "steer"): Promise<void> {
+    const [text, attached] = [this.area.value, this.attached];
+    if ((!text.trim() && attached.length === 0) || this.button.disabled) return;
+    // Gone from the field at once, so that nothing is sent twice; back again if the host did not take it.
+    this.put("");
+    this.attached = [];
+    this.showAttached();
+    const body = { text, busy, ...(attached.length ? { attachments: attached } : {}) };
+    if (await this.attempt(() => call("POST", `/sessions/${encodeURIComponent(this.id)}/messages`, body))) return void this.save();
+    this.put(text + this.area.value);
+    this.attached = [...attached, ...this.attached];
+    this.showAttached();
+  }
+
+  private put(text: string): void {
+    this.area.value = text;
+    this.grow();
+  }
+
+  private saveLater(): void {
+    clearTimeout(this.saving);
+    this.saving = setTimeout(() => void this.save(), DRAFT_MS);
+  }
+
+  async save(): Promise<void> {
+    clearTimeout(this.saving);
+    const text = this.area.value;
+    if (text === this.saved || this.state?.closed) return;
+    this.saved = text;
+    // Who may only read keeps no draft, and need not hear of it.
+    await v1.draft(this.id, text).catch(() => undefined);
+  }
+
+  private grow(): void {
+    this.area.style.height = "auto";
+    this.area.style.height = `${this.area.scrollHeight + 2}px`;
+  }
+}
+
+async function base64(file: File): Promise<string> {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 0x8000) text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
+  return btoa(text);
+}
+
+function hint(state: SessionState): string {
+  if (state.closed) return "This session is closed. Reopen it under More.";
+  const status = statusOf(state);
+  const keys = hasKeys() && preferences().enterSends;
+  if (status === "waiting") return hasKeys() ? "Say what should be different, or queue the next thing" : "Say what should change";
+  if (status === "running") return keys ? "Goes next. Ctrl+Enter tells the agent now" : "Goes next";
+  return hasKeys() ? "Write to the agent. @ names a file, / a command" : "Write to the agent";
+}

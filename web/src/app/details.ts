@@ -1,0 +1,83 @@
+/** What there is to know of a session: agent, folder, settings, cost by turn, remembered answers. */
+
+import { root } from "../root";
+import { grantsOf } from "../conversation/grants";
+import { exact } from "../conversation/pieces";
+import { duration, who } from "../conversation/words";
+import { make, makeButton } from "../page";
+import { type Grant, v1 } from "../v1";
+import type { SessionView } from "./sessionView";
+import { cost, tokens } from "./time";
+
+/** Turns in the table; older ones are in the export. */
+const TURNS = 200;
+
+export class Details {
+  readonly element = make("div", "details-tab pbody");
+  private grants: Grant[] | undefined;
+
+  constructor(private readonly view: SessionView) {
+    void this.load();
+  }
+
+  private async load(): Promise<void> {
+    const state = this.view.state;
+    this.grants = state ? grantsOf(state, await v1.grants().catch(() => [])) : [];
+    this.show();
+  }
+
+  show(): void {
+    const state = this.view.state;
+    if (!state) return;
+    const facts = make("dl", "facts-list");
+    const add = (name: string, value: string | HTMLElement) => {
+      const cell = make("dd");
+      cell.append(value);
+      facts.append(make("dt", "", name), cell);
+    };
+    const used = (state.usage?.input ?? 0) + (state.usage?.output ?? 0);
+    add("Agent", `${state.agent} · ${state.model}`);
+    add("Folder", make("code", "", exact(state.cwd)));
+    if (state.worktree?.branch) add("Own copy", make("code", "", exact(String(state.worktree.branch))));
+    add("Used", used ? `${tokens(used)} (${tokens(state.usage?.cached ?? 0)} from the cache), ${cost(state.usage?.cost)}` : "nothing yet");
+    add("Turns", String(state.turns?.length ?? 0));
+    add("Session", make("code", "", state.id));
+    if (state.parent) {
+      const link = make("a", "", state.parent);
+      link.href = `${root}/app/s/${encodeURIComponent(state.parent)}`;
+      add("Came from", link);
+    }
+    for (const [name, value] of Object.entries(state.config ?? {})) if (typeof value !== "object") add(name, String(value));
+    this.element.replaceChildren(facts, ...this.granted(), ...this.turns());
+  }
+
+  private granted(): HTMLElement[] {
+    const list = make("ul", "grants");
+    list.append(
+      ...(this.grants ?? []).map((grant) => {
+        const item = make("li");
+        const text = `${grant.allow ? "Allowed" : "Denied"}: ${grant.tool}${grant.pattern && grant.pattern !== "*" ? ` ${grant.pattern}` : ""}, ${grant.session ? "in this session" : "in this folder"}`;
+        item.append(exact(text), makeButton("link", "Forget", () => void this.view.attempt(() => v1.revoke(grant.id)).then(() => this.load())));
+        return item;
+      }),
+    );
+    return this.grants?.length ? [make("h2", "", "Remembered answers"), list] : [];
+  }
+
+  private turns(): HTMLElement[] {
+    const turns = (this.view.state?.turns ?? []).slice(-TURNS);
+    if (turns.length === 0) return [];
+    const table = make("table", "table");
+    const head = make("tr");
+    head.append(...["Message", "By", "Took", "Tokens", "Cost"].map((name) => make("th", "", name)));
+    table.append(head);
+    for (const turn of [...turns].reverse()) {
+      const row = make("tr");
+      const used = (turn.usage?.input ?? 0) + (turn.usage?.output ?? 0);
+      const cells = [turn.message.text.slice(0, 60), who(turn.by), turn.ended ? duration(turn.ended - turn.started) : "runs", used ? tokens(used) : "unknown", turn.usage?.cost ? cost(turn.usage.cost) : "unknown"];
+      row.append(...cells.map((text) => make("td", "", text)));
+      table.append(row);
+    }
+    return [make("h2", "", "Turn by turn"), table];
+  }
+}

@@ -1,0 +1,195 @@
+/** What stands in the list: sessions and jobs, each with its state, the line that says what happens, and its group. */
+
+import type { Summary } from "../conversation/state";
+import { type Day, dayOf } from "./time";
+
+export interface Waiting {
+  id: string;
+  kind: "approval" | "question";
+  text: string;
+}
+
+/** A row of `GET /v1/board`. */
+export interface Row {
+  session: Summary & { interrupted?: boolean; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number };
+  activity?: string;
+  since?: number;
+  waiting?: Waiting[];
+}
+
+export interface Work {
+  work: number;
+  name: string;
+  task: string;
+  status: "running" | "succeeded" | "failed";
+  started: number;
+  ended?: number | null;
+  runs?: number;
+}
+
+/** A job of `GET /v1/jobs`. */
+export interface JobRow {
+  id: string;
+  name: string;
+  status: "running" | "waiting" | "succeeded" | "failed" | "canceled";
+  started: number;
+  cwd: string;
+  by?: string;
+  ended?: number | null;
+  error?: string;
+  reason?: string;
+  works?: Work[];
+}
+
+export type State = "need" | "ask" | "work" | "interrupted" | "failed" | "done";
+export type Group = "need" | "work" | "stopped" | Day;
+export type Step = "done" | "work" | "need" | "failed";
+
+export interface Entry {
+  key: string;
+  kind: "session" | "job";
+  id: string;
+  title: string;
+  state: State;
+  line: string;
+  changes?: { additions: number; deletions: number };
+  folder: string;
+  cwd: string;
+  agent: string;
+  time: number;
+  /** Since when it does what the line says; only while something runs or waits. */
+  since?: number;
+  unread: boolean;
+  steps?: Step[];
+  words: string;
+}
+
+export const GROUPS: readonly [Group, string][] = [
+  ["need", "Needs you"],
+  ["work", "Working"],
+  ["stopped", "Stopped"],
+  ["today", "Done today"],
+  ["yesterday", "Yesterday"],
+  ["older", "Older"],
+];
+
+export const lastName = (path: string) => path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
+export const ofTask = ({ session }: Row) => (session.by ?? "").startsWith("task:");
+
+export function entryOfSession({ session, activity = "", since, waiting = [] }: Row): Entry {
+  const state = stateOf(session, waiting);
+  const moving = state === "need" || state === "ask" || state === "work";
+  const { additions = 0, deletions = 0, files = 0 } = session.changes ?? {};
+  return {
+    key: `s/${session.id}`,
+    kind: "session",
+    id: session.id,
+    title: session.title || "New session",
+    state,
+    line: moving ? activity : endLine(state, session.turns ?? 0, files),
+    ...(!moving && state === "done" && files ? { changes: { additions, deletions } } : {}),
+    folder: lastName(session.cwd),
+    cwd: session.cwd,
+    agent: session.agent,
+    time: session.moved || session.modified,
+    ...(moving && since ? { since } : {}),
+    unread: session.read === false && state !== "work",
+    words: [session.title, session.agent, session.model, session.cwd, session.id].join(" ").toLowerCase(),
+  };
+}
+
+function stateOf(session: Row["session"], waiting: Waiting[]): State {
+  if (session.status === "waiting") return waiting[0]?.kind === "question" ? "ask" : "need";
+  if (session.status === "running") return "work";
+  if (session.interrupted) return "interrupted";
+  return session.status === "failed" ? "failed" : "done";
+}
+
+function endLine(state: State, turns: number, files: number): string {
+  if (state === "interrupted") return "Interrupted: the host stopped";
+  if (state === "failed") return "Failed";
+  if (turns === 0) return "Nothing said yet";
+  return files ? `${files} ${files === 1 ? "file" : "files"}` : "Answered, no files changed";
+}
+
+/** `sessions` are those of its tasks: what one of them waits for, the job waits for. */
+export function entryOfJob(job: JobRow, sessions: Row[]): Entry {
+  const works = job.works ?? [];
+  const running = new Map(works.filter(({ status }) => status === "running").map((work) => [`task:${work.task}`, work]));
+  const own = sessions.filter(({ session }) => running.has(session.by ?? ""));
+  const asking = own.find(({ session }) => session.status === "waiting");
+  const state: State = asking ? (asking.waiting?.[0]?.kind === "question" ? "ask" : "need") : JOB_STATES[job.status];
+  const current = asking ? running.get(asking.session.by ?? "") : [...running.values()].at(-1);
+  const steps = works.map(({ task, status }): Step => (asking?.session.by === `task:${task}` ? "need" : status === "running" ? "work" : status === "succeeded" ? "done" : "failed"));
+  const line = asking ? `${current?.name}: ${lower(asking.activity ?? "")}` : jobLine(job, current?.name);
+  return {
+    key: `j/${job.id}`,
+    kind: "job",
+    id: job.id,
+    title: job.name,
+    state,
+    line,
+    folder: lastName(job.cwd),
+    cwd: job.cwd,
+    agent: "job",
+    time: job.ended ?? job.started,
+    ...(state === "need" || state === "ask" || state === "work" ? { since: asking?.since ?? job.started } : {}),
+    unread: false,
+    steps,
+    words: ["job", job.name, job.cwd, job.id].join(" ").toLowerCase(),
+  };
+}
+
+const JOB_STATES: Record<JobRow["status"], State> = { running: "work", waiting: "need", succeeded: "done", failed: "failed", canceled: "interrupted" };
+const lower = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
+
+function jobLine({ status, reason, error }: JobRow, current: string | undefined): string {
+  if (status === "waiting") return reason || "Waits for your word";
+  if (status === "running") return current ? `Working on ${current}` : "Working";
+  if (status === "canceled") return "Stopped";
+  return status === "failed" ? `Failed${error || reason ? `: ${error || reason}` : ""}` : "Succeeded";
+}
+
+export function groupOf(entry: Entry, now: number): Group {
+  if (entry.state === "need" || entry.state === "ask") return "need";
+  if (entry.state === "work") return "work";
+  const day = dayOf(entry.time, now);
+  // What stopped a week ago and was left alone needs nobody any more.
+  return (entry.state === "interrupted" || entry.state === "failed") && day !== "older" ? "stopped" : day;
+}
+
+/** In the order of the list: what waits longest first, elsewhere the newest. */
+export function grouped(entries: Entry[], now: number): Map<Group, Entry[]> {
+  const found = new Map<Group, Entry[]>(GROUPS.map(([group]) => [group, []]));
+  for (const entry of entries) found.get(groupOf(entry, now))?.push(entry);
+  for (const [group, list] of found) {
+    if (group === "need") list.sort((one, other) => (one.since ?? one.time) - (other.since ?? other.time));
+    else list.sort((one, other) => other.time - one.time);
+  }
+  return found;
+}
+
+const IS: Record<string, (entry: Entry) => boolean> = {
+  needs: ({ state }) => state === "need" || state === "ask",
+  working: ({ state }) => state === "work",
+  interrupted: ({ state }) => state === "interrupted",
+  failed: ({ state }) => state === "failed",
+  done: ({ state }) => state === "done",
+  unread: ({ unread }) => unread,
+  job: ({ kind }) => kind === "job",
+};
+
+/** `folder:api agent:codex is:failed some words`: everything has to fit. */
+export function fits(entry: Entry, text: string): boolean {
+  return text
+    .toLowerCase()
+    .split(/\s+/)
+    .filter(Boolean)
+    .every((word) => {
+      const [name = "", value = ""] = word.split(/:(.*)/s);
+      if (name === "folder") return entry.cwd.toLowerCase().includes(value);
+      if (name === "agent") return entry.agent.toLowerCase().includes(value);
+      if (name === "is") return IS[value]?.(entry) ?? true;
+      return entry.words.includes(word);
+    });
+}

@@ -1,0 +1,174 @@
+/** The live list: everything once, then what changes, over one WebSocket; and the jobs beside it. */
+
+import { keyed } from "../key";
+import { root } from "../root";
+import { reportConnection } from "../connection";
+import { call } from "../v1";
+import { type Entry, entryOfJob, entryOfSession, type JobRow, ofTask, type Row } from "./entries";
+
+interface Page {
+  version: number;
+  rows: Row[];
+  older?: number;
+  removed?: string[];
+  jobs?: string[];
+}
+
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 5_000;
+const CACHE = "portico.board";
+/** What a cold start shows at once, until the host has answered. */
+const CACHED_ROWS = 60;
+
+export class Feed {
+  readonly rows = new Map<string, Row>();
+  readonly jobs = new Map<string, JobRow>();
+  older = 0;
+  /** The host has answered at least once. */
+  live = false;
+  /** Since when the host is out of reach. */
+  downSince: number | undefined;
+  private retry = FIRST_RETRY_MS;
+  private readonly listeners = new Set<() => void>();
+  private told = false;
+
+  start(): void {
+    this.remember();
+    this.connect();
+    void this.loadJobs();
+  }
+
+  /** Called once per frame in which something has changed. */
+  watch(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  entries(): Entry[] {
+    const rows = [...this.rows.values()];
+    const tasks = rows.filter(ofTask);
+    const sessions = rows.filter((row) => !ofTask(row) && row.session.origin?.kind !== "agent" && !row.session.archived);
+    return [...sessions.map(entryOfSession), ...[...this.jobs.values()].map((job) => entryOfJob(job, tasks))];
+  }
+
+  /** How many things wait for a person, everywhere. */
+  get needed(): number {
+    let count = 0;
+    for (const { waiting } of this.rows.values()) count += waiting?.length ?? 0;
+    for (const { status } of this.jobs.values()) count += status === "waiting" ? 1 : 0;
+    return count;
+  }
+
+  /** The sessions of a task, newest first. */
+  ofTask(task: string): Row[] {
+    return [...this.rows.values()].filter(({ session }) => session.by === `task:${task}`).sort((one, other) => other.session.created - one.session.created);
+  }
+
+  async loadOlder(): Promise<void> {
+    const oldest = Math.min(...[...this.rows.values()].map(({ session }) => session.modified));
+    const { rows, older = 0 } = await call<Page>("GET", `/board?before=${oldest}&limit=100`);
+    for (const row of rows) this.rows.set(row.session.id, row);
+    this.older = older;
+    this.tell();
+  }
+
+  private connect(): void {
+    const address = new URL(`${root}/v1/board/socket`, window.location.href);
+    address.protocol = address.protocol.replace("http", "ws");
+    const socket = new WebSocket(keyed(address.href));
+    let whole = true;
+    socket.onmessage = ({ data }: MessageEvent<string>) => {
+      const page = JSON.parse(data) as Page;
+      if (whole) this.begin(page);
+      else this.take(page);
+      whole = false;
+    };
+    socket.onclose = () => {
+      if (whole) void this.checkLogin();
+      this.downSince ??= Date.now();
+      this.tell();
+      setTimeout(() => this.connect(), this.retry);
+      this.retry = Math.min(2 * this.retry, LAST_RETRY_MS);
+    };
+  }
+
+  /** A socket does not say why it was refused; a plain request does, and leads to the login. */
+  private async checkLogin(): Promise<void> {
+    try {
+      await call("GET", "");
+    } catch {
+      // Out of reach: said in the list.
+    }
+  }
+
+  private begin(page: Page): void {
+    this.rows.clear();
+    this.older = page.older ?? 0;
+    if (this.downSince !== undefined) void this.loadJobs();
+    this.live = true;
+    this.downSince = undefined;
+    this.retry = FIRST_RETRY_MS;
+    reportConnection(this, true);
+    this.take(page);
+  }
+
+  private take(page: Page): void {
+    for (const row of page.rows) this.rows.set(row.session.id, row);
+    for (const id of page.removed ?? []) this.rows.delete(id);
+    for (const id of page.jobs ?? []) void this.loadJob(id);
+    this.tell();
+  }
+
+  private async loadJobs(): Promise<void> {
+    try {
+      const { jobs } = await call<{ jobs: JobRow[] }>("GET", "/jobs");
+      this.jobs.clear();
+      for (const job of jobs) this.jobs.set(job.id, job);
+      this.tell();
+    } catch {
+      // Out of reach; a reconnect asks again.
+    }
+  }
+
+  private async loadJob(id: string): Promise<void> {
+    try {
+      this.jobs.set(id, await call<JobRow>("GET", `/jobs/${encodeURIComponent(id)}`));
+      this.tell();
+    } catch {
+      // Gone or out of reach: the next answer tells.
+    }
+  }
+
+  private tell(): void {
+    if (this.told) return;
+    this.told = true;
+    const run = () => {
+      this.told = false;
+      for (const listener of [...this.listeners]) listener();
+      if (this.live) this.keep();
+    };
+    if (document.hidden) setTimeout(run, 50);
+    else requestAnimationFrame(run);
+  }
+
+  private kept = 0;
+  private keep(): void {
+    if (Date.now() - this.kept < 5_000) return;
+    this.kept = Date.now();
+    const rows = [...this.rows.values()].sort((one, other) => other.session.modified - one.session.modified).slice(0, CACHED_ROWS);
+    try {
+      localStorage.setItem(CACHE, JSON.stringify(rows));
+    } catch {
+      // No room or not allowed: the next start shows an empty list for a moment longer.
+    }
+  }
+
+  private remember(): void {
+    try {
+      for (const row of JSON.parse(localStorage.getItem(CACHE) ?? "[]") as Row[]) this.rows.set(row.session.id, row);
+      if (this.rows.size > 0) this.tell();
+    } catch {
+      localStorage.removeItem(CACHE);
+    }
+  }
+}

@@ -1,0 +1,127 @@
+/** The changed lines of one file: unified or side by side, with colours, comments, and a button on every line number. */
+
+import { lineView, marked } from "../conversation/diff";
+import { type DiffLine, pairs } from "../conversation/diffLines";
+import { exact } from "../conversation/pieces";
+import { coloured, languageOfFile } from "../highlight";
+import { make, makeButton } from "../page";
+import type { Comment } from "./comments";
+import type { FileView } from "./review";
+
+export interface LineActs {
+  comments: Comment[];
+  moved(comment: Comment): boolean;
+  write(line: DiffLine, side: "old" | "new"): void;
+  remove(comment: Comment): void;
+}
+
+/** More lines of one file than this are not drawn at once. */
+const MOST = 3000;
+
+export function fileDiff(content: HTMLElement, file: FileView, beside: boolean, acts: LineActs): void {
+  if (file.binary) return content.replaceChildren(make("p", "soft pad", "A binary file: there are no lines to read."));
+  if (!file.lines) return content.replaceChildren(make("p", "soft pad", "The change is too long to be shown here."));
+  const lines = file.lines.slice(0, MOST);
+  const view = make("div", beside ? "diff beside" : "diff unified");
+  const spans: [HTMLElement, DiffLine][] = [];
+  if (beside) drawBeside(view, lines, acts, spans);
+  else drawUnified(view, lines, acts, spans);
+  if (file.lines.length > MOST) view.append(make("p", "soft pad", `${file.lines.length - MOST} more lines`));
+  const lost = acts.comments.filter((comment) => !view.querySelector(`[data-comment="${CSS.escape(comment.id)}"]`));
+  content.replaceChildren(view, ...lost.map((comment) => noteView(comment, acts)));
+  void colourLines(file.path, spans);
+}
+
+function drawUnified(view: HTMLElement, lines: DiffLine[], acts: LineActs, spans: [HTMLElement, DiffLine][]): void {
+  for (const line of lines) {
+    const row = lineView(line);
+    dress(row, line, line.kind === "removed" ? "old" : "new", acts, spans);
+    view.append(row, ...notesAt(line, line.kind === "removed" ? "old" : "new", acts));
+  }
+}
+
+function drawBeside(view: HTMLElement, lines: DiffLine[], acts: LineActs, spans: [HTMLElement, DiffLine][]): void {
+  for (const [left, right] of pairs(lines)) {
+    if (left && left === right && (left.kind === "hunk" || left.kind === "file")) {
+      view.append(lineView(left));
+      continue;
+    }
+    const row = make("div", "pair");
+    row.append(half(left, "old", acts, spans), half(right, "new", acts, spans));
+    view.append(row, ...(left && left !== right ? notesAt(left, "old", acts) : []), ...(right ? notesAt(right, "new", acts) : []));
+  }
+}
+
+function half(line: DiffLine | undefined, side: "old" | "new", acts: LineActs, spans: [HTMLElement, DiffLine][]): HTMLElement {
+  if (!line) return make("div", "dl nothing");
+  const row = make("div", `dl diff-${line.kind}`);
+  const text = make("span");
+  text.append(...marked(line));
+  row.append(make("i", "", String(line[side] ?? "")), make("b", "", line.kind === "added" ? "+" : line.kind === "removed" ? "−" : ""), text);
+  dress(row, line, side, acts, spans);
+  return row;
+}
+
+const SAID: Partial<Record<DiffLine["kind"], string>> = { added: "added", removed: "removed" };
+
+/** The number becomes a button that opens a comment; for ears it says what the colours say. */
+function dress(row: HTMLElement, line: DiffLine, side: "old" | "new", acts: LineActs, spans: [HTMLElement, DiffLine][]): void {
+  const number = line[side];
+  if (number === undefined) return;
+  row.dataset[side] = String(number);
+  const cell = [...row.querySelectorAll("i")].findLast((each) => each.textContent === String(number));
+  const button = makeButton("line-number", String(number), () => acts.write(line, side));
+  button.tabIndex = line.kind === "same" ? -1 : 0;
+  button.setAttribute("aria-label", `Comment on ${SAID[line.kind] ? `${SAID[line.kind]} ` : ""}line ${number}`);
+  cell?.replaceChildren(button);
+  const text = row.querySelector("span");
+  if (text && line.text.trim()) spans.push([text, line]);
+}
+
+function notesAt(line: DiffLine, side: "old" | "new", acts: LineActs): HTMLElement[] {
+  return acts.comments.filter((comment) => comment.side === side && comment.line === line[side]).map((comment) => noteView(comment, acts));
+}
+
+function noteView(comment: Comment, acts: LineActs): HTMLElement {
+  const note = make("div", "note");
+  note.dataset["comment"] = comment.id;
+  const head = make("small", "", `You, line ${comment.line}`);
+  const remove = makeButton("link", "Remove", () => acts.remove(comment));
+  head.append(" ", remove);
+  const text = make("div", "", comment.text);
+  text.dir = "auto";
+  note.append(head);
+  if (acts.moved(comment)) note.append(make("p", "bad", "This line has changed since. It was:"), make("code", "", exact(comment.quote)));
+  note.append(text);
+  return note;
+}
+
+/** Line by line, so that a change never colours its neighbours; words that changed keep their marks and no colours. */
+async function colourLines(path: string, spans: [HTMLElement, DiffLine][]): Promise<void> {
+  const language = languageOfFile(path);
+  if (!language) return;
+  const plainOnes = spans.filter(([, line]) => !line.marks?.length);
+  for (let at = 0; at < plainOnes.length; at += 100) {
+    const part = plainOnes.slice(at, at + 100);
+    // A sign that stands in no program keeps the lines apart.
+    const html = await coloured(part.map(([, { text }]) => text).join("\n"), language).catch(() => undefined);
+    if (html === undefined) return;
+    const pieces = splitHtml(html);
+    if (pieces.length !== part.length) continue;
+    part.forEach(([span], index) => (span.innerHTML = pieces[index] ?? ""));
+    await new Promise((done) => setTimeout(done));
+  }
+}
+
+/** Coloured HTML line by line: a `span` that goes over the end of a line is closed there and opened again. */
+export function splitHtml(html: string): string[] {
+  let open: string[] = [];
+  return html.split("\n").map((line) => {
+    const before = open.join("");
+    for (const [tag] of line.matchAll(/<span[^>]*>|<\/span>/g)) {
+      if (tag === "</span>") open = open.slice(0, -1);
+      else open = [...open, tag];
+    }
+    return before + line + "</span>".repeat(open.length);
+  });
+}

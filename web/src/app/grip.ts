@@ -1,0 +1,66 @@
+/** The border between two columns: dragged, moved with the arrow keys, set back with a double click, remembered. */
+
+import { make } from "../page";
+import { remember, remembered } from "./preferences";
+
+export interface Grip {
+  name: string;
+  property: string;
+  label: string;
+  first: number;
+  least: number;
+  most: number;
+  /** 1: pulling right makes it wider. */
+  towards: 1 | -1;
+}
+
+const STEP = 16;
+/** Widths belong to a kind of screen. */
+const sizeClass = () => (window.innerWidth >= 1800 ? "large" : window.innerWidth >= 1280 ? "middle" : "small");
+
+/** `column`: what gets wider and narrower; the grip stands at its edge. */
+export function grip(column: HTMLElement, { name, property, label, first, least, most, towards }: Grip): void {
+  const root = document.documentElement;
+  const element = make("div", `grip ${towards === 1 ? "right" : "left"}`);
+  element.id = `grip-${name}`;
+  column.append(element);
+  const key = () => `width.${name}.${sizeClass()}`;
+  element.tabIndex = 0;
+  element.setAttribute("role", "separator");
+  element.setAttribute("aria-orientation", "vertical");
+  element.setAttribute("aria-label", label);
+  element.setAttribute("aria-valuemin", String(least));
+  element.setAttribute("aria-valuemax", String(most));
+  const set = (width: number | undefined) => {
+    if (width === undefined) root.style.removeProperty(property);
+    else root.style.setProperty(property, `${Math.round(Math.min(Math.max(width, least), Math.min(most, window.innerWidth * 0.7)))}px`);
+    element.setAttribute("aria-valuenow", String(Math.round(width ?? first)));
+  };
+  const width = () => column.getBoundingClientRect().width || first;
+  const load = () => set(Number(remembered(key())) || undefined);
+  const save = (value: number | undefined) => {
+    set(value);
+    remember(key(), value === undefined ? undefined : String(Math.round(value)));
+  };
+  load();
+  window.addEventListener("resize", load);
+  element.addEventListener("dblclick", () => save(undefined));
+  element.addEventListener("keydown", (event) => {
+    const by = event.key === "ArrowRight" ? STEP : event.key === "ArrowLeft" ? -STEP : 0;
+    if (!by) return;
+    event.preventDefault();
+    save(width() + by * towards);
+  });
+  element.addEventListener("pointerdown", (event) => {
+    const [from, before] = [event.clientX, width()];
+    element.setPointerCapture(event.pointerId);
+    const move = (moved: PointerEvent) => set(before + (moved.clientX - from) * towards);
+    const end = (last: PointerEvent) => {
+      element.removeEventListener("pointermove", move);
+      if (last.clientX !== from) save(before + (last.clientX - from) * towards);
+    };
+    element.addEventListener("pointermove", move);
+    element.addEventListener("pointerup", end, { once: true });
+    event.preventDefault();
+  });
+}

@@ -1,0 +1,197 @@
+/** Everything that waits for a person, oldest first; one card is open, and its answer opens the next. */
+
+import { root } from "../root";
+import { explain } from "../api";
+import { approvalCard } from "../conversation/approval";
+import { questionCard } from "../conversation/question";
+import type { Approval, CallPart, QuestionPart } from "../conversation/state";
+import { make, makeButton } from "../page";
+import { call } from "../v1";
+import { lastName } from "./entries";
+import { icon } from "./icons";
+import type { Shell, View } from "./shell";
+import { span } from "./time";
+
+interface Asked {
+  id: string;
+  session: string;
+  title: string;
+  agent: string;
+  cwd: string;
+  since: number;
+  text: string;
+  by?: string;
+  call?: CallPart | null;
+  approval?: Approval | null;
+  question?: QuestionPart | null;
+}
+
+/** A card that has only just come takes no key: it was meant for another. */
+const SETTLED_MS = 400;
+
+export class Inbox implements View {
+  readonly element = make("section", "place inbox");
+  readonly title = "Inbox";
+  private readonly facts = make("p");
+  private readonly list = make("div", "wide");
+  private readonly trouble = make("p", "trouble");
+  private readonly unwatch: () => void;
+  private waiting: Asked[] = [];
+  private known = "";
+  private shown = "";
+  private opened = "";
+  private readonly answered: { text: string; time: number; session: string }[] = [];
+
+  constructor(private readonly shell: Shell) {
+    const head = make("header", "head");
+    const text = make("div", "head-text");
+    text.append(make("h1", "", "Inbox"), this.facts);
+    head.append(text);
+    this.trouble.hidden = true;
+    this.trouble.setAttribute("role", "alert");
+    const scroll = make("div", "scroll");
+    scroll.append(this.trouble, this.list);
+    this.element.append(head, scroll);
+    this.unwatch = shell.feed.watch(() => void this.look());
+    void this.look();
+  }
+
+  leave(): void {
+    this.unwatch();
+  }
+
+  /** The list says what waits; when that has changed, the whole of it is asked for. */
+  private async look(): Promise<void> {
+    const known = [...this.shell.feed.rows.values()].flatMap(({ waiting = [] }) => waiting.map(({ id }) => id)).sort().join(" ");
+    if (known === this.known && this.shown !== "") return;
+    this.known = known;
+    try {
+      const { waiting } = await call<{ waiting: Asked[] }>("GET", "/inbox");
+      this.waiting = waiting;
+      this.show();
+    } catch (error) {
+      this.say(explain(error));
+    }
+  }
+
+  private say(text: string): void {
+    this.trouble.textContent = text;
+    this.trouble.hidden = false;
+  }
+
+  private show(): void {
+    const shown = JSON.stringify([this.waiting.map(({ id }) => id), this.opened, this.answered.length]);
+    if (shown === this.shown) return;
+    this.shown = shown;
+    const count = this.waiting.length;
+    this.facts.textContent = count === 0 ? "Nothing waits for you" : `${count} ${count === 1 ? "thing waits" : "things wait"} for you, oldest first`;
+    if (!this.waiting.some(({ id }) => id === this.opened)) this.opened = this.waiting[0]?.id ?? "";
+    const focused = this.list.contains(document.activeElement);
+    this.list.replaceChildren(...this.waiting.map((asked) => (asked.id === this.opened ? this.card(asked) : this.line(asked))), ...(count === 0 ? [this.nothing()] : []), ...this.history());
+    if (focused || document.activeElement === document.body) this.list.querySelector<HTMLElement>(".card h2")?.focus({ preventScroll: true });
+  }
+
+  private about(asked: Asked): HTMLElement {
+    const link = make("a", "", asked.title || "New session");
+    link.href = `${root}/app/s/${encodeURIComponent(asked.session)}`;
+    const line = make("p", "asked-where");
+    const waits = span(Date.now() - asked.since);
+    line.append(link, ` · ${lastName(asked.cwd)} · ${asked.agent}${waits ? ` · waiting ${waits}` : ""}`);
+    return line;
+  }
+
+  private card(asked: Asked): HTMLElement {
+    const acts = {
+      cwd: () => asked.cwd,
+      attempt: async (work: () => Promise<unknown>) => {
+        try {
+          await work();
+          this.done(asked);
+          return true;
+        } catch (error) {
+          this.say(explain(error));
+          this.known = "?";
+          void this.look();
+          return false;
+        }
+      },
+    };
+    const card = asked.approval && asked.call ? approvalCard(asked.approval, asked.call, acts) : questionCard(asked.question as QuestionPart, acts);
+    card.querySelector("h2")?.after(this.about(asked));
+    return card;
+  }
+
+  private line(asked: Asked): HTMLElement {
+    const row = makeButton("asked", "", () => {
+      this.opened = asked.id;
+      this.show();
+      this.list.querySelector<HTMLElement>(".card h2")?.focus();
+    });
+    const text = make("span", "asked-text");
+    const waits = span(Date.now() - asked.since);
+    text.append(make("span", "asked-title", asked.text), make("small", "", `${asked.title || "New session"} · ${lastName(asked.cwd)} · ${asked.agent}${waits ? ` · waiting ${waits}` : ""}`));
+    const sign = make("span", "mark need");
+    sign.append(icon(asked.question ? "ask" : "need"));
+    row.append(sign, text, icon("down"));
+    row.setAttribute("aria-expanded", "false");
+    return row;
+  }
+
+  /** At once: the host's own word follows. */
+  private done(asked: Asked): void {
+    const at = this.waiting.findIndex(({ id }) => id === asked.id);
+    this.trouble.hidden = true;
+    this.answered.unshift({ text: asked.text, time: Date.now(), session: asked.session });
+    this.waiting = this.waiting.filter(({ id }) => id !== asked.id);
+    this.opened = (this.waiting[at] ?? this.waiting[0])?.id ?? "";
+    this.show();
+  }
+
+  private nothing(): HTMLElement {
+    const text = make("div", "empty-inbox");
+    const working = this.shell.feed.entries().filter(({ state }) => state === "work");
+    text.append(make("h2", "", "Nothing waits for you."));
+    text.append(make("p", "soft", working.length === 0 ? "And nothing works just now." : `Working: ${working.slice(0, 5).map(({ title }) => title).join(", ")}${working.length > 5 ? ` and ${working.length - 5} more` : ""}.`));
+    return text;
+  }
+
+  private history(): HTMLElement[] {
+    if (this.answered.length === 0) return [];
+    const section = make("section", "answered");
+    section.append(
+      make("h2", "", "Answered just now"),
+      ...this.answered.slice(0, 20).map(({ text, time, session }) => {
+        const row = make("a", "answered-row", text);
+        row.href = `${root}/app/s/${encodeURIComponent(session)}`;
+        row.append(make("time", "soft", new Date(time).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })));
+        return row;
+      }),
+    );
+    return [section];
+  }
+
+  /** The next or previous one is opened. */
+  step(by: 1 | -1): void {
+    const at = this.waiting.findIndex(({ id }) => id === this.opened);
+    const next = this.waiting[Math.min(Math.max(at + by, 0), this.waiting.length - 1)];
+    if (!next) return;
+    this.opened = next.id;
+    this.show();
+    this.list.querySelector<HTMLElement>(".card h2")?.focus();
+  }
+
+  choose(number: string): boolean {
+    const card = this.list.querySelector<HTMLElement>(".card.question");
+    const button = card?.querySelector<HTMLButtonElement>(`button[data-answer="${number}"]:enabled`);
+    if (!card || !button) return false;
+    if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) button.click();
+    return true;
+  }
+
+  press(key: "y" | "n"): boolean {
+    const card = this.list.querySelector<HTMLElement>(".card.approval");
+    if (!card) return false;
+    if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
+    return true;
+  }
+}

@@ -1,0 +1,187 @@
+/** What became of a job, from its events and the entry stored with it: runs, decisions, and the tree in plain words. */
+
+export type WorkTree =
+  | { kind: "Ref"; workIdInJob: number; taskId: string; modelOverride?: { category?: string; id?: string } }
+  | { kind: "Seq" | "Par"; works: WorkTree[]; concurrency?: number }
+  | { kind: "Loop"; preCondition?: [boolean, WorkTree]; postCondition?: [boolean, WorkTree]; body: WorkTree; maxIterations?: number }
+  | { kind: "Alt"; condition: WorkTree; trueWork?: WorkTree; falseWork?: WorkTree };
+
+export interface Run {
+  path: string;
+  work: number;
+  task: string;
+  attempt: number;
+  started: number;
+  ended?: number;
+  outcome?: "succeeded" | "failed" | "crashed" | "stopped" | "interrupted";
+  error?: string;
+}
+
+export interface Decision {
+  time: number;
+  text: string;
+}
+
+export interface JobRecord {
+  pos: number;
+  time: number;
+  event: { type: string } & Record<string, unknown>;
+}
+
+export class JobHistory {
+  readonly runs: Run[] = [];
+  readonly decisions: Decision[] = [];
+  started = 0;
+  ended: number | undefined;
+  input = "";
+  by = "";
+  pos = 0;
+
+  /** False: it was known. */
+  apply({ pos, time, event }: JobRecord): boolean {
+    if (pos <= this.pos) return false;
+    this.pos = pos;
+    const say = (text: string) => this.decisions.push({ time, text });
+    switch (event.type) {
+      case "job.started":
+        this.started = time;
+        this.input = String(event["input"] ?? "");
+        this.by = String(event["by"] ?? "");
+        break;
+      case "work.started":
+        this.runs.push({ path: String(event["path"]), work: Number(event["work"]), task: String(event["task"]), attempt: Number(event["attempt"] ?? 1), started: time });
+        break;
+      case "work.ended": {
+        const run = this.runs.findLast((each) => each.path === event["path"] && each.task === event["task"]);
+        if (run) Object.assign(run, { ended: time, outcome: event["outcome"], ...(event["error"] ? { error: String(event["error"]) } : {}) });
+        break;
+      }
+      case "job.decided":
+        say(String(event["reason"]));
+        break;
+      case "job.waiting":
+        say(String(event["reason"]));
+        break;
+      case "job.resumed":
+        say("Taken up again.");
+        break;
+      case "job.ended":
+        this.ended = time;
+        if (event["error"]) say(String(event["error"]));
+        break;
+    }
+    return true;
+  }
+}
+
+export type StepState = "todo" | "work" | "need" | "done" | "failed" | "stopped";
+
+export interface StepNode {
+  kind: "step";
+  work: number;
+  name: string;
+  model: string;
+  /** Its answer decides what happens next. */
+  condition: boolean;
+}
+
+export interface GroupNode {
+  kind: "group";
+  title: string;
+  about: string;
+  children: TreeNode[];
+}
+
+export type TreeNode = StepNode | GroupNode;
+
+/** The tree as people read it: a series is a list, loops and branches are groups with a title. */
+export function treeOf(work: WorkTree, runs: Run[], path = "r", condition = false): TreeNode[] {
+  switch (work.kind) {
+    case "Ref":
+      return [{ kind: "step", work: work.workIdInJob, name: work.taskId, model: work.modelOverride?.category ?? work.modelOverride?.id ?? "", condition }];
+    case "Seq":
+      return work.works.flatMap((child, index) => treeOf(child, runs, `${path}.${index}`, condition));
+    case "Par": {
+      const children = work.works.flatMap((child, index) => treeOf(child, runs, `${path}.${index}`));
+      return [{ kind: "group", title: "At the same time", about: work.concurrency ? `at most ${work.concurrency} at once` : "", children }];
+    }
+    case "Loop":
+      return [loopOf(work, runs, path)];
+    case "Alt": {
+      const branch = (title: string, child: WorkTree | undefined, sign: string): TreeNode[] => (child ? [{ kind: "group", title, about: "", children: treeOf(child, runs, `${path}|${sign}`) }] : []);
+      return [...treeOf(work.condition, runs, `${path}|?`, true), ...branch("If yes", work.trueWork, "1"), ...branch("If no", work.falseWork, "0")];
+    }
+  }
+}
+
+function loopOf(work: Extract<WorkTree, { kind: "Loop" }>, runs: Run[], path: string): GroupNode {
+  const round = roundOf(runs, path);
+  const most = work.maxIterations ? ` of at most ${work.maxIterations}` : "";
+  const until = work.postCondition ?? work.preCondition;
+  const title = until ? `${work.postCondition ? "Until" : "While"} ${names(until[1]).join(", ")} says ${(work.postCondition ? !until[0] : until[0]) ? "yes" : "no"}` : "Once";
+  const children = [
+    ...(work.preCondition ? treeOf(work.preCondition[1], runs, `${path}#${round}<`, true) : []),
+    ...treeOf(work.body, runs, `${path}#${round}`),
+    ...(work.postCondition ? treeOf(work.postCondition[1], runs, `${path}#${round}>`, true) : []),
+  ];
+  return { kind: "group", title, about: runs.some((run) => run.path.startsWith(`${path}#`)) ? `round ${round + 1}${most}` : most.trim(), children };
+}
+
+/** The latest round of the loop at this path, from 0. */
+function roundOf(runs: Run[], path: string): number {
+  let most = 0;
+  for (const run of runs) if (run.path.startsWith(`${path}#`)) most = Math.max(most, Number(/^\d+/.exec(run.path.slice(path.length + 1))?.[0] ?? 0));
+  return most;
+}
+
+export function names(work: WorkTree): string[] {
+  switch (work.kind) {
+    case "Ref":
+      return [work.taskId];
+    case "Seq":
+    case "Par":
+      return work.works.flatMap(names);
+    case "Loop":
+      return [...(work.preCondition ? names(work.preCondition[1]) : []), ...names(work.body), ...(work.postCondition ? names(work.postCondition[1]) : [])];
+    case "Alt":
+      return [work.condition, work.trueWork, work.falseWork].flatMap((each) => (each ? names(each) : []));
+  }
+}
+
+export function stepsOf(tree: TreeNode[]): StepNode[] {
+  return tree.flatMap((node) => (node.kind === "step" ? [node] : stepsOf(node.children)));
+}
+
+export function lastRun(runs: Run[], work: number): Run | undefined {
+  return runs.findLast((run) => run.work === work);
+}
+
+export function stateOf(run: Run | undefined, waiting: boolean): StepState {
+  if (!run) return "todo";
+  if (run.outcome === undefined) return waiting ? "need" : "work";
+  if (run.outcome === "succeeded") return "done";
+  return run.outcome === "failed" || run.outcome === "crashed" ? "failed" : "stopped";
+}
+
+export interface Bar {
+  left: number;
+  width: number;
+  run: Run;
+}
+
+export interface Lane {
+  step: StepNode;
+  bars: Bar[];
+}
+
+/** Every run on one axis, in percent; rounds of a step stand in its lane. */
+export function lanesOf(steps: StepNode[], history: JobHistory, now: number): { lanes: Lane[]; from: number; to: number } {
+  const from = history.started;
+  const to = Math.max(history.ended ?? now, from + 1000);
+  const part = (time: number) => (100 * (time - from)) / (to - from);
+  const lanes = steps.map((step) => ({
+    step,
+    bars: history.runs.filter((run) => run.work === step.work).map((run) => ({ run, left: part(run.started), width: Math.max(0.6, part(run.ended ?? to) - part(run.started)) })),
+  }));
+  return { lanes: lanes.filter(({ bars }) => bars.length > 0), from, to };
+}

@@ -1,0 +1,123 @@
+/** Every key of the workbench, in one table: what runs it and what the list behind `?` shows. */
+
+import { active } from "../conversation/state";
+import { make } from "../page";
+import { dialog } from "../shortcuts";
+import { v1 } from "../v1";
+import { rename } from "./sessionMenu";
+import type { Shell } from "./shell";
+
+interface Key {
+  keys: string;
+  text: string;
+  /** False: it does not apply now, and the key stays the browser's. */
+  run?(shell: Shell): boolean | void;
+}
+
+/** Its code is loaded with its first use. */
+export function openPalette(shell: Shell): void {
+  void import("./palette").then((module) => module.openPalette(shell));
+}
+
+const TYPING = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]";
+const TWICE_MS = 700;
+
+const step = (by: 1 | -1) => (shell: Shell) => {
+  if (shell.inbox) return shell.inbox.step(by);
+  const entry = shell.list.step(by);
+  if (!entry) return false;
+  shell.open(entry);
+  return undefined;
+};
+
+export const KEYS: Key[] = [
+  { keys: "Ctrl+K", text: "Search or do" },
+  { keys: "j", text: "Next session, or next in the inbox", run: step(1) },
+  { keys: "k", text: "Previous", run: step(-1) },
+  { keys: "z", text: "Next that needs you", run: (shell) => shell.nextNeeded() },
+  { keys: "i", text: "Inbox", run: (shell) => shell.go({ at: "inbox" }) },
+  { keys: "g s", text: "Sessions", run: (shell) => shell.go({ at: "home" }) },
+  { keys: "g j", text: "Jobs", run: (shell) => shell.go({ at: "jobs" }) },
+  { keys: "g u", text: "Usage", run: (shell) => shell.go({ at: "usage" }) },
+  { keys: "g ,", text: "Settings", run: (shell) => shell.go({ at: "settings", section: "look" }) },
+  { keys: "c", text: "New session", run: (shell) => shell.go({ at: "new", what: "session" }) },
+  { keys: "/", text: "To the message box", run: (shell) => (shell.session ? shell.session.composer.focus() : shell.list.search.focus()) },
+  { keys: "f", text: "Filter the list", run: (shell) => shell.list.search.focus() },
+  { keys: "y", text: "Allow once what waits", run: (shell) => shell.answering?.press("y") ?? false },
+  { keys: "n", text: "Deny what waits", run: (shell) => (shell.panel.hasFocus() ? shell.panel.step(1) : (shell.answering?.press("n") ?? false)) },
+  { keys: "1…9", text: "Choose an answer of the question that waits" },
+  { keys: "w", text: "Go to what waits in this session", run: (shell) => shell.session?.conversation.goToWaiting() ?? false },
+  { keys: "d", text: "Changes open or closed", run: (shell) => shell.panel.toggle("changes") },
+  { keys: "t", text: "Terminal", run: (shell) => shell.panel.toggle("terminal") },
+  { keys: "[", text: "List hidden or shown", run: (shell) => shell.toggleSide() },
+  { keys: "]", text: "Panel hidden or shown", run: (shell) => shell.panel.toggle() },
+  { keys: "u", text: "Unified or side by side", run: (shell) => shell.panel.switchMode() },
+  { keys: "p", text: "Previous change (in the changes; n: next)", run: (shell) => (shell.panel.hasFocus() ? shell.panel.step(-1) : false) },
+  { keys: "v", text: "Mark the file as viewed (in the changes)", run: (shell) => shell.panel.viewed() },
+  { keys: "m", text: "Comment on the line (in the changes)", run: (shell) => shell.panel.comment() },
+  { keys: "r", text: "Rename; Resume if interrupted", run: renameOrResume },
+  { keys: "e", text: "Archive", run: (shell) => (shell.session ? void shell.archive() : false) },
+  { keys: "End", text: "To the newest, and follow", run: (shell) => (shell.session ? shell.session.conversation.toEnd() : false) },
+  { keys: "Alt+Up", text: "Previous message of yours (Alt+Down: next)" },
+  { keys: "Enter", text: "Send (Shift+Enter: a line; while it works: goes next)" },
+  { keys: "Ctrl+Enter", text: "Tell the working agent now" },
+  { keys: "Esc", text: "Close, leave a field" },
+  { keys: "Esc Esc", text: "Stop the turn" },
+  { keys: "?", text: "This list", run: () => showKeys() },
+];
+
+function renameOrResume(shell: Shell): boolean | void {
+  const view = shell.session;
+  if (!view?.state) return false;
+  const interrupted = !active(view.state) && view.state.turns?.at(-1)?.outcome === "interrupted";
+  if (interrupted) void view.attempt(() => v1.resume(view.id));
+  else rename(view);
+}
+
+export function keys(shell: Shell): void {
+  let before = "";
+  let escaped = 0;
+  document.addEventListener("keydown", (event) => {
+    if (event.isComposing || event.defaultPrevented) return;
+    const target = event.target as Element;
+    const typing = target instanceof Element && target.matches(TYPING);
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      return openPalette(shell);
+    }
+    if (document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape") {
+      if (typing && target instanceof HTMLElement) target.blur();
+      else if (event.timeStamp - escaped < TWICE_MS && shell.session?.state && active(shell.session.state)) void shell.session.stop();
+      else shell.panel.escape();
+      escaped = event.timeStamp;
+      return;
+    }
+    if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
+      if (shell.session?.conversation.stepMessage(event.key === "ArrowUp" ? -1 : 1)) event.preventDefault();
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || typing || (target instanceof Element && target.closest(".xterm"))) return;
+    if (event.key.length === 1 && !shell.lettersOn()) return;
+    if (/^[1-9]$/.test(event.key) && shell.chooseAnswer(event.key)) return event.preventDefault();
+    const [pressed, sequence] = [event.key.length === 1 ? event.key.toLowerCase() : event.key, `${before} ${event.key.toLowerCase()}`];
+    before = pressed === "g" ? "g" : "";
+    const list = target instanceof Element && target.closest(".list") && (pressed === "ArrowDown" || pressed === "ArrowUp");
+    const wanted = list ? (pressed === "ArrowDown" ? "j" : "k") : pressed;
+    const found = KEYS.find((key) => key.run && (key.keys === sequence || key.keys === wanted));
+    if (found?.run && found.run(shell) !== false) event.preventDefault();
+  });
+}
+
+function showKeys(): void {
+  const box = dialog("Keys");
+  box.addEventListener("close", () => box.remove());
+  const table = make("dl", "keys");
+  for (const { keys: each, text } of KEYS) {
+    const term = make("dt");
+    term.append(...each.split(/([+ ])/).map((piece) => (piece === "+" || piece === " " ? piece : make("kbd", "", piece.length === 1 ? piece.toUpperCase() : piece))));
+    table.append(term, make("dd", "", text));
+  }
+  box.append(table, make("p", "soft", "Single letters act only outside of fields, and can be switched off in the settings."));
+  box.showModal();
+}

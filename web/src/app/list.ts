@@ -1,0 +1,339 @@
+/** The list on the left: what needs you, what works, what stopped, what is done. Live, filtered, walked with the keys. */
+
+import { root } from "../root";
+import { plain } from "../conversation/pieces";
+import { make, makeButton } from "../page";
+import { type Hit, v1 } from "../v1";
+import { type Entry, fits, type Group, grouped, GROUPS, type State } from "./entries";
+import type { Feed } from "./feed";
+import { icon, type Icon } from "./icons";
+import { remember, remembered } from "./preferences";
+import { elapsed, when } from "./time";
+
+const MARKS: Record<State, [icon: Icon, look: string, word: string]> = {
+  need: ["need", "need", "Needs you"],
+  ask: ["ask", "need", "Asks you"],
+  work: ["work", "work", "Working"],
+  interrupted: ["interrupted", "", "Interrupted"],
+  failed: ["failed", "bad", "Failed"],
+  done: ["done", "", "Done"],
+};
+/** Rows of a group that are built; more on request. */
+const PAGE = 100;
+/** Rows never move under the pointer: the order follows so long after it left. */
+const LEFT_MS = 500;
+const SEARCH_MS = 250;
+
+export function mark(state: State, unread = false): HTMLElement {
+  const [name, look, word] = MARKS[state];
+  const found = make("span", `mark ${look || (state === "done" && unread ? "ok" : "")}`);
+  found.append(icon(name, state === "work" ? "spin" : ""), make("span", "vh", word));
+  return found;
+}
+
+export class ListView {
+  readonly element = make("div", "list");
+  readonly search = make("input", "filter");
+  private readonly empty = make("div", "list-empty");
+  private readonly chips = make("div", "chips");
+  private readonly rows = new Map<string, RowView>();
+  private readonly folded = new Set<string>((remembered("folded") ?? "older").split(",").filter(Boolean));
+  private readonly shownOf = new Map<Group, number>();
+  private order: string[] = [];
+  private current = "";
+  private busy = false;
+  private leaving: ReturnType<typeof setTimeout> | undefined;
+  private hits: Hit[] = [];
+  private asked = 0;
+  kind: "all" | "job" = "all";
+
+  constructor(
+    private readonly feed: Feed,
+    private readonly open: (entry: Entry) => void,
+  ) {
+    this.search.type = "search";
+    this.search.id = "filter";
+    this.search.placeholder = "Filter: words, folder:, agent:, is:";
+    this.search.setAttribute("aria-label", "Filter sessions and jobs");
+    this.search.addEventListener("input", () => this.filtered());
+    this.element.addEventListener("pointerenter", () => this.hold(true));
+    this.element.addEventListener("pointerleave", () => this.hold(false));
+    this.feed.watch(() => this.show());
+    setInterval(() => this.tick(), 1000);
+    this.tick();
+  }
+
+  private hold(busy: boolean): void {
+    clearTimeout(this.leaving);
+    if (busy) return void (this.busy = true);
+    this.leaving = setTimeout(() => {
+      this.busy = false;
+      this.show();
+    }, LEFT_MS);
+  }
+
+  select(key: string): void {
+    this.current = key;
+    for (const [each, row] of this.rows) row.select(each === key);
+  }
+
+  private filtered(): void {
+    this.busy = false;
+    this.showChips();
+    this.show();
+    const [text, mine] = [this.search.value.trim(), ++this.asked];
+    const words = text.split(/\s+/).filter((word) => !/^(folder|agent|is):/.test(word)).join(" ");
+    if (words.length < 2) {
+      this.hits = [];
+      return this.show();
+    }
+    setTimeout(async () => {
+      if (mine !== this.asked) return;
+      try {
+        const { hits } = await v1.search(words);
+        if (mine !== this.asked) return;
+        this.hits = hits;
+        this.show();
+      } catch {
+        this.hits = []; // the titles are still there
+      }
+    }, SEARCH_MS);
+  }
+
+  private showChips(): void {
+    const on = this.search.value.split(/\s+/).filter((word) => /^(folder|agent|is):./.test(word));
+    this.chips.replaceChildren(
+      ...on.map((word) => {
+        const chip = makeButton("chip", word, () => {
+          this.search.value = this.search.value.split(/\s+/).filter((each) => each !== word).join(" ");
+          this.filtered();
+        });
+        chip.setAttribute("aria-label", `Remove the filter ${word}`);
+        chip.append(icon("close"));
+        return chip;
+      }),
+    );
+  }
+
+  show(): void {
+    const now = Date.now();
+    const text = this.search.value;
+    const entries = this.feed.entries().filter((entry) => (this.kind === "all" || entry.kind === "job") && fits(entry, text));
+    const groups = grouped(entries, now);
+    if (this.busy && this.element.childElementCount > 0) return this.refresh(entries, groups);
+    this.order = [];
+    const seen = new Set<string>();
+    const pieces: HTMLElement[] = [this.chips];
+    for (const [group, title] of GROUPS) {
+      const list = groups.get(group) ?? [];
+      const older = group === "older" && !text && this.kind === "all" ? this.feed.older : 0;
+      if (list.length + older > 0) pieces.push(this.section(group, title, list, list.length + older, seen, text !== ""));
+    }
+    if (this.hits.length > 0 && text) pieces.push(this.found());
+    for (const key of [...this.rows.keys()]) if (!seen.has(key)) this.rows.delete(key);
+    const teach = pieces.length === 1;
+    if (teach) pieces.push(this.teach(text));
+    place(this.element, pieces);
+  }
+
+  /** The pointer is over the list: rows say what is new, and none moves. */
+  private refresh(entries: Entry[], groups: Map<Group, Entry[]>): void {
+    for (const entry of entries) this.rows.get(entry.key)?.update(entry);
+    for (const [group, list] of groups) {
+      const count = this.element.querySelector(`[data-group="${group}"] .group-count`);
+      if (count) count.textContent = String(list.length + (group === "older" ? this.feed.older : 0));
+    }
+  }
+
+  private readonly sections = new Map<Group, { element: HTMLElement; head: HTMLButtonElement; body: HTMLElement }>();
+
+  private section(group: Group, title: string, list: Entry[], total: number, seen: Set<string>, filtering: boolean): HTMLElement {
+    let found = this.sections.get(group);
+    if (!found) {
+      const element = make("section", "group");
+      element.dataset["group"] = group;
+      const heading = make("h2");
+      const head = makeButton("group-head", title, () => this.fold(group));
+      head.append(make("span", "group-count"));
+      heading.append(head);
+      const body = make("div", "group-body");
+      element.append(heading, body);
+      found = { element, head, body };
+      this.sections.set(group, found);
+    }
+    const folded = this.folded.has(group) && !filtering;
+    found.head.setAttribute("aria-expanded", String(!folded));
+    (found.head.lastElementChild as HTMLElement).textContent = String(total);
+    found.body.hidden = folded;
+    if (folded) return found.element;
+    const most = this.shownOf.get(group) ?? PAGE;
+    const rows: HTMLElement[] = list.slice(0, most).map((entry) => {
+      seen.add(entry.key);
+      this.order.push(entry.key);
+      return this.row(entry).element;
+    });
+    const left = total - Math.min(list.length, most);
+    if (left > 0) rows.push(this.more(group, left));
+    place(found.body, rows);
+    return found.element;
+  }
+
+  private more(group: Group, left: number): HTMLElement {
+    return makeButton("more-rows", `Show more (${left})`, () => {
+      this.shownOf.set(group, (this.shownOf.get(group) ?? PAGE) + PAGE);
+      this.busy = false;
+      if (group === "older" && this.feed.older > 0) void this.feed.loadOlder();
+      else this.show();
+    });
+  }
+
+  private row(entry: Entry): RowView {
+    let row = this.rows.get(entry.key);
+    if (!row) {
+      row = new RowView((each) => this.open(each));
+      this.rows.set(entry.key, row);
+    }
+    row.update(entry);
+    row.select(entry.key === this.current);
+    return row;
+  }
+
+  /** What was said, one line for each session, with the words marked. */
+  private found(): HTMLElement {
+    const section = make("section", "group");
+    section.append(make("h2", "group-head", "Said in a session"));
+    const once = new Map(this.hits.map((hit) => [hit.session, hit]).reverse() as [string, Hit][]);
+    const words = this.search.value.trim().split(/\s+/).filter((word) => !word.includes(":"));
+    for (const hit of [...once.values()].reverse()) {
+      const anchor = make("a", "entry hit");
+      anchor.href = `${root}/app/s/${encodeURIComponent(hit.session)}`;
+      const title = this.feed.rows.get(hit.session)?.session.title || hit.session;
+      const excerpt = make("span", "act");
+      excerpt.append(...markWords(plain(hit.excerpt), words));
+      const sub = make("span", "sub");
+      sub.append(excerpt);
+      anchor.append(icon("chats"), make("span", "t", title), make("span"), sub);
+      section.append(anchor);
+    }
+    return section;
+  }
+
+  private fold(group: Group): void {
+    if (this.folded.has(group)) this.folded.delete(group);
+    else this.folded.add(group);
+    remember("folded", [...this.folded].join(","));
+    this.busy = false;
+    this.show();
+  }
+
+  private teach(text: string): HTMLElement {
+    if (text) this.empty.replaceChildren(make("p", "", "Nothing fits. Titles, folders, agents and what was said were searched."));
+    else if (!this.feed.live) this.empty.replaceChildren(...Array.from({ length: 8 }, () => make("div", "ghost")));
+    else if (this.kind === "job") this.empty.replaceChildren(make("p", "", "No jobs yet."), link(`${root}/app/new/job`, "Start a job"));
+    else this.empty.replaceChildren(make("p", "", "No sessions yet."), link(`${root}/app/new`, "New session"));
+    return this.empty;
+  }
+
+  /** The next or previous row of those shown. */
+  step(by: 1 | -1): Entry | undefined {
+    const at = this.order.indexOf(this.current);
+    const key = this.order[at < 0 ? (by > 0 ? 0 : this.order.length - 1) : Math.min(Math.max(at + by, 0), this.order.length - 1)];
+    return key === undefined ? undefined : this.rows.get(key)?.entry;
+  }
+
+  reveal(): void {
+    this.rows.get(this.current)?.element.scrollIntoView({ block: "nearest" });
+  }
+
+  private tick(): void {
+    const now = Date.now();
+    for (const row of this.rows.values()) row.tick(now);
+  }
+}
+
+/** The elements in this order, moving as few as possible: focus and hover stay where they are. */
+export function place(parent: HTMLElement, children: HTMLElement[]): void {
+  const wanted = new Set(children);
+  for (const child of [...parent.children]) if (!wanted.has(child as HTMLElement)) child.remove();
+  children.forEach((child, index) => {
+    if (parent.children[index] !== child) parent.insertBefore(child, parent.children[index] ?? null);
+  });
+}
+
+function link(href: string, text: string): HTMLElement {
+  const anchor = make("a", "button primary", text);
+  anchor.href = href;
+  return anchor;
+}
+
+export function markWords(text: string, words: string[]): (string | HTMLElement)[] {
+  const escaped = words.filter(Boolean).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  if (escaped.length === 0) return [text];
+  return text.split(new RegExp(`(${escaped.join("|")})`, "gi")).map((piece, index) => (index % 2 ? make("mark", "", piece) : piece));
+}
+
+class RowView {
+  readonly element: HTMLAnchorElement;
+  entry: Entry | undefined;
+  private shown = "";
+  private readonly age = make("span", "age-text");
+
+  constructor(open: (entry: Entry) => void) {
+    this.element = make("a", "entry");
+    this.element.addEventListener("click", (event) => {
+      if (!this.entry || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      open(this.entry);
+    });
+  }
+
+  select(on: boolean): void {
+    if (on) this.element.setAttribute("aria-current", "true");
+    else this.element.removeAttribute("aria-current");
+  }
+
+  update(entry: Entry): void {
+    this.entry = entry;
+    const { since: _since, time: _time, words: _words, ...rest } = entry;
+    const shown = JSON.stringify(rest);
+    if (shown === this.shown) return this.tick(Date.now());
+    this.shown = shown;
+    const { element } = this;
+    element.href = `${root}/app/${entry.kind === "job" ? "j" : "s"}/${encodeURIComponent(entry.id)}`;
+    element.dataset["key"] = entry.key;
+    element.className = `entry ${entry.state} ${entry.unread ? "unread" : ""}`;
+    const age = make("span", "age");
+    if (entry.unread) {
+      const dot = make("i", "dot");
+      dot.setAttribute("role", "img");
+      dot.setAttribute("aria-label", "new");
+      age.append(dot);
+    }
+    age.append(this.age);
+    const sub = make("span", "sub");
+    const act = make("span", "act", entry.line);
+    act.title = entry.line;
+    if (entry.changes) act.append(" ", make("span", "plus", `+${entry.changes.additions}`), " ", make("span", "minus", `−${entry.changes.deletions}`));
+    const where = make("span", "where", entry.folder);
+    where.title = entry.cwd;
+    where.append(make("span", "agent-name", ` · ${entry.agent}`));
+    sub.append(act, where);
+    element.replaceChildren(mark(entry.state, entry.unread), make("span", "t", entry.title), age, sub);
+    if (entry.steps?.length) element.append(steps(entry.steps));
+    this.tick(Date.now());
+  }
+
+  tick(now: number): void {
+    if (!this.entry) return;
+    const { since, time, state } = this.entry;
+    const text = since === undefined ? when(time, now) : state === "work" || now - since < 60_000 ? elapsed(now - since) : when(since, now);
+    if (this.age.textContent !== text) this.age.textContent = text;
+  }
+}
+
+function steps(all: NonNullable<Entry["steps"]>): HTMLElement {
+  const bar = make("span", "steps");
+  bar.setAttribute("aria-hidden", "true");
+  bar.append(...all.slice(0, 20).map((state) => make("b", state)));
+  return bar;
+}

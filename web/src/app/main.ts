@@ -1,0 +1,13 @@
+/** The workbench: one page, three columns, every place with an address of its own. */
+
+import { make } from "../page";
+import { Shell } from "./shell";
+
+try {
+  new Shell().start();
+} catch (error) {
+  // Nothing works without it, so it says so instead of staying white.
+  document.getElementById("main")?.append(make("p", "trouble", `The workbench could not start: ${String(error)}`));
+  document.body.dataset["at"] = "main";
+  throw error;
+}

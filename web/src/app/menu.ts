@@ -1,0 +1,67 @@
+/** A button with a list of things to do. Closes on a choice, on Escape and on a click beside it. */
+
+import { make, makeButton } from "../page";
+import { icon } from "./icons";
+
+export interface Choice {
+  id?: string;
+  text: string;
+  key?: string;
+  danger?: boolean;
+  href?: string;
+  run?(): void;
+}
+
+export function menu(id: string, name: string, choices: () => Choice[]): HTMLElement {
+  const details = make("details", "menu-button");
+  details.id = id;
+  const summary = make("summary", "icon");
+  summary.append(icon("more"));
+  summary.setAttribute("aria-label", name);
+  const list = make("div", "menu");
+  details.append(summary, list);
+  details.addEventListener("toggle", () => {
+    if (details.open) list.replaceChildren(...choices().map((choice) => item(choice, details)));
+  });
+  document.addEventListener("click", (event) => {
+    if (details.open && !details.contains(event.target as Node)) details.open = false;
+  });
+  details.addEventListener("keydown", (event) => {
+    if (!details.open) return;
+    if (event.key === "Escape") {
+      details.open = false;
+      summary.focus();
+      event.stopPropagation();
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      const all = [...list.querySelectorAll<HTMLElement>("a, button")];
+      const at = all.indexOf(document.activeElement as HTMLElement);
+      all[(at + (event.key === "ArrowDown" ? 1 : -1) + all.length) % all.length]?.focus();
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  });
+  return details;
+}
+
+function item(choice: Choice, details: HTMLDetailsElement): HTMLElement {
+  let found: HTMLElement;
+  if (choice.href !== undefined) {
+    const anchor = make("a", "", choice.text);
+    anchor.href = choice.href;
+    anchor.download = "";
+    found = anchor;
+  } else {
+    found = makeButton(choice.danger ? "danger" : "", choice.text, () => {
+      details.open = false;
+      choice.run?.();
+    });
+  }
+  if (choice.id) found.id = choice.id;
+  if (choice.key) {
+    const letter = make("kbd", "", choice.key);
+    letter.setAttribute("aria-hidden", "true");
+    found.append(letter);
+    found.setAttribute("aria-keyshortcuts", choice.key);
+  }
+  return found;
+}

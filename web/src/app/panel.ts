@@ -1,0 +1,202 @@
+/** The panel on the right: changes, terminal, details. Closed until it is wanted; its tab and width are remembered. */
+
+import { make, makeButton } from "../page";
+import { icon } from "./icons";
+import { remember, remembered } from "./preferences";
+import type { Details } from "./details";
+import type { Review } from "./review";
+import type { SessionView } from "./sessionView";
+import type { TerminalTab } from "./terminalTab";
+import type { Shell } from "./shell";
+
+export type Tab = "changes" | "terminal" | "details";
+
+const TABS: [Tab, string][] = [
+  ["changes", "Changes"],
+  ["terminal", "Terminal"],
+  ["details", "Details"],
+];
+
+export class Panel {
+  private readonly tabs = new Map<Tab, HTMLButtonElement>();
+  private readonly body = make("div", "panel-body");
+  private readonly count = make("span", "count");
+  private tab: Tab = (remembered("tab") as Tab | undefined) ?? "changes";
+  private view: SessionView | undefined;
+  private review: Review | undefined;
+  private terminal: TerminalTab | undefined;
+  private details: Details | undefined;
+
+  constructor(
+    private readonly element: HTMLElement,
+    private readonly shell: Shell,
+  ) {
+    const head = make("div", "tabs");
+    const back = makeButton("icon back", "", () => this.close());
+    back.append(icon("back"));
+    back.setAttribute("aria-label", "Back to the conversation");
+    const list = make("div", "tab-list");
+    list.setAttribute("role", "tablist");
+    list.setAttribute("aria-label", "Panel");
+    for (const [tab, text] of TABS) {
+      const button = makeButton("tab", text, () => this.open(tab));
+      button.id = `tab-${tab}`;
+      button.setAttribute("role", "tab");
+      button.setAttribute("aria-controls", "panel-body");
+      if (tab === "changes") button.append(this.count);
+      this.tabs.set(tab, button);
+      list.append(button);
+    }
+    list.addEventListener("keydown", (event) => this.arrow(event));
+    this.count.hidden = true;
+    const close = makeButton("icon", "", () => this.close());
+    close.append(icon("close"));
+    close.setAttribute("aria-label", "Close the panel");
+    head.append(back, list, make("span", "spring"), close);
+    this.body.id = "panel-body";
+    this.body.setAttribute("role", "tabpanel");
+    element.append(make("h1", "vh phone-only", "Changes, terminal and details"), head, this.body);
+  }
+
+  get isOpen(): boolean {
+    return document.body.dataset["panel"] === "open";
+  }
+
+  private arrow(event: KeyboardEvent): void {
+    const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (!by) return;
+    const at = TABS.findIndex(([tab]) => tab === this.tab);
+    const [next] = TABS[(at + by + TABS.length) % TABS.length] ?? ["changes"];
+    this.open(next);
+    this.tabs.get(next)?.focus();
+    event.preventDefault();
+  }
+
+  /** Another session is in view; what is open shows that one. */
+  follow(view: SessionView): void {
+    if (this.view === view) return;
+    this.view = view;
+    this.review = undefined;
+    this.details = undefined;
+    this.terminal?.leave();
+    this.terminal = undefined;
+    this.showCount();
+    if (remembered("panel") === "open" && window.innerWidth >= 1280) this.open(this.tab);
+    else if (this.isOpen) void this.fill();
+  }
+
+  open(tab: Tab, { turn, file }: { turn?: string; file?: string } = {}): void {
+    if (!this.view) return;
+    this.tab = tab;
+    remember("tab", tab);
+    remember("panel", "open");
+    document.body.dataset["panel"] = "open";
+    this.element.hidden = false;
+    if (this.shell.phone) document.body.dataset["at"] = "panel";
+    this.shell.landmarks();
+    void this.fill().then(() => {
+      if (tab === "changes" && (turn !== undefined || file !== undefined)) this.review?.aim(turn, file);
+    });
+  }
+
+  /** `away`: the place has none; it is not what somebody wants remembered. */
+  close(away = false): void {
+    if (!away) remember("panel", "closed");
+    if (document.body.dataset["at"] === "panel") document.body.dataset["at"] = "main";
+    this.shell.landmarks();
+    if (away && !this.shell.phone && this.shell.session) return;
+    document.body.dataset["panel"] = "closed";
+    this.element.hidden = true;
+    if (away && !this.shell.session) this.view = undefined;
+    this.terminal?.leave();
+    this.terminal = undefined;
+  }
+
+  toggle(tab?: Tab): boolean {
+    if (!this.view) return false;
+    if (this.isOpen && (tab === undefined || tab === this.tab)) this.close();
+    else this.open(tab ?? this.tab);
+    return true;
+  }
+
+  escape(): void {
+    if (this.isOpen && window.innerWidth < 1280) this.close();
+  }
+
+  /** The code of a tab is loaded when somebody opens it. */
+  private async fill(): Promise<void> {
+    const { view, tab } = this;
+    if (!view) return;
+    for (const [each, button] of this.tabs) {
+      button.setAttribute("aria-selected", String(each === tab));
+      button.tabIndex = each === tab ? 0 : -1;
+    }
+    this.body.setAttribute("aria-labelledby", `tab-${tab}`);
+    if (tab !== "terminal") {
+      this.terminal?.leave();
+      this.terminal = undefined;
+    }
+    const modules = { changes: () => import("./review"), details: () => import("./details"), terminal: () => import("./terminalTab") };
+    const module = await modules[tab]();
+    // Somebody may have gone on meanwhile.
+    if (this.view !== view || this.tab !== tab || !this.isOpen) return;
+    if ("Review" in module) {
+      this.review ??= new module.Review(view);
+      this.body.replaceChildren(this.review.element);
+      void this.review.load();
+    } else if ("Details" in module) {
+      this.details ??= new module.Details(view);
+      this.body.replaceChildren(this.details.element);
+      this.details.show();
+    } else if (!this.terminal) {
+      this.terminal = new module.TerminalTab(view);
+      this.body.replaceChildren(this.terminal.element);
+    }
+  }
+
+  private showCount(): void {
+    const files = this.view && this.shell.feed.rows.get(this.view.id)?.session.changes?.files;
+    this.count.hidden = !files;
+    this.count.textContent = String(files ?? "");
+  }
+
+  changed(view: SessionView, what: "opened" | "state" | "delta"): void {
+    if (view !== this.view || what === "delta") return;
+    this.showCount();
+    if (!this.isOpen) return this.openOnce(view);
+    if (this.tab === "changes") this.review?.stale();
+    if (this.tab === "details") this.details?.show();
+  }
+
+  /** By itself only once, at the first change of a session, where there is room for it and nobody has closed it. */
+  private openOnce(view: SessionView): void {
+    const key = `opened.${view.id}`;
+    if (this.count.hidden || window.innerWidth < 1280 || remembered("panel") === "closed" || remembered(key)) return;
+    remember(key, "yes");
+    this.open("changes");
+  }
+
+  // -- keys in the changes ------------------------------------------------------------------------------------------
+
+  hasFocus(): boolean {
+    return this.isOpen && this.tab === "changes" && this.element.contains(document.activeElement);
+  }
+
+  step(by: 1 | -1): boolean {
+    return this.review?.step(by) ?? false;
+  }
+
+  viewed(): boolean {
+    return this.hasFocus() && (this.review?.toggleViewed() ?? false);
+  }
+
+  comment(): boolean {
+    return this.hasFocus() && (this.review?.commentHere() ?? false);
+  }
+
+  switchMode(): boolean {
+    if (!this.isOpen || this.tab !== "changes") return false;
+    this.review?.switchMode();
+    return true;
+  }
+}

@@ -1,0 +1,401 @@
+/** The changes of a session: per turn or whole, unified or side by side, with comments that become the next message. */
+
+import { keyHeader } from "../key";
+import { root } from "../root";
+import { explain } from "../api";
+import { changedFiles } from "../conversation/changes";
+import { countOf, type DiffLine, filesOf, linesOf } from "../conversation/diffLines";
+import { exact, relative } from "../conversation/pieces";
+import { active } from "../conversation/state";
+import { make, makeButton } from "../page";
+import { ask } from "../shortcuts";
+import { call, type ChangedFile, v1 } from "../v1";
+import { type Comment, hasMoved, loadComments, messageOf, saveComments } from "./comments";
+import { commitDialog, discardDialog } from "./commit";
+import { fileDiff, type LineActs } from "./fileDiff";
+import { icon } from "./icons";
+import { prefer, remember, remembered, setPreference } from "./preferences";
+import type { SessionView } from "./sessionView";
+
+export interface FileView {
+  path: string;
+  added: number;
+  removed: number;
+  status: ChangedFile["status"];
+  from?: string;
+  binary: boolean;
+  diff?: string;
+  lines?: DiffLine[];
+}
+
+export interface Uncommitted {
+  git: boolean;
+  state: string;
+  files: ChangedFile[];
+}
+
+/** Files whose changes are longer are folded. */
+const FOLD_LINES = 400;
+const path = (id: string) => `/sessions/${encodeURIComponent(id)}`;
+
+export class Review {
+  readonly element = make("div", "review");
+  private readonly scope = make("select", "pick");
+  private readonly total = make("span", "pm");
+  private readonly unified = makeButton("", "Unified", () => this.setMode(false));
+  private readonly beside = makeButton("", "Side by side", () => this.setMode(true));
+  private readonly news = makeButton("news", "", () => void this.load(true));
+  private readonly names = make("div", "files");
+  private readonly body = make("div", "pbody");
+  private readonly foot = make("div", "pf");
+  private readonly note = make("p", "soft review-note");
+  private files: FileView[] = [];
+  private comments: Comment[];
+  private current = "";
+  private wanted = "";
+  private seen: string | undefined;
+  private loading = 0;
+
+  constructor(private readonly view: SessionView) {
+    this.comments = loadComments(view.id);
+    this.scope.setAttribute("aria-label", "Which changes");
+    this.scope.addEventListener("change", () => void this.load());
+    const modes = make("span", "modes");
+    modes.append(this.unified, this.beside);
+    const head = make("div", "ph");
+    head.append(this.scope, this.total, make("span", "spring"), modes);
+    this.news.hidden = true;
+    this.body.tabIndex = 0;
+    this.body.setAttribute("role", "region");
+    this.body.setAttribute("aria-label", "Changed lines");
+    this.element.append(head, this.note, this.names, this.news, this.body, this.foot);
+    this.showModes();
+  }
+
+  // -- loading ------------------------------------------------------------------------------------------------------
+
+  /** A turn, or a file of it, somebody wants to see. */
+  aim(turn: string | undefined, file: string | undefined): void {
+    if (turn !== undefined) {
+      this.fillScope();
+      this.scope.value = turn;
+    }
+    if (file !== undefined) this.wanted = file;
+    void this.load();
+  }
+
+  private fillScope(): void {
+    const turns = this.view.state?.turns ?? [];
+    const before = this.scope.value;
+    const last = turns.at(-1);
+    const options = [new Option("Whole session", ""), ...(last ? [new Option("This turn", last.id)] : []), new Option("Uncommitted", "uncommitted")];
+    for (const [index, turn] of turns.slice(0, -1).entries()) options.push(new Option(`Turn ${index + 1}: ${turn.message.text.slice(0, 40)}`, turn.id));
+    this.scope.replaceChildren(...options);
+    this.scope.value = [...this.scope.options].some(({ value }) => value === before) ? before : "";
+  }
+
+  async load(fresh = false): Promise<void> {
+    this.fillScope();
+    const [mine, turn] = [++this.loading, this.scope.value];
+    if (fresh || this.files.length === 0) this.note.textContent = "Looking…";
+    try {
+      const files = await (turn === "uncommitted" ? this.uncommitted() : this.changes(turn));
+      if (mine !== this.loading) return;
+      const same = this.files.length > 0 && JSON.stringify(this.files.map(({ path: each, diff }) => [each, diff])) === JSON.stringify(files.map(({ path: each, diff }) => [each, diff]));
+      this.news.hidden = true;
+      if (!same || fresh || this.body.childElementCount === 0) {
+        this.files = files;
+        this.show();
+      }
+    } catch (error) {
+      if (mine === this.loading) this.note.textContent = explain(error);
+    }
+  }
+
+  private async uncommitted(): Promise<FileView[]> {
+    const found = await call<Uncommitted>("GET", `${path(this.view.id)}/uncommitted`);
+    this.seen = found.state;
+    if (!found.git) return this.reported("");
+    this.note.textContent = found.files.length === 0 ? "Everything is committed." : "";
+    if (found.files.length === 0) return [];
+    return withDiffs(found.files, await text(`${path(this.view.id)}/uncommitted/diff`));
+  }
+
+  private async changes(turn: string): Promise<FileView[]> {
+    const found = await v1.changes(this.view.id, turn || undefined);
+    this.seen = undefined;
+    if (!found.git) return this.reported(turn);
+    if (found.note) {
+      const told = this.reported(turn);
+      this.note.textContent = `${found.note} Only what the agent itself told of is known.`;
+      return told;
+    }
+    this.note.textContent = found.files.length === 0 ? (turn ? "This turn has changed no file." : "No files changed yet.") : "";
+    if (found.files.length === 0) return [];
+    return withDiffs(found.files, await text(`${path(this.view.id)}/changes/diff${turn ? `?${new URLSearchParams({ turn })}` : ""}`));
+  }
+
+  /** A folder that git does not know: what the agent told of. */
+  private reported(turn: string): FileView[] {
+    const { state } = this.view;
+    const found = state ? changedFiles(state, turn) : new Map<string, string[]>();
+    this.note.textContent = found.size === 0 ? "No files changed yet." : "This folder is not in git: these are the changes that the agent told of.";
+    return [...found].map(([name, diffs]) => {
+      const diff = diffs.join("\n");
+      const lines = linesOf(diff);
+      return { path: relative(name, state?.cwd ?? ""), status: "modified", binary: false, diff, lines, ...countOf(lines) };
+    });
+  }
+
+  /** Something happened in the session: what is open does not jump, it says that there is more. */
+  stale(): void {
+    const state = this.view.state;
+    if (this.files.length === 0 || !(state && active(state))) return void this.load();
+    this.news.textContent = "There are newer changes. Show them";
+    this.news.hidden = false;
+  }
+
+  // -- showing ------------------------------------------------------------------------------------------------------
+
+  private get sideBySide(): boolean {
+    const chosen = prefer("sideBySide");
+    return chosen === "auto" ? this.body.clientWidth >= 800 || window.innerWidth >= 1800 : chosen;
+  }
+
+  private setMode(beside: boolean): void {
+    setPreference("sideBySide", beside);
+    this.show();
+  }
+
+  switchMode(): void {
+    this.setMode(!this.sideBySide);
+  }
+
+  private showModes(): void {
+    this.unified.setAttribute("aria-pressed", String(!this.sideBySide));
+    this.beside.setAttribute("aria-pressed", String(this.sideBySide));
+  }
+
+  private show(): void {
+    this.showModes();
+    const added = this.files.reduce((sum, file) => sum + file.added, 0);
+    const removed = this.files.reduce((sum, file) => sum + file.removed, 0);
+    this.total.replaceChildren(...(this.files.length ? [make("span", "good", `+${added}`), " ", make("span", "bad", `−${removed}`)] : []));
+    if (!this.files.some((file) => file.path === this.current)) this.current = this.files[0]?.path ?? "";
+    this.names.replaceChildren(...this.files.map((file) => this.name(file)));
+    this.names.hidden = this.files.length === 0;
+    const [top, beside] = [this.body.scrollTop, this.sideBySide];
+    this.body.replaceChildren(...this.files.map((file) => this.file(file, beside)));
+    this.body.scrollTop = top;
+    this.showFoot();
+    if (this.wanted) this.goTo(this.wanted);
+    this.wanted = "";
+  }
+
+  private name(file: FileView): HTMLElement {
+    const row = makeButton("file", "", () => this.goTo(file.path));
+    if (file.path === this.current) row.setAttribute("aria-current", "true");
+    const name = make("span", "file-name");
+    name.append(make("bdi", "", exact(file.from ? `${file.from} → ${file.path}` : file.path)));
+    const counts = make("span", "pm");
+    if (file.binary) counts.textContent = "binary";
+    else counts.append(make("span", "good", `+${file.added}`), " ", make("span", "bad", `−${file.removed}`));
+    const tick = make("span", "tick");
+    if (this.isViewed(file)) {
+      tick.append(icon("check"), make("span", "vh", "viewed"));
+    }
+    row.append(icon("file"), name, counts, tick);
+    return row;
+  }
+
+  private file(file: FileView, beside: boolean): HTMLElement {
+    const section = make("section", "file-diff");
+    section.dataset["path"] = file.path;
+    const head = make("div", "fh");
+    const viewed = make("input");
+    viewed.type = "checkbox";
+    viewed.checked = this.isViewed(file);
+    viewed.addEventListener("change", () => this.setViewed(file, viewed.checked));
+    const label = make("label", "check");
+    label.append(viewed, "Viewed");
+    const title = make("h2", "file-name");
+    title.append(make("bdi", "", exact(file.path)));
+    head.append(title, ...(file.status === "modified" ? [] : [make("span", "pill", STATUS[file.status])]), label);
+    const content = make("div");
+    const acts: LineActs = {
+      comments: this.comments.filter((comment) => comment.path === file.path),
+      moved: (comment) => hasMoved(comment, file.lines),
+      write: (line, side) => this.write(file, line, side, content, beside),
+      remove: (comment) => this.remove(comment),
+    };
+    const long = (file.lines?.length ?? 0) > FOLD_LINES;
+    const fill = () => fileDiff(content, file, beside, acts);
+    if (viewed.checked || long) {
+      content.append(makeButton("link", long && !viewed.checked ? `Show ${file.lines?.length} lines` : "Show the change", fill));
+    } else {
+      fill();
+    }
+    section.append(head, content);
+    return section;
+  }
+
+  private showFoot(): void {
+    const count = this.comments.length;
+    const send = makeButton("primary", count === 1 ? "Send 1 comment" : `Send ${count} comments`, () => this.send());
+    send.hidden = count === 0;
+    send.id = "send-comments";
+    const git = this.files.length > 0 && this.note.textContent === "";
+    const commit = makeButton("", "Commit…", () => void commitDialog(this.view, () => void this.load(true)));
+    const discard = makeButton("danger", "Discard…", () => void discardDialog(this.view, () => void this.load(true)));
+    commit.hidden = discard.hidden = !git;
+    this.foot.replaceChildren(make("span", "hint soft", this.files.length ? "Click a line number to comment" : ""), make("span", "spring"), discard, commit, send);
+    this.foot.hidden = !git && count === 0;
+  }
+
+  // -- viewed -------------------------------------------------------------------------------------------------------
+
+  private key(file: FileView): string {
+    return `viewed.${this.view.id}.${file.path}`;
+  }
+
+  /** A file that has changed since is to be looked at again. */
+  private isViewed(file: FileView): boolean {
+    return remembered(this.key(file)) === fingerprint(file.diff ?? "");
+  }
+
+  private setViewed(file: FileView, on: boolean): void {
+    remember(this.key(file), on ? fingerprint(file.diff ?? "") : undefined);
+    this.show();
+  }
+
+  toggleViewed(): boolean {
+    const file = this.files.find((each) => each.path === this.current);
+    if (!file) return false;
+    this.setViewed(file, !this.isViewed(file));
+    return true;
+  }
+
+  private goTo(name: string): void {
+    this.current = this.files.find((file) => file.path === name)?.path ?? this.current;
+    for (const [index, file] of this.files.entries()) {
+      const row = this.names.children[index];
+      if (file.path === this.current) row?.setAttribute("aria-current", "true");
+      else row?.removeAttribute("aria-current");
+    }
+    this.body.querySelector(`[data-path="${CSS.escape(this.current)}"]`)?.scrollIntoView({ block: "start" });
+  }
+
+  /** The next or previous changed place. */
+  step(by: 1 | -1): boolean {
+    const places = [...this.body.querySelectorAll<HTMLElement>(".dl.diff-added, .dl.diff-removed")].filter((line) => !/diff-(added|removed)/.test(line.previousElementSibling?.className ?? ""));
+    const top = this.body.getBoundingClientRect().top + 60;
+    const at = by > 0 ? places.findIndex((line) => line.getBoundingClientRect().top > top + 4) : places.findLastIndex((line) => line.getBoundingClientRect().top < top - 4);
+    const found = places[at];
+    if (!found) return false;
+    found.scrollIntoView({ block: "start" });
+    this.body.scrollTop -= 56;
+    found.querySelector<HTMLElement>("button")?.focus({ preventScroll: true });
+    return true;
+  }
+
+  // -- comments -----------------------------------------------------------------------------------------------------
+
+  commentHere(): boolean {
+    const button = document.activeElement?.closest(".dl")?.querySelector<HTMLButtonElement>("button.line-number") ?? this.body.querySelector<HTMLButtonElement>(".diff-added button.line-number");
+    button?.click();
+    return button !== null;
+  }
+
+  private write(file: FileView, line: DiffLine, side: "old" | "new", content: HTMLElement, beside: boolean): void {
+    const number = line[side];
+    if (number === undefined) return;
+    const row = content.querySelector(`[data-${side}="${number}"]`);
+    if (!row || row.nextElementSibling?.matches("form.note")) return;
+    const form = make("form", "note");
+    const area = make("textarea");
+    area.rows = 2;
+    area.dir = "auto";
+    area.setAttribute("aria-label", `Comment on ${file.path}, line ${number}`);
+    const buttons = make("div", "answers");
+    buttons.append(make("button", "primary", "Add comment"), makeButton("", "Cancel", () => form.remove()));
+    form.append(area, buttons);
+    const add = () => {
+      if (!area.value.trim()) return form.remove();
+      this.comments.push({ id: String(Date.now()) + Math.random(), path: file.path, side, line: number, quote: line.text, text: area.value.trim() });
+      this.store();
+      fileDiff(content, file, beside, { comments: this.comments.filter((each) => each.path === file.path), moved: (each) => hasMoved(each, file.lines), write: (l, s) => this.write(file, l, s, content, beside), remove: (each) => this.remove(each) });
+      this.showFoot();
+    };
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      add();
+    });
+    area.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) add();
+      else if (event.key === "Escape") form.remove();
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    row.after(form);
+    area.focus();
+  }
+
+  private remove(comment: Comment): void {
+    this.comments = this.comments.filter(({ id }) => id !== comment.id);
+    this.store();
+    this.show();
+  }
+
+  private store(): void {
+    saveComments(this.view.id, this.comments);
+  }
+
+  /** The lines are looked at once more first: an agent that has gone on would read about what is no longer there. */
+  private send(): void {
+    void this.view.attempt(async () => {
+      const before = this.scope.value;
+      const files = await (before === "uncommitted" ? this.uncommitted() : this.changes(before));
+      const moved = this.comments.filter((comment) => hasMoved(comment, files.find((file) => file.path === comment.path)?.lines));
+      if (moved.length === 0) return this.sendNow();
+      this.files = files;
+      this.show();
+      const what = moved.map(({ path: name, line }) => `${name}, line ${line}`).join("; ");
+      ask("Some lines have changed since", `You commented on lines that are different now: ${what}. The message quotes the lines as they were.`, "Send all the same", () => this.view.attempt(() => this.sendNow()));
+    });
+  }
+
+  private async sendNow(): Promise<void> {
+    await v1.send(this.view.id, messageOf(this.comments), "queue");
+    this.comments = [];
+    this.store();
+    this.show();
+    this.view.conversation.toEnd();
+  }
+
+  get state(): string | undefined {
+    return this.seen;
+  }
+}
+
+const STATUS: Record<ChangedFile["status"], string> = { added: "new", modified: "", deleted: "deleted", renamed: "renamed" };
+
+async function text(address: string): Promise<string> {
+  const response = await fetch(`${root}/v1${address}`, { cache: "no-store", headers: keyHeader() });
+  return response.ok ? response.text() : "";
+}
+
+function withDiffs(files: ChangedFile[], diff: string): FileView[] {
+  const parts = filesOf(exact(diff));
+  return files.map((file) => {
+    const own = parts.get(file.path);
+    return { ...file, ...(own === undefined || file.binary ? {} : { diff: own, lines: linesOf(own).filter(({ kind }) => kind !== "file") }) };
+  });
+}
+
+/** Enough to notice a difference. */
+export function fingerprint(diff: string): string {
+  let hash = 5381;
+  for (let at = 0; at < diff.length; at++) hash = (hash * 33) ^ diff.charCodeAt(at);
+  return (hash >>> 0).toString(36);
+}

@@ -1,0 +1,96 @@
+/** The address says everything: which place, which session, which file. */
+
+import { root } from "../root";
+
+export type Place =
+  | { at: "home" }
+  | { at: "inbox" }
+  | { at: "jobs" }
+  | { at: "usage" }
+  | { at: "more" }
+  | { at: "new"; what: "session" | "job" }
+  | { at: "session"; id: string; tab?: string; file?: string }
+  | { at: "job"; id: string; step?: string }
+  | { at: "settings"; section: string }
+  | { at: "unknown"; path: string };
+
+export function placeOf(path: string): Place {
+  const [, , first = "", second = "", ...rest] = below(path).split("/").map(decode);
+  switch (first) {
+    case "":
+      return { at: "home" };
+    case "inbox":
+    case "jobs":
+    case "usage":
+    case "more":
+      return { at: first };
+    case "new":
+      return { at: "new", what: second === "job" ? "job" : "session" };
+    case "settings":
+      return { at: "settings", section: second || "look" };
+    case "s":
+      if (!second) return { at: "home" };
+      return { at: "session", id: second, ...(rest[0] ? { tab: rest[0] } : {}), ...(rest.length > 1 ? { file: rest.slice(1).join("/") } : {}) };
+    case "j":
+      if (!second) return { at: "jobs" };
+      return { at: "job", id: second, ...(rest[0] ? { step: rest[0] } : {}) };
+    default:
+      return { at: "unknown", path };
+  }
+}
+
+/** Without the base path. */
+const below = (path: string) => (path.startsWith(root) ? path.slice(root.length) : path);
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export function pathOf(place: Place): string {
+  const part = encodeURIComponent;
+  switch (place.at) {
+    case "home":
+      return `${root}/app`;
+    case "session":
+      return [`${root}/app/s`, part(place.id), ...(place.tab ? [part(place.tab)] : []), ...(place.tab && place.file ? place.file.split("/").map(part) : [])].join("/");
+    case "job":
+      return [`${root}/app/j`, part(place.id), ...(place.step ? [part(place.step)] : [])].join("/");
+    case "settings":
+      return `${root}/app/settings/${part(place.section)}`;
+    case "new":
+      return `${root}/app/new${place.what === "job" ? "/job" : ""}`;
+    case "unknown":
+      return place.path;
+    default:
+      return `${root}/app/${place.at}`;
+  }
+}
+
+export class Router {
+  constructor(private readonly show: (place: Place) => void) {
+    window.addEventListener("popstate", () => this.show(this.place));
+    document.addEventListener("click", (event) => {
+      const anchor = (event.target as Element | null)?.closest?.("a");
+      if (!anchor || event.defaultPrevented || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+      const address = new URL(anchor.href, window.location.href);
+      if (anchor.target || anchor.hasAttribute("download") || address.origin !== window.location.origin || !/^\/app(\/|$)/.test(below(address.pathname))) return;
+      event.preventDefault();
+      this.go(placeOf(address.pathname));
+    });
+  }
+
+  get place(): Place {
+    return placeOf(window.location.pathname);
+  }
+
+  go(place: Place, replace = false): void {
+    const path = pathOf(place);
+    const query = place.at === "new" ? window.location.search : "";
+    if (path !== window.location.pathname) window.history[replace ? "replaceState" : "pushState"](null, "", path + (replace ? query : ""));
+    this.show(place);
+  }
+}

@@ -1,0 +1,355 @@
+/** One session in the middle: its head, its conversation, what happens now, the queue and the field to write in. */
+
+import { explain } from "../api";
+import { Conversation } from "../conversation/conversation";
+import { plain } from "../conversation/pieces";
+import { commandOf, kindOf, subjectOf } from "../conversation/calls";
+import { QueueView } from "../conversation/queue";
+import { active, type LogRecord, type SessionState, statusOf, type Turn, waits } from "../conversation/state";
+import { Stream } from "../conversation/stream";
+import { make, makeButton } from "../page";
+import { dialog } from "../shortcuts";
+import { v1 } from "../v1";
+import { Composer } from "./composer";
+import { lastName } from "./entries";
+import type { Feed } from "./feed";
+import { Helper } from "./helper";
+import { icon } from "./icons";
+import { type Place, pathOf } from "./router";
+import { sessionMenu } from "./sessionMenu";
+import { cost, elapsed, tokens } from "./time";
+
+export interface Frame {
+  feed: Feed;
+  go(place: Place, replace?: boolean): void;
+  /** Opens the panel on the right at one of its tabs. */
+  panelAt(tab: "changes" | "terminal" | "details", turn?: string): void;
+  /** Something about the session in view has changed. */
+  changed(view: SessionView, what: "opened" | "state" | "delta"): void;
+  titled(text: string): void;
+}
+
+const DELTAS = new Set(["part.delta", "tool.input", "tool.output"]);
+/** Without a byte for so long the model is what everybody waits for. */
+const SILENT_MS = 5_000;
+
+export class SessionView {
+  readonly element = make("section", "place session");
+  state: SessionState | undefined;
+  readonly conversation: Conversation;
+  readonly composer: Composer;
+  private readonly title = make("h1");
+  private readonly facts = make("p");
+  private readonly status = make("span", "status");
+  private readonly toggle: HTMLButtonElement;
+  private readonly trouble = make("p", "trouble");
+  private readonly queue: QueueView;
+  private readonly now = make("div", "now");
+  private readonly sticky = make("button", "sticky");
+  private readonly stream: Stream;
+  private readonly helpers = new Map<string, Helper>();
+  private ticking: ReturnType<typeof setInterval> | undefined;
+  private heard = Date.now();
+  private shownNow = "";
+
+  constructor(
+    readonly id: string,
+    private readonly frame: Frame,
+  ) {
+    this.title.id = "title";
+    this.title.textContent = "…";
+    this.facts.id = "facts";
+    this.status.id = "status";
+    this.status.setAttribute("role", "status");
+    this.trouble.id = "trouble";
+    this.trouble.setAttribute("role", "alert");
+    this.trouble.hidden = true;
+    this.toggle = makeButton("btn", "", () => this.frame.panelAt("changes"));
+    this.toggle.id = "changes-button";
+    const view = make("div");
+    view.id = "transcript";
+    view.tabIndex = 0;
+    view.setAttribute("role", "log");
+    view.setAttribute("aria-label", "Conversation");
+    const end = makeButton("", "New below ↓", () => undefined);
+    end.id = "to-end";
+    end.hidden = true;
+    this.sticky.type = "button";
+    this.sticky.hidden = true;
+    const acts = {
+      attempt: (work: () => Promise<unknown>) => this.attempt(work),
+      cwd: () => this.state?.cwd ?? "",
+      fork: (turn: string) => void this.fork(turn),
+      resume: () => void this.attempt(() => v1.resume(this.id)),
+      files: (turn: string) => this.frame.panelAt("changes", turn),
+      resend: (turn: Turn) => this.resend(turn),
+      helper: (callId: string) => this.helperOf(callId),
+    };
+    this.conversation = new Conversation(view, end, acts);
+    const queue = make("section");
+    queue.id = "queue";
+    queue.setAttribute("aria-label", "Waiting messages");
+    queue.hidden = true;
+    this.queue = new QueueView(queue, acts);
+    this.composer = new Composer(id, (work) => this.attempt(work), (text) => this.say(text));
+    const dock = make("div", "dock");
+    dock.append(this.now, queue, this.composer.element);
+    const middle = make("div", "middle");
+    middle.append(this.sticky, view, end);
+    this.element.append(this.head(), this.trouble, middle, dock);
+    this.followOwnWords(view);
+    this.stream = new Stream(id, {
+      opened: (state) => this.opened(state),
+      moved: (state, events) => this.moved(state, events),
+      gone: () => this.gone(),
+    });
+    void this.stream.open();
+  }
+
+  private head(): HTMLElement {
+    const head = make("header", "head");
+    const back = makeButton("icon back", "", () => this.frame.go({ at: "home" }));
+    back.append(icon("back"));
+    back.setAttribute("aria-label", "Back to the list");
+    const text = make("div", "head-text");
+    text.append(this.title, this.facts);
+    head.append(back, text, this.status, this.toggle, sessionMenu(this, this.frame));
+    return head;
+  }
+
+  // -- coming and going ---------------------------------------------------------------------------------------------
+
+  shown(): void {
+    this.stream.resume();
+    this.ticking ??= setInterval(() => this.showNow(), 1000);
+    if (this.state) {
+      this.showHead();
+      this.conversation.toEnd();
+      this.markRead();
+    }
+  }
+
+  hidden(): void {
+    void this.composer.save();
+    clearInterval(this.ticking);
+    this.ticking = undefined;
+    this.stream.pause();
+  }
+
+  leave(): void {
+    this.hidden();
+    this.stream.stop();
+    for (const helper of this.helpers.values()) helper.leave();
+  }
+
+  // -- the state ----------------------------------------------------------------------------------------------------
+
+  private opened(state: SessionState): void {
+    this.state = state;
+    this.conversation.open(state);
+    this.showHead();
+    this.markRead();
+    this.frame.changed(this, "opened");
+  }
+
+  private moved(state: SessionState, events: LogRecord["event"][]): void {
+    this.heard = Date.now();
+    this.conversation.move(state, events);
+    // Deltas change nothing up there, and there are thousands of them.
+    const plainOnes = events.every(({ type }) => DELTAS.has(type));
+    if (!plainOnes) this.showHead();
+    if (events.some(({ type }) => type === "turn.ended")) this.markRead();
+    this.frame.changed(this, plainOnes ? "delta" : "state");
+  }
+
+  private gone(): void {
+    const lead = make("div", "empty");
+    const link = make("a", "button", "All sessions");
+    link.href = pathOf({ at: "home" });
+    lead.append(make("h1", "", "There is no such session"), make("p", "", `No session of this host is called ${this.id}. It may have been deleted.`), link);
+    this.element.replaceChildren(lead);
+    this.frame.titled("Not found");
+  }
+
+  /** Whoever looks at the page has read it, once nothing moves any more. */
+  markRead(): void {
+    const now = this.state;
+    // Who may only read cannot leave a mark, and need not hear of it.
+    if (now?.read === false && !document.hidden && this.element.isConnected && !active(now)) v1.change(this.id, { read: true }).catch(() => undefined);
+  }
+
+  showHead(): void {
+    const now = this.state;
+    if (!now) return;
+    const status = statusOf(now);
+    const interrupted = !active(now) && now.turns?.at(-1)?.outcome === "interrupted" && !now.rewound;
+    const title = now.title || "New session";
+    this.title.textContent = title;
+    this.title.title = title;
+    const [look, word] = now.closed ? ["closed", "Closed"] : interrupted ? ["interrupted", "Interrupted"] : ([status, WORDS[status]] as const);
+    if (this.status.textContent !== word) this.status.textContent = word;
+    this.status.className = `status ${look}`;
+    this.status.hidden = word === "";
+    const used = (now.usage?.input ?? 0) + (now.usage?.output ?? 0);
+    const branch = now.worktree?.branch;
+    const facts = [lastName(now.cwd), branch ?? "", now.agent, used ? tokens(used) : "", used ? cost(now.usage?.cost) : ""];
+    this.facts.textContent = facts.filter(Boolean).join(" · ");
+    this.facts.title = now.cwd;
+    this.showToggle();
+    this.queue.show(now);
+    this.composer.show(now);
+    this.showNow();
+    this.frame.titled(title);
+  }
+
+  private showToggle(): void {
+    const changes = this.frame.feed.rows.get(this.id)?.session.changes;
+    this.toggle.replaceChildren(icon("panel"), make("span", "vh", `Show ${changes?.files ?? 0} changed files, terminal and details`));
+    if (changes?.files) {
+      const pm = make("span", "pm");
+      pm.append(make("span", "good", `+${changes.additions ?? 0}`), " ", make("span", "bad", `−${changes.deletions ?? 0}`));
+      this.toggle.append(pm);
+    }
+  }
+
+  /** The truth in one sentence; nothing while nothing happens. */
+  private showNow(): void {
+    const state = this.state;
+    const turn = state && active(state);
+    const text = state && turn ? nowOf(turn, Date.now() - this.heard) : undefined;
+    const key = JSON.stringify(text?.slice(0, 3));
+    if (!turn || !text) {
+      if (this.shownNow) this.now.replaceChildren();
+      this.shownNow = "";
+      return;
+    }
+    const [look, verb, object] = text;
+    if (key !== this.shownNow) {
+      // The host knows since when, also for those who come later.
+      this.nowSince = this.shownNow ? Date.now() : (this.frame.feed.rows.get(this.id)?.since ?? turn.started);
+      this.shownNow = key;
+      const stop = makeButton("btn small", "Stop", () => void this.stop());
+      stop.id = "stop";
+      stop.prepend(icon("stop"));
+      const letter = make("kbd", "", "Esc Esc");
+      letter.setAttribute("aria-hidden", "true");
+      stop.append(letter);
+      this.now.className = `now ${look}`;
+      const line = make("span", "now-text");
+      line.append(make("b", "", verb), ...(object ? [" ", make("code", "", object)] : []));
+      this.now.replaceChildren(icon(look === "need" ? "need" : "work", look === "need" ? "" : "spin"), line, make("span", "el"), make("span", "spring"), stop);
+    }
+    const clock = this.now.querySelector(".el");
+    if (clock) clock.textContent = elapsed(Date.now() - this.nowSince);
+  }
+  private nowSince = Date.now();
+
+  /** One line with the last message of a person, while it is out of sight above. */
+  private followOwnWords(view: HTMLElement): void {
+    let key = "";
+    view.addEventListener(
+      "scroll",
+      () => {
+        const top = view.getBoundingClientRect().top;
+        const last = [...view.querySelectorAll<HTMLElement>(".row.message")].findLast((row) => row.getBoundingClientRect().bottom < top + 8);
+        const text = last?.querySelector(".plain")?.textContent ?? "";
+        const show = text !== "" && view.scrollHeight - view.scrollTop - view.clientHeight < 100_000;
+        if (text !== key) {
+          key = text;
+          this.sticky.textContent = text.split("\n")[0] ?? "";
+          this.sticky.onclick = () => last?.scrollIntoView({ block: "start" });
+        }
+        this.sticky.hidden = !show;
+      },
+      { passive: true },
+    );
+  }
+
+  // -- what can be done ---------------------------------------------------------------------------------------------
+
+  async attempt(work: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await work();
+      this.trouble.hidden = true;
+      return true;
+    } catch (error) {
+      this.say(explain(error));
+      return false;
+    }
+  }
+
+  say(text: string): void {
+    this.trouble.textContent = text;
+    this.trouble.hidden = false;
+  }
+
+  stop(): Promise<boolean> {
+    return this.attempt(() => v1.cancel(this.id));
+  }
+
+  fork(turn?: string): Promise<boolean> {
+    return this.attempt(async () => this.frame.go({ at: "session", id: (await v1.fork(this.id, turn)).id }));
+  }
+
+  /** The conversation goes back to before this turn, and its message into the field. */
+  private resend(turn: Turn): void {
+    const turns = this.state?.turns ?? [];
+    const at = turns.indexOf(turn);
+    const before = turns[at - 1];
+    const box = dialog("Edit and resend");
+    box.addEventListener("close", () => box.remove());
+    const later = turns.length - at;
+    const text = make("p", "", `What came from this message on (${later} ${later === 1 ? "turn" : "turns"}) is forgotten here; files stay as they are. Or continue in a copy, and this session stays as it is.`);
+    const row = make("div", "answers");
+    const copy = makeButton("primary", "Continue in a copy", () => {
+      box.close();
+      if (!before) return this.frame.go({ at: "new", what: "session" });
+      void this.attempt(async () => {
+        const { id } = await v1.fork(this.id, before.id);
+        this.frame.go({ at: "session", id });
+        await v1.draft(id, turn.message.text);
+      });
+    });
+    const here = makeButton("danger", "Edit here", () => {
+      box.close();
+      void this.attempt(async () => {
+        await v1.truncate(this.id, before?.id);
+        this.composer.add(plain(turn.message.text));
+      });
+    });
+    row.append(copy, here);
+    box.append(text, row);
+    box.showModal();
+  }
+
+  /** The helper that a call started has a session of its own; the host's list knows it. */
+  private helperOf(callId: string): HTMLElement | undefined {
+    const known = this.helpers.get(callId);
+    if (known) return known.element;
+    const row = [...this.frame.feed.rows.values()].find(({ session }) => session.parent === this.id && session.origin?.call === callId);
+    if (!row) return undefined;
+    const helper = new Helper(row.session.id, this.frame.feed);
+    this.helpers.set(callId, helper);
+    return helper.element;
+  }
+}
+
+const WORDS = { idle: "", running: "Working", waiting: "Needs you", failed: "Failed" } as const;
+
+/** look, verb, object */
+export function nowOf(turn: Turn, silent: number): [look: string, verb: string, object: string] {
+  const parts = turn.parts ?? [];
+  if (parts.some(waits)) return ["need", "Waiting for you", ""];
+  for (const part of [...parts].reverse()) {
+    if (part.part === "call" && !part.done && part.kind !== "think") {
+      const kind = kindOf(part);
+      if (kind === "command") return ["work", "Running", plain(commandOf(part)).split("\n")[0] ?? ""];
+      return ["work", kind === "change" ? "Changing" : kind === "look" ? "Looking at" : "Using", plain(kind === "tool" ? part.title || part.tool : subjectOf(part))];
+    }
+    if (part.part === "text" && !part.done) {
+      if (silent > SILENT_MS) return ["work", "Waiting for the model", ""];
+      return ["work", part.kind === "reasoning" ? "Thinking" : "Writing", ""];
+    }
+  }
+  return ["work", "Waiting for the model", ""];
+}

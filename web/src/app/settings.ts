@@ -1,0 +1,323 @@
+/** Settings of this device, and for whoever looks after the host: tokens, the audit record, its settings, its end. */
+
+import { keyHeader } from "../key";
+import { root } from "../root";
+import { api, explain } from "../api";
+import { notificationButton } from "../notifications";
+import { make, makeButton } from "../page";
+import { dialog } from "../shortcuts";
+import { call, v1 } from "../v1";
+import { icon, type Icon } from "./icons";
+import { preferences, type Preferences, setPreference } from "./preferences";
+import { pathOf, type Place } from "./router";
+import type { Shell, View } from "./shell";
+
+const SECTIONS: [id: string, name: string][] = [
+  ["look", "This device"],
+  ["agents", "Agents"],
+  ["tokens", "Tokens"],
+  ["audit", "Audit"],
+  ["host", "Host"],
+];
+const SCOPES: [scope: string, about: string][] = [
+  ["read", "see sessions and jobs"],
+  ["drive", "start sessions, send messages, stop turns"],
+  ["approve", "answer approvals and questions"],
+  ["files", "read and change files"],
+  ["terminal", "open shells"],
+  ["jobs", "start and stop jobs"],
+  ["admin", "tokens, settings, audit"],
+];
+
+export class SettingsView implements View {
+  readonly element = make("section", "place settings");
+  readonly title: string;
+  private readonly body = make("div", "section");
+
+  constructor(
+    section: string,
+    private readonly shell: Shell,
+  ) {
+    const known = SECTIONS.find(([id]) => id === section);
+    this.title = section === "more" ? "More" : `Settings: ${known?.[1] ?? "This device"}`;
+    const head = make("header", "head");
+    const text = make("div", "head-text");
+    text.append(make("h1", "", section === "more" ? "More" : "Settings"), make("p", "", known?.[1] ?? ""));
+    head.append(text);
+    const wide = make("div", "wide");
+    const nav = make("nav", "settings-nav");
+    nav.setAttribute("aria-label", "Settings");
+    nav.append(
+      ...SECTIONS.map(([id, name]) => {
+        const link = make("a", "", name);
+        link.href = pathOf({ at: "settings", section: id });
+        if (id === section) link.setAttribute("aria-current", "page");
+        return link;
+      }),
+    );
+    wide.append(...(section === "more" ? [this.more()] : [nav]), this.body);
+    const scroll = make("div", "scroll");
+    scroll.append(wide);
+    this.element.append(head, scroll);
+    if (section !== "more") void this.fill(known?.[0] ?? "look");
+  }
+
+  /** The places that have no room in a phone's bar. */
+  private more(): HTMLElement {
+    const list = make("div", "stack");
+    const add = (name: Icon, text: string, place: Place) => {
+      const link = make("a", "navitem");
+      link.href = pathOf(place);
+      link.append(icon(name), make("span", "", text));
+      list.append(link);
+    };
+    add("plus", "New session", { at: "new", what: "session" });
+    add("jobs", "Start a job", { at: "new", what: "job" });
+    add("usage", "Usage", { at: "usage" });
+    for (const [section, name] of SECTIONS) add("settings", name, { at: "settings", section });
+    return list;
+  }
+
+  private async fill(section: string): Promise<void> {
+    try {
+      if (section === "look") this.look();
+      else if (section === "agents") await this.agents();
+      else if (section === "tokens") await this.tokens();
+      else if (section === "audit") await this.audit();
+      else await this.host();
+    } catch (error) {
+      this.body.replaceChildren(make("p", "trouble", explain(error)));
+    }
+  }
+
+  // -- this device --------------------------------------------------------------------------------------------------
+
+  private look(): void {
+    const choice = <K extends keyof Preferences>(name: K, label: string, options: [value: string, text: string][], read: (value: string) => Preferences[K]) => {
+      const field = make("select");
+      field.id = `setting-${name}`;
+      field.append(...options.map(([value, text]) => new Option(text, value)));
+      field.value = String(preferences()[name]);
+      field.addEventListener("change", () => setPreference(name, read(field.value)));
+      const row = make("div", "row-field");
+      const title = make("label", "", label);
+      title.htmlFor = field.id;
+      row.append(title, field);
+      return row;
+    };
+    const notices = makeButton("", "", () => undefined);
+    notificationButton(notices);
+    this.body.replaceChildren(
+      make("h2", "", "How it looks"),
+      choice("theme", "Colours", [["system", "As the system"], ["light", "Light"], ["dark", "Dark"]], (value) => value as Preferences["theme"]),
+      choice("contrast", "Contrast", [["system", "As the system"], ["more", "High"]], (value) => value as Preferences["contrast"]),
+      choice("sideBySide", "Changes", [["auto", "As the width allows"], ["false", "Unified"], ["true", "Side by side"]], (value) => (value === "auto" ? "auto" : value === "true")),
+      make("h2", "", "Writing and keys"),
+      choice("enterSends", "Enter", [["true", "sends; Shift+Enter is a line"], ["false", "is a line; Ctrl+Enter sends"]], (value) => value === "true"),
+      choice("letters", "Keys of one letter", [["true", "On"], ["false", "Off"]], (value) => value === "true"),
+      make("h2", "", "Notices"),
+      notices,
+      make("h2", "", "This login"),
+      makeButton("", "Log out", () => void this.logOut()),
+    );
+  }
+
+  private async logOut(): Promise<void> {
+    await fetch(`${root}/logout`, { method: "POST", headers: keyHeader() });
+    window.location.assign(`${root}/login`);
+  }
+
+  // -- agents -------------------------------------------------------------------------------------------------------
+
+  private async agents(): Promise<void> {
+    const agents = await v1.agents();
+    const table = tableOf(["Agent", "State", "Models", ""]);
+    for (const agent of agents) {
+      const said = make("span", agent.missing ? "bad" : "good", agent.missing ?? "Ready");
+      const check = makeButton("", "Check", async () => {
+        check.disabled = true;
+        said.textContent = "Starting it…";
+        try {
+          const { status, detail } = await call<{ status: string; detail?: string }>("POST", `/agents/${encodeURIComponent(agent.id)}/check`);
+          said.className = status === "ready" ? "good" : "bad";
+          said.textContent = status === "ready" ? "Ready: it answered" : (detail ?? status);
+        } catch (error) {
+          said.textContent = explain(error);
+        }
+        check.disabled = false;
+      });
+      check.setAttribute("aria-label", `Check ${agent.name}`);
+      row(table, agent.name, said, String(agent.models?.length ?? 0), check);
+    }
+    this.body.replaceChildren(make("h2", "", "Agents"), wrap(table));
+  }
+
+  // -- tokens -------------------------------------------------------------------------------------------------------
+
+  private async tokens(): Promise<void> {
+    const { tokens } = await call<{ tokens: { name: string; scopes: string[]; created: number }[] }>("GET", "/tokens");
+    const table = tableOf(["Name", "May", "Made", ""]);
+    for (const token of tokens) {
+      const end = makeButton("danger", "Revoke…", () => this.confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => call("DELETE", `/tokens/${encodeURIComponent(token.name)}`)));
+      end.setAttribute("aria-label", `Revoke ${token.name}`);
+      row(table, token.name, token.scopes.join(", "), new Date(token.created).toLocaleDateString(), end);
+    }
+    this.body.replaceChildren(make("h2", "", "Tokens"), make("p", "soft", "Your own token, which the host printed, is not in this list. A token for a phone or a script needs only what it does."), tokens.length ? wrap(table) : make("p", "", "No other tokens."), this.newToken());
+  }
+
+  private newToken(): HTMLElement {
+    const form = make("form", "stack");
+    const name = make("input");
+    name.required = true;
+    name.pattern = "[A-Za-z0-9_\\-]{1,64}";
+    name.placeholder = "phone";
+    const label = make("label", "", "Name");
+    label.append(name);
+    const boxes = SCOPES.map(([scope, about]) => {
+      const box = make("input");
+      box.type = "checkbox";
+      box.value = scope;
+      box.checked = scope === "read";
+      const line = make("label", "check");
+      line.append(box, make("b", "", scope), about);
+      return [box, line] as const;
+    });
+    const said = make("div");
+    const button = make("button", "primary", "Make a token");
+    const foot = make("div", "answers");
+    foot.append(button);
+    form.append(make("h2", "", "A new token"), label, ...boxes.map(([, line]) => line), foot, said);
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      try {
+        const scopes = boxes.flatMap(([box]) => (box.checked ? [box.value] : []));
+        const { token } = await call<{ token: string }>("POST", "/tokens", { name: name.value, scopes });
+        const once = make("div", "token-once");
+        once.append(make("b", "", "Copy it now: it is shown this once."), make("code", "", token), make("span", "soft", `Login link: ${window.location.origin}/login?tkn=…`));
+        const made = name.value;
+        await this.tokens();
+        this.body.append(once);
+        once.setAttribute("aria-label", `The token ${made}`);
+        once.setAttribute("role", "group");
+      } catch (error) {
+        said.replaceChildren(make("p", "bad", explain(error)));
+      }
+    });
+    return form;
+  }
+
+  private confirm(title: string, text: string, action: string, work: () => Promise<unknown>): void {
+    const box = dialog(title);
+    box.addEventListener("close", () => box.remove());
+    const foot = make("div", "answers");
+    foot.append(
+      makeButton("danger", action, async () => {
+        box.close();
+        try {
+          await work();
+          await this.tokens();
+        } catch (error) {
+          this.body.prepend(make("p", "trouble", explain(error)));
+        }
+      }),
+    );
+    box.append(make("p", "", text), foot);
+    box.showModal();
+  }
+
+  // -- audit --------------------------------------------------------------------------------------------------------
+
+  private async audit(): Promise<void> {
+    const all: { time: number; action: string; by: string; detail?: object }[] = [];
+    for (let after: number | null = 0, pages = 0; after !== null && pages < 50; pages++) {
+      const page: { audit: typeof all; next: number | null } = await call("GET", `/audit?after=${after}&limit=1000`);
+      all.push(...page.audit);
+      after = page.next;
+    }
+    const table = tableOf(["When", "What", "Who", "About"]);
+    for (const { time, action, by, detail } of all.reverse().slice(0, 500)) row(table, new Date(time).toLocaleString(), action, by, JSON.stringify(detail ?? {}));
+    this.body.replaceChildren(make("h2", "", "Audit record"), make("p", "soft", all.length > 500 ? `The newest 500 of ${all.length}.` : `${all.length} records, newest first.`), wrap(table));
+  }
+
+  // -- the host -----------------------------------------------------------------------------------------------------
+
+  private async host(): Promise<void> {
+    const [about, found] = await Promise.all([v1.about(), call<{ path: string; settings: { key: string; value: unknown; default: unknown; origin: string; about: string }[] }>("GET", "/settings")]);
+    const table = tableOf(["Setting", "Value", "From", ""]);
+    for (const setting of found.settings) {
+      const key = make("code", "", setting.key);
+      row(table, key, JSON.stringify(setting.value), setting.origin, setting.about);
+    }
+    this.body.replaceChildren(
+      make("h2", "", `${window.location.host} · version ${about.version}`),
+      make("p", "soft", `Settings file: ${found.path}. A running host takes changes over within a second.`),
+      wrap(table),
+      this.stopServer(),
+    );
+  }
+
+  /** Alone, at the end, and it asks for a name: nobody stops a host by a slip. */
+  private stopServer(): HTMLElement {
+    const zone = make("section", "danger-zone");
+    const name = window.location.hostname;
+    zone.append(
+      make("h2", "", "Stop the host"),
+      make("p", "", "Running turns are interrupted and can be resumed after the next start. Nobody can reach the host until somebody starts it on its machine."),
+      makeButton("danger", "Stop the host…", () => {
+        const box = dialog("Stop the host?");
+        box.addEventListener("close", () => box.remove());
+        const form = make("form", "stack");
+        const field = make("input");
+        field.autocomplete = "off";
+        const label = make("label", "", `Write the host's name, ${name}, to stop it`);
+        label.append(field);
+        const go = make("button", "danger", "Stop the host");
+        go.disabled = true;
+        field.addEventListener("input", () => (go.disabled = field.value !== name));
+        form.append(label, go);
+        form.addEventListener("submit", (event) => {
+          event.preventDefault();
+          if (field.value !== name) return;
+          box.close();
+          void api.stopServer().then(
+            () => this.shell.titled("Stopped"),
+            (error: unknown) => this.body.prepend(make("p", "trouble", explain(error))),
+          );
+        });
+        box.append(form);
+        box.showModal();
+        field.focus();
+      }),
+    );
+    return zone;
+  }
+}
+
+function tableOf(names: string[]): HTMLTableElement {
+  const table = make("table", "table");
+  const head = make("tr");
+  head.append(...names.map((name) => (name ? make("th", "", name) : make("td"))));
+  table.append(head);
+  return table;
+}
+
+function row(table: HTMLTableElement, ...cells: (string | HTMLElement)[]): void {
+  const found = make("tr");
+  found.append(
+    ...cells.map((cell) => {
+      const each = make("td");
+      each.append(cell);
+      return each;
+    }),
+  );
+  table.append(found);
+}
+
+function wrap(table: HTMLElement): HTMLElement {
+  const scroll = make("div", "scroll-x");
+  scroll.tabIndex = 0;
+  scroll.setAttribute("role", "region");
+  scroll.setAttribute("aria-label", "Table");
+  scroll.append(table);
+  return scroll;
+}

@@ -1,0 +1,397 @@
+/** The frame: the list on the left, the place in the middle, the panel on the right; on a phone one of them at a time. */
+
+import { root } from "../root";
+import { notify } from "../notifications";
+import { byId, make, makeButton } from "../page";
+import { v1 } from "../v1";
+import { badge } from "./badge";
+import type { Entry } from "./entries";
+import { Feed } from "./feed";
+import { grip } from "./grip";
+import { icon, type Icon } from "./icons";
+import type { Inbox } from "./inbox";
+import { keys, openPalette } from "./keys";
+import { ListView } from "./list";
+import { Panel } from "./panel";
+import { prefer, remember, remembered, setPreference, watchLook } from "./preferences";
+import { type Place, pathOf, Router } from "./router";
+import { SessionView } from "./sessionView";
+import { clock } from "./time";
+
+/** A place that is not a session. */
+export interface View {
+  element: HTMLElement;
+  title: string;
+  /** Called when another place takes its room. */
+  leave?(): void;
+}
+
+/** So many sessions stay as they were left. */
+const KEPT = 3;
+
+export class Shell {
+  readonly feed = new Feed();
+  readonly list: ListView;
+  readonly panel: Panel;
+  readonly router: Router;
+  session: SessionView | undefined;
+  inbox: Inbox | undefined;
+  private readonly main = byId("main");
+  private readonly kept = new Map<string, SessionView>();
+  private view: View | undefined;
+  private title = "Portico";
+  private readonly counts: HTMLElement[] = [];
+  private readonly navs = new Map<string, HTMLElement[]>();
+  private readonly offline = make("p", "offline");
+  private readonly connection = make("span");
+
+  constructor() {
+    watchLook();
+    this.list = new ListView(this.feed, (entry) => this.open(entry));
+    this.panel = new Panel(byId("panel"), this);
+    this.router = new Router((place) => void this.show(place));
+    this.build();
+    grip(byId("side"), { name: "side", property: "--side", label: "Width of the list", first: 288, least: 220, most: 460, towards: 1 });
+    grip(byId("panel"), { name: "panel", property: "--panel-width", label: "Width of the panel", first: 480, least: 360, most: 1600, towards: -1 });
+    keys(this);
+    this.feed.watch(() => this.fresh());
+    document.addEventListener("visibilitychange", () => this.session?.markRead());
+    window.addEventListener("pagehide", () => void this.session?.composer.save());
+    window.matchMedia("(max-width: 767px)").addEventListener("change", () => this.landmarks());
+    setInterval(() => this.showConnection(), 1000);
+  }
+
+  start(): void {
+    if (remembered("side") === "closed") document.body.dataset["side"] = "closed";
+    this.feed.start();
+    void this.show(this.router.place);
+    if ("serviceWorker" in navigator) navigator.serviceWorker.register(`${root}/sw.js`).catch(() => undefined);
+  }
+
+  // -- the frame ----------------------------------------------------------------------------------------------------
+
+  private build(): void {
+    const side = byId("side");
+    const heading = make("h1", "vh", "Sessions and jobs");
+    const brandrow = make("div", "brandrow");
+    const brand = make("a", "brand", "");
+    brand.href = `${root}/app`;
+    const logo = make("span", "logo");
+    logo.append(icon("arch"));
+    brand.append(logo, "Portico");
+    const fresh = make("a", "icon");
+    fresh.href = `${root}/app/new`;
+    fresh.append(icon("plus"));
+    fresh.setAttribute("aria-label", "New session");
+    fresh.title = "New session (C)";
+    brandrow.append(brand, fresh);
+    const find = makeButton("find", "", () => openPalette(this));
+    find.id = "find";
+    const letter = make("kbd", "", "Ctrl K");
+    letter.setAttribute("aria-hidden", "true");
+    find.append(icon("search"), make("span", "", "Search or do…"), letter);
+    find.setAttribute("aria-keyshortcuts", "Control+K");
+    const navs = make("div", "navs");
+    navs.append(this.nav("inbox", "Inbox", "inbox", true), this.nav("jobs", "Jobs", "jobs"), this.nav("usage", "Usage", "usage"));
+    this.offline.setAttribute("role", "status");
+    this.offline.hidden = true;
+    side.append(heading, brandrow, find, navs, this.offline, this.list.search, this.list.element, this.foot());
+    byId("tabbar").append(this.tab("inbox", "Inbox", "inbox", true), this.tab("home", "Sessions", "chats"), this.tab("jobs", "Jobs", "jobs"), this.tab("more", "More", "more"));
+  }
+
+  private nav(at: "inbox" | "jobs" | "usage", text: string, name: Icon, counts = false): HTMLElement {
+    const anchor = make("a", "navitem");
+    anchor.href = pathOf({ at });
+    anchor.append(icon(name), make("span", "", text));
+    this.register(at, anchor, counts);
+    return anchor;
+  }
+
+  private tab(at: "inbox" | "home" | "jobs" | "more", text: string, name: Icon, counts = false): HTMLElement {
+    const anchor = make("a", "");
+    anchor.href = pathOf({ at });
+    anchor.append(icon(name), make("span", "", text));
+    this.register(at, anchor, counts);
+    return anchor;
+  }
+
+  private register(at: string, anchor: HTMLElement, counts: boolean): void {
+    this.navs.set(at, [...(this.navs.get(at) ?? []), anchor]);
+    if (!counts) return;
+    const count = make("b", "count need");
+    count.hidden = true;
+    anchor.append(count);
+    this.counts.push(count);
+  }
+
+  private foot(): HTMLElement {
+    const foot = make("div", "foot");
+    const theme = makeButton("icon", "", () => setPreference("theme", document.documentElement.dataset["theme"] === "dark" ? "light" : "dark"));
+    theme.append(icon("theme"));
+    theme.setAttribute("aria-label", "Light or dark");
+    const settings = make("a", "icon");
+    settings.href = `${root}/app/settings`;
+    settings.append(icon("settings"));
+    settings.setAttribute("aria-label", "Settings");
+    foot.append(this.connection, theme, settings);
+    return foot;
+  }
+
+  private fresh(): void {
+    const { needed } = this.feed;
+    for (const count of this.counts) {
+      count.hidden = needed === 0;
+      count.textContent = String(needed);
+      count.setAttribute("aria-label", `${needed} need you`);
+      count.setAttribute("role", "img");
+    }
+    this.showTitle();
+    this.tellAway();
+    badge(needed);
+    this.session?.showHead();
+    if (this.router.place.at === "home" && this.feed.live) this.home();
+    this.showConnection();
+  }
+
+  private told: Map<string, string> | undefined;
+
+  /** Whoever looked away is told what waits for them, and what is done: once, and nothing of what was there before. */
+  private tellAway(): void {
+    if (!this.feed.live) return;
+    const before = this.told;
+    this.told = new Map(this.feed.entries().map(({ key, state }) => [key, state]));
+    if (!before) return;
+    for (const entry of this.feed.entries()) {
+      const was = before.get(entry.key);
+      if (was === entry.state || (was === undefined && entry.state === "done")) continue;
+      if (entry.state === "need" || entry.state === "ask") notify(entry.title, entry.line || "Waits for you.", entry.key);
+      else if (was === "work") notify(entry.title, entry.state === "done" ? "Done." : entry.line, entry.key);
+    }
+  }
+
+  private showConnection(): void {
+    const { downSince, live } = this.feed;
+    const up = live && downSince === undefined;
+    const dot = make("i", up ? "live" : "live down");
+    const word = up ? `Connected to ${window.location.hostname}` : live ? "Not connected" : "Connecting";
+    if (this.connection.textContent !== word) this.connection.replaceChildren(dot, word);
+    // A moment without the host is nobody's business.
+    const lost = downSince !== undefined && Date.now() - downSince > 1500;
+    this.offline.hidden = !lost;
+    if (lost) {
+      const text = `The host cannot be reached since ${clock(downSince)}. Trying again. You can read what is here and write drafts.`;
+      if (this.offline.textContent !== text) this.offline.textContent = text;
+    }
+  }
+
+  titled(text: string): void {
+    this.title = text;
+    this.showTitle();
+  }
+
+  private showTitle(): void {
+    const { needed } = this.feed;
+    const text = `${needed ? `(${needed}) ` : ""}${this.title === "Portico" ? "Portico" : `${this.title} · Portico`}`;
+    if (document.title !== text) document.title = text;
+  }
+
+  // -- places -------------------------------------------------------------------------------------------------------
+
+  go(place: Place, replace = false): void {
+    this.router.go(place, replace);
+  }
+
+  open(entry: Entry): void {
+    this.go(entry.kind === "job" ? { at: "job", id: entry.id } : { at: "session", id: entry.id });
+  }
+
+  get phone(): boolean {
+    return window.matchMedia("(max-width: 767px)").matches;
+  }
+
+  private async show(place: Place): Promise<void> {
+    this.list.kind = place.at === "jobs" || place.at === "job" ? this.list.kind : "all";
+    if (place.at === "jobs") this.list.kind = "job";
+    this.list.select(place.at === "session" ? `s/${place.id}` : place.at === "job" ? `j/${place.id}` : "");
+    for (const [at, anchors] of this.navs)
+      for (const anchor of anchors) {
+        if (at === place.at) anchor.setAttribute("aria-current", "page");
+        else anchor.removeAttribute("aria-current");
+      }
+    const listed = place.at === "home" || place.at === "jobs";
+    document.body.dataset["at"] = listed ? "list" : "main";
+    document.body.dataset["deep"] = place.at === "session" || place.at === "job" || place.at === "new" ? "yes" : "no";
+    this.landmarks();
+    this.list.show();
+    this.list.reveal();
+    if (place.at === "session") return this.showSession(place);
+    this.leaveSession();
+    if (place.at !== "job") this.panel.close(true);
+    if (place.at === "home") return this.home();
+    await this.showOther(place);
+  }
+
+  /** A page has one main part and one heading of the first rank, also where the list is all there is. */
+  landmarks(): void {
+    for (const [id, at] of [["side", "list"], ["panel", "panel"]] as const) {
+      if (this.phone && document.body.dataset["at"] === at) byId(id).setAttribute("role", "main");
+      else byId(id).removeAttribute("role");
+    }
+  }
+
+  /** What needs you most, else where you were; on a phone the list itself. */
+  private home(): void {
+    this.titled("Portico");
+    if (this.phone) return;
+    if (!this.feed.live) return;
+    const [first] = this.feed.entries().filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));
+    if (first) return this.go(first.kind === "job" ? { at: "job", id: first.id } : { at: "session", id: first.id }, true);
+    const last = remembered("last");
+    if (last && this.feed.rows.has(last)) return this.go({ at: "session", id: last }, true);
+    const newest = this.feed.entries().sort((one, other) => other.time - one.time)[0];
+    if (newest) return this.go(newest.kind === "job" ? { at: "job", id: newest.id } : { at: "session", id: newest.id }, true);
+    this.go({ at: "new", what: "session" }, true);
+  }
+
+  private showSession(place: Extract<Place, { at: "session" }>): void {
+    const before = this.session;
+    if (before?.id !== place.id || !before.element.isConnected) {
+      this.leaveView();
+      before?.hidden();
+      const view = this.kept.get(place.id) ?? new SessionView(place.id, this);
+      this.keep(view);
+      this.session = view;
+      this.main.replaceChildren(view.element);
+      view.shown();
+      remember("last", place.id);
+      if (!this.phone && before?.id !== place.id) view.composer.focus();
+      this.panel.follow(view);
+    }
+    if (place.tab === "changes" || place.tab === "terminal" || place.tab === "details") this.panel.open(place.tab, place.file === undefined ? {} : { file: place.file });
+    else if (this.phone) this.panel.close(true);
+  }
+
+  private keep(view: SessionView): void {
+    this.kept.delete(view.id);
+    this.kept.set(view.id, view);
+    for (const [id, old] of this.kept) {
+      if (this.kept.size <= KEPT) break;
+      old.leave();
+      this.kept.delete(id);
+    }
+  }
+
+  private leaveSession(): void {
+    this.session?.hidden();
+    this.session = undefined;
+  }
+
+  private leaveView(): void {
+    this.view?.leave?.();
+    this.view = undefined;
+    this.inbox = undefined;
+  }
+
+  private async showOther(place: Place): Promise<void> {
+    const view = await this.viewOf(place);
+    // Somebody may have gone on while its code was loaded.
+    if (pathOf(this.router.place) !== pathOf(place)) return view.leave?.();
+    if (this.view?.element === view.element && view.element.isConnected) return;
+    this.leaveView();
+    this.view = view;
+    if (place.at === "inbox") this.inbox = view as Inbox;
+    this.main.replaceChildren(view.element);
+    this.titled(view.title);
+  }
+
+  private jobs: { element: HTMLElement; id: string; choose(step?: string): void; press(key: "y" | "n"): boolean; chooseAnswer(number: string): boolean } | undefined;
+
+  /** One of the answers of the question that waits here. */
+  chooseAnswer(number: string): boolean {
+    if (this.jobs?.element.isConnected) return this.jobs.chooseAnswer(number);
+    return (this.inbox ?? this.session?.conversation)?.choose(number) ?? false;
+  }
+
+  /** What Y and N answer here. */
+  get answering(): { press(key: "y" | "n"): boolean } | undefined {
+    if (this.jobs?.element.isConnected) return this.jobs;
+    return this.inbox ?? this.session?.conversation;
+  }
+
+  private async viewOf(place: Place): Promise<View> {
+    switch (place.at) {
+      case "inbox":
+        return new (await import("./inbox")).Inbox(this);
+      case "new":
+        if (place.what === "job") return new (await import("./startJob")).StartJob(this);
+        return new (await import("./start")).NewSession(this);
+      case "jobs":
+        return new (await import("./jobsView")).JobsView(this);
+      case "job":
+        if (this.jobs?.id === place.id && this.jobs.element.isConnected && this.view) {
+          this.jobs.choose(place.step);
+          return this.view;
+        }
+        return this.openJob(place);
+      case "usage":
+        return new (await import("./usage")).UsageView(this);
+      case "settings":
+      case "more":
+        return new (await import("./settings")).SettingsView(place.at === "more" ? "more" : place.section, this);
+      default:
+        return notFound(place);
+    }
+  }
+
+  private async openJob(place: Extract<Place, { at: "job" }>): Promise<View> {
+    const view = new (await import("./job")).JobView(place.id, place.step, this);
+    this.jobs = view;
+    return view;
+  }
+
+  // -- what sessions and keys ask for -------------------------------------------------------------------------------
+
+  changed(view: SessionView, what: "opened" | "state" | "delta"): void {
+    if (view === this.session) this.panel.changed(view, what);
+  }
+
+  panelAt(tab: "changes" | "terminal" | "details", turn?: string): void {
+    this.panel.open(tab, turn === undefined ? {} : { turn });
+  }
+
+  toggleSide(): void {
+    const closed = document.body.dataset["side"] !== "closed";
+    if (closed) document.body.dataset["side"] = "closed";
+    else delete document.body.dataset["side"];
+    remember("side", closed ? "closed" : undefined);
+  }
+
+  nextNeeded(): boolean {
+    const all = this.feed.entries().filter(({ state }) => state === "need" || state === "ask").sort((one, other) => (one.since ?? 0) - (other.since ?? 0));
+    const at = all.findIndex(({ id }) => id === this.session?.id);
+    const next = all[(at + 1) % all.length];
+    if (!next) return false;
+    this.open(next);
+    return true;
+  }
+
+  async archive(): Promise<void> {
+    const view = this.session;
+    if (view) await view.attempt(() => v1.change(view.id, { archived: !view.state?.archived }));
+  }
+
+  lettersOn(): boolean {
+    return prefer("letters");
+  }
+}
+
+function notFound(place: Place): View {
+  const element = make("section", "place");
+  const text = make("div", "empty");
+  const link = make("a", "button primary", "Open the list");
+  link.href = `${root}/app`;
+  const path = place.at === "unknown" ? place.path : pathOf(place);
+  text.append(make("h1", "", "There is no such page"), make("p", "", `The workbench has nothing at ${path}. The address may be cut off, or from another version.`), link);
+  element.append(text);
+  return { element, title: "Not found" };
+}

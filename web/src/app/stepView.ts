@@ -1,0 +1,154 @@
+/** One step of a job: the conversation of its task's sessions, and its checks with what they said. */
+
+import { keyed } from "../key";
+import { root } from "../root";
+import { explain } from "../api";
+import { Conversation } from "../conversation/conversation";
+import { plain } from "../conversation/pieces";
+import { Stream } from "../conversation/stream";
+import { make, makeButton } from "../page";
+import { sessionAddress, v1 } from "../v1";
+import type { JobRecord, Run, StepNode } from "./jobModel";
+import { clock } from "./time";
+
+interface TaskSession {
+  id: string;
+  model: string;
+  driving: boolean;
+}
+
+export class StepView {
+  readonly element = make("div", "step-view");
+  private readonly head = make("div", "step-head");
+  private readonly sessions = make("select", "pick");
+  private readonly view = make("div", "step-conversation");
+  private readonly checks = make("section", "plan step-checks");
+  private readonly trouble = make("p", "bad");
+  private readonly conversation: Conversation;
+  private stream: Stream | undefined;
+  private source: EventSource | undefined;
+  private found: TaskSession[] = [];
+  private decisions: { time: number; text: string; ok: boolean | undefined }[] = [];
+  private shown = "";
+  private cwd = "";
+  private chosen = false;
+
+  constructor(
+    step: StepNode,
+    readonly run: Run,
+    round: string,
+  ) {
+    const title = make("h2", "", [step.name, step.model, round].filter(Boolean).join(" · "));
+    this.sessions.setAttribute("aria-label", "Which session of this step");
+    this.sessions.addEventListener("change", () => {
+      this.chosen = true;
+      this.open(this.sessions.value);
+    });
+    this.head.append(title, this.sessions);
+    this.view.id = "transcript";
+    this.view.tabIndex = 0;
+    this.view.setAttribute("role", "log");
+    this.view.setAttribute("aria-label", `Conversation of ${step.name}`);
+    this.trouble.setAttribute("role", "alert");
+    const end = makeButton("", "New below ↓", () => undefined);
+    end.id = "to-end";
+    end.hidden = true;
+    this.conversation = new Conversation(this.view, end, {
+      attempt: async (work) => {
+        try {
+          await work();
+          this.trouble.textContent = "";
+          return true;
+        } catch (error) {
+          this.trouble.textContent = explain(error);
+          return false;
+        }
+      },
+      cwd: () => this.cwd,
+      fork: (turn) => void v1.fork(this.shown, turn).then(({ id }) => window.location.assign(sessionAddress(id))),
+      resume: () => void v1.resume(this.shown),
+      files: () => window.location.assign(`${sessionAddress(this.shown)}/changes`),
+    });
+    this.element.append(this.head, this.trouble, this.view, end, this.checks);
+    this.follow();
+  }
+
+  private follow(): void {
+    const source = new EventSource(keyed(`${root}/v1/events?${new URLSearchParams({ channel: `task/${this.run.task}` })}`));
+    this.source = source;
+    let pos = 0;
+    source.onmessage = ({ data }: MessageEvent<string>) => {
+      const record = JSON.parse(data) as JobRecord;
+      if (record.pos <= pos) return;
+      pos = record.pos;
+      this.take(record);
+      // It says no more, and connections are few.
+      if (record.event.type === "task.ended") source.close();
+    };
+  }
+
+  private take({ time, event }: JobRecord): void {
+    if (event.type === "task.session.started") {
+      this.found.push({ id: String(event["session"]), model: String(event["model"]), driving: event["driving"] === true });
+      this.showSessions();
+    } else if (event.type === "task.decided") {
+      const text = String(event["reason"]);
+      if (!text.startsWith("[SESSION")) this.decisions.push({ time, text, ok: /fail|not |false|missing|crash/i.test(text) ? false : /succe|true|passed|executed/i.test(text) ? true : undefined });
+      this.showChecks();
+    } else if (event.type === "task.ended") {
+      if (event["error"]) this.decisions.push({ time, text: String(event["error"]), ok: false });
+      this.showChecks();
+    }
+  }
+
+  private showSessions(): void {
+    this.sessions.replaceChildren(...this.found.map(({ id, model, driving }, index) => new Option(`${driving ? "Checks" : `Attempt ${this.found.slice(0, index + 1).filter((each) => !each.driving).length}`} · ${model}`, id)));
+    this.sessions.hidden = this.found.length < 2;
+    const last = this.found.at(-1);
+    if (last && !this.chosen) this.open(last.id);
+    this.sessions.value = this.shown;
+  }
+
+  private open(id: string): void {
+    if (id === this.shown) return;
+    this.shown = id;
+    this.stream?.stop();
+    this.stream = new Stream(id, {
+      opened: (state) => {
+        this.cwd = state.cwd;
+        this.conversation.open(state);
+      },
+      moved: (state, events) => this.conversation.move(state, events),
+      gone: () => this.view.replaceChildren(make("p", "soft pad", "This session was deleted.")),
+    });
+    void this.stream.open();
+  }
+
+  private showChecks(): void {
+    this.checks.hidden = this.decisions.length === 0;
+    const list = make("ol");
+    list.append(
+      ...this.decisions.map(({ time, text, ok }) => {
+        const item = make("li");
+        const sign = make("span", `call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}`, ok === true ? "✓" : ok === false ? "✗" : "·");
+        sign.setAttribute("aria-hidden", "true");
+        item.append(sign, make("span", "evidence", plain(text)), make("time", "soft", clock(time)));
+        return item;
+      }),
+    );
+    this.checks.replaceChildren(make("h3", "", "Checks and decisions of this step"), list);
+  }
+
+  press(key: "y" | "n"): boolean {
+    return this.conversation.press(key);
+  }
+
+  choose(number: string): boolean {
+    return this.conversation.choose(number);
+  }
+
+  leave(): void {
+    this.source?.close();
+    this.stream?.stop();
+  }
+}

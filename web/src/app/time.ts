@@ -1,0 +1,56 @@
+/** Times and numbers as the workbench says them: 38 s, 4 min, 9:58, Sun, 3 Nov; never "0.0 s". */
+
+const pad = (number: number) => String(number).padStart(2, "0");
+
+/** A running clock: 0:38, 12:05, 1:02:03. */
+export function elapsed(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
+  return hours ? `${hours}:${pad(minutes)}:${pad(seconds % 60)}` : `${minutes}:${pad(seconds % 60)}`;
+}
+
+/** How long something waits or took, in words. */
+export function span(milliseconds: number): string {
+  const seconds = milliseconds / 1000;
+  if (seconds < 0.05) return "";
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  return minutes < 48 * 60 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} days`;
+}
+
+const startOfDay = (time: number) => new Date(time).setHours(0, 0, 0, 0);
+
+export type Day = "today" | "yesterday" | "older";
+
+export function dayOf(time: number, now: number): Day {
+  const today = startOfDay(now);
+  if (time >= today) return "today";
+  return time >= startOfDay(today - 1) ? "yesterday" : "older";
+}
+
+export const clock = (time: number) => new Date(time).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" });
+
+/** When something was: minutes ago, the time of today, the weekday of this week, else the date. */
+export function when(time: number, now: number): string {
+  const minutes = (now - time) / 60_000;
+  if (minutes < 1) return "now";
+  if (minutes < 60) return `${Math.floor(minutes)} min`;
+  if (dayOf(time, now) === "today") return clock(time);
+  const date = new Date(time);
+  if (startOfDay(now) - startOfDay(time) < 6.5 * 86_400_000) return date.toLocaleDateString([], { weekday: "short" });
+  const year = date.getFullYear() === new Date(now).getFullYear() ? {} : ({ year: "numeric" } as const);
+  return date.toLocaleDateString([], { day: "numeric", month: "short", ...year });
+}
+
+export function tokens(count: number): string {
+  if (count < 1000) return `${count} ${count === 1 ? "token" : "tokens"}`;
+  return count < 999_500 ? `${Math.round(count / 1000)} k tokens` : `${(count / 1e6).toFixed(1)} M tokens`;
+}
+
+/** Agents that report no price cost something all the same. */
+export function cost(dollars: number | undefined, used = true): string {
+  if (!dollars) return used ? "cost unknown" : "";
+  return dollars < 0.01 ? "under $0.01" : `$${dollars.toFixed(2)}`;
+}

@@ -1,0 +1,249 @@
+/** Tool calls on the screen: commands with the end of their output, changes, runs of looking around, plans, helpers. */
+
+import { make } from "../page";
+import { blobAddress, terminalAddress } from "../v1";
+import { approvalCard, verdict } from "./approval";
+import { type CallState, changeCounts, commandOf, exitOf, kindOf, lookWords, planOf, stateOf, subjectOf, tailOf } from "./calls";
+import { diffsOf } from "./changes";
+import { diffView } from "./diff";
+import { type Acts, box, exact, plain, pretty, relative } from "./pieces";
+import { picture } from "./rows";
+import { type CallPart, waitingApproval } from "./state";
+import type { Row } from "./transcript";
+
+const SIGNS: Record<CallState, string> = { waiting: "?", running: "…", ok: "✓", bad: "✗", refused: "–", stopped: "–" };
+const WORDS: Record<CallState, string> = { waiting: "waits for you", running: "running", ok: "done", bad: "failed", refused: "denied", stopped: "stopped" };
+
+export class CallRow implements Row {
+  readonly key: string;
+  private row: HTMLElement | undefined;
+  private details: HTMLDetailsElement | undefined;
+  private readonly tail = make("pre", "tail");
+  private card: HTMLElement | undefined;
+  private asked: string | undefined;
+  private helper: HTMLElement | undefined;
+  private answered = 0;
+
+  constructor(
+    private readonly call: CallPart,
+    private readonly acts: Acts,
+  ) {
+    this.key = call.id;
+  }
+
+  build(): HTMLElement {
+    this.row = make("article", "row");
+    this.details = make("details", "call");
+    this.details.append(make("summary"), make("div", "call-body"));
+    this.details.addEventListener("toggle", () => this.fillBody());
+    this.tail.hidden = true;
+    this.row.append(this.details, this.tail);
+    this.update();
+    return this.row;
+  }
+
+  update(): void {
+    const { call } = this;
+    if (kindOf(call) === "plan") return this.showPlan();
+    this.showSummary(stateOf(call));
+    this.showTail();
+    this.fillBody();
+    this.showPictures();
+    this.showHelper();
+    this.showCard();
+  }
+
+  private showSummary(state: CallState): void {
+    const summary = this.details?.querySelector("summary");
+    if (!this.details || !summary) return;
+    const kind = kindOf(this.call);
+    this.details.className = `call ${kind} ${state}`;
+    const exit = kind === "command" && this.call.done ? exitOf(this.call) : undefined;
+    const seen = exit ? "bad" : state;
+    const sign = make("span", `call-state ${seen}`, SIGNS[seen]);
+    sign.setAttribute("aria-hidden", "true");
+    const word = make("span", `call-word ${exit ? "bad" : ""}`, exit === undefined ? WORDS[state] : `exit ${exit}`);
+    summary.replaceChildren(sign, ...this.title(kind), word);
+  }
+
+  private title(kind: ReturnType<typeof kindOf>): HTMLElement[] {
+    const { call } = this;
+    const title = make("span", "call-title");
+    if (kind === "command") {
+      title.append(make("code", "", exact(commandOf(call)).split("\n").join(" ⏎ ")));
+    } else if (kind === "change" && changeCounts(call).length > 0) {
+      const verb = call.done ? (call.ok ? "Wrote" : "Did not write") : "Changes";
+      title.append(`${verb} `, ...changeCounts(call).flatMap(({ path, added, removed }, index) => [...(index ? [", "] : []), make("code", "", relative(path, this.acts.cwd())), " ", counted(added, removed)]));
+    } else {
+      title.textContent = plain((call.done && call.ok && call.past) || call.title || call.tool);
+    }
+    return [title];
+  }
+
+  /** A command shows how it ends without a click. */
+  private showTail(): void {
+    const text = kindOf(this.call) === "command" ? tailOf(plain(this.call.output ?? "")) : "";
+    const hidden = text === "" || this.details?.open === true;
+    if (this.tail.hidden !== hidden) this.tail.hidden = hidden;
+    if (!hidden && this.tail.textContent !== text) this.tail.textContent = text;
+  }
+
+  private showPlan(): void {
+    const steps = planOf(this.call);
+    const plan = make("section", "plan");
+    const done = steps.filter(({ state }) => state === "done").length;
+    plan.append(make("h2", "", `Plan, ${done} of ${steps.length} done`));
+    const list = make("ol");
+    list.append(
+      ...steps.map(({ text, state }) => {
+        const item = make("li", state);
+        item.append(make("span", "call-state " + (state === "done" ? "ok" : state === "work" ? "running" : ""), state === "done" ? "✓" : state === "work" ? "…" : ""), make("span", "", plain(text)));
+        return item;
+      }),
+    );
+    plan.append(list);
+    this.row?.replaceChildren(plan);
+  }
+
+  private showPictures(): void {
+    const pictures = (this.call.content ?? []).filter(({ type, data }) => type === "image" && typeof data === "string");
+    if (pictures.length === 0 || this.row?.querySelector(".pictures")) return;
+    const list = make("div", "pictures");
+    list.append(...pictures.flatMap(({ data, mimeType }) => (/^image\/(png|jpeg|gif|webp)$/.test(String(mimeType)) ? [picture(String(data), String(mimeType), "A picture from the agent")] : [])));
+    this.details?.after(list);
+  }
+
+  private showHelper(): void {
+    this.helper ??= this.acts.helper?.(this.call.id);
+    if (this.helper && !this.helper.isConnected) this.row?.append(this.helper);
+  }
+
+  private showCard(): void {
+    const waiting = waitingApproval(this.call);
+    const answered = this.call.approvals?.filter(({ answered }) => answered) ?? [];
+    if (answered.length !== this.answered) {
+      this.answered = answered.length;
+      this.row?.querySelector(".verdict")?.remove();
+      const last = answered.at(-1);
+      if (last) {
+        const line = verdict(last);
+        line.classList.add("verdict");
+        this.row?.append(line);
+      }
+    }
+    if (waiting?.id === this.asked) return;
+    this.asked = waiting?.id;
+    this.card?.remove();
+    this.card = waiting && approvalCard(waiting, this.call, this.acts);
+    if (this.card) this.details?.after(this.card);
+  }
+
+  private fillBody(): void {
+    if (!this.details) return;
+    this.showTail();
+    if (!this.details.open) return;
+    const { call } = this;
+    const pieces: HTMLElement[] = [];
+    if (call.detail) pieces.push(make("p", "soft", plain(call.detail)));
+    if (call.rule) pieces.push(make("p", "soft", `${call.denied ? "Denied" : "Allowed"} by a rule: ${call.rule}`));
+    if (call.input) pieces.push(section(`Input of ${call.tool}`, box(pretty(call.input))));
+    pieces.push(...diffsOf(call).map((diff) => section("Change", diffView(exact(diff)))));
+    if (!call.done) pieces.push(...terminalsOf(call).map((id) => link(terminalAddress(id), "Watch it in its terminal")));
+    if (call.output) pieces.push(section("Output", box(plain(call.output))));
+    if (call.blob) pieces.push(link(blobAddress(call.blob), "The whole output"));
+    if (call.error) pieces.push(make("p", "bad", plain(call.error.message)));
+    if (pieces.length === 0) pieces.push(make("p", "soft", "Nothing yet."));
+    this.details.lastElementChild?.replaceChildren(...pieces);
+  }
+}
+
+/** Reads and searches that follow each other are one line. */
+export class LookRow implements Row {
+  readonly key: string;
+  readonly calls: CallPart[];
+  private details: HTMLDetailsElement | undefined;
+  private card: HTMLElement | undefined;
+  private asked: string | undefined;
+
+  constructor(
+    first: CallPart,
+    private readonly acts: Acts,
+  ) {
+    this.key = first.id;
+    this.calls = [first];
+  }
+
+  build(): HTMLElement {
+    const row = make("article", "row");
+    this.details = make("details", "call look");
+    this.details.append(make("summary"), make("ul", "call-body looks"));
+    this.details.addEventListener("toggle", () => this.fill());
+    row.append(this.details);
+    this.update();
+    return row;
+  }
+
+  update(): void {
+    const summary = this.details?.querySelector("summary");
+    if (!summary) return;
+    const running = this.calls.some(({ done }) => !done);
+    const failed = this.calls.filter((call) => call.done && !call.ok).length;
+    const state: CallState = running ? "running" : failed === this.calls.length ? "bad" : "ok";
+    const sign = make("span", `call-state ${state}`, SIGNS[state]);
+    sign.setAttribute("aria-hidden", "true");
+    const title = make("span", "call-title");
+    if (this.calls.length === 1) title.append(running ? "Looks at " : "Looked at ", make("code", "", exact(subjectOf(this.calls[0] as CallPart))));
+    else title.append(make("b", "", running ? "Looks around" : "Looked around"), `: ${lookWords(this.calls)}`);
+    summary.replaceChildren(sign, title, make("span", "call-word", failed ? `${failed} failed` : WORDS[state]));
+    this.fill();
+    this.showCard();
+  }
+
+  /** What only looks may have to ask as well: a file outside the folder, say. */
+  private showCard(): void {
+    const call = this.calls.find((each) => waitingApproval(each));
+    const waiting = call && waitingApproval(call);
+    if (waiting?.id === this.asked) return;
+    this.asked = waiting?.id;
+    this.card?.remove();
+    this.card = call && waiting && approvalCard(waiting, call, this.acts);
+    if (this.card) this.details?.after(this.card);
+  }
+
+  private fill(): void {
+    if (!this.details?.open) return;
+    this.details.lastElementChild?.replaceChildren(
+      ...this.calls.map((call) => {
+        const item = make("li");
+        const more = make("details");
+        const summary = make("summary");
+        summary.append(make("code", "", exact(subjectOf(call))), ` ${WORDS[stateOf(call)]}`);
+        more.append(summary, box(plain(call.output || call.error?.message || "Nothing.")));
+        item.append(more);
+        return item;
+      }),
+    );
+  }
+}
+
+export function counted(added: number, removed: number): HTMLElement {
+  const found = make("span", "pm");
+  found.append(make("span", "good", `+${added}`), " ", make("span", "bad", `−${removed}`));
+  return found;
+}
+
+/** Where the agent runs it; they go when it is done with them. */
+const terminalsOf = (call: CallPart): string[] =>
+  (call.content ?? []).flatMap(({ type, terminal }) => (type === "terminal" && typeof terminal === "string" ? [terminal] : []));
+
+function section(title: string, content: HTMLElement): HTMLElement {
+  const found = make("section");
+  found.append(make("p", "label", title), content);
+  return found;
+}
+
+function link(href: string, text: string): HTMLElement {
+  const anchor = make("a", "", text);
+  anchor.href = href;
+  return anchor;
+}

@@ -1,0 +1,100 @@
+/** What a tool call is to a reader: a command, a change, a look around, a plan, or some other tool; and how it went. */
+
+import { changesOf } from "./changes";
+import { linesOf } from "./diffLines";
+import { type CallPart, waitingApproval } from "./state";
+
+export type CallKind = "command" | "change" | "look" | "plan" | "tool";
+
+const COMMAND_TOOLS = /^(bash|shell|sh|run|execute|run_command|terminal|powershell|local_shell)$/i;
+const CHANGES = new Set(["edit", "delete", "move"]);
+const LOOKS = new Set(["read", "search"]);
+
+export function kindOf(call: CallPart): CallKind {
+  if (call.tool === "plan" && call.kind === "think") return "plan";
+  if (call.kind === "execute" || COMMAND_TOOLS.test(call.tool) || call.approvals?.some(({ command }) => command)) return "command";
+  if (CHANGES.has(call.kind ?? "") || changesOf(call).length > 0) return "change";
+  return LOOKS.has(call.kind ?? "") || /^(read|read_file|grep|glob|search|list_files|ls|view)$/i.test(call.tool) ? "look" : "tool";
+}
+
+const NAMES = ["command", "cmd", "path", "file_path", "file", "query", "pattern", "url"];
+
+function argument(call: CallPart): string {
+  try {
+    const input = JSON.parse(call.input ?? "") as Record<string, unknown>;
+    for (const name of NAMES) if (typeof input[name] === "string" && input[name]) return input[name];
+  } catch {
+    // Half an input, or none: the tool's name has to do.
+  }
+  return "";
+}
+
+export function commandOf(call: CallPart): string {
+  return call.approvals?.findLast(({ command }) => command)?.command ?? (argument(call) || call.title || call.tool);
+}
+
+/** What a look was at. */
+export const subjectOf = (call: CallPart): string => argument(call) || call.title || call.tool;
+
+/** The exit code, where the output ends with it or begins with it. */
+export function exitOf(call: CallPart): number | undefined {
+  const text = `${call.detail ?? ""}\n${(call.output ?? "").slice(0, 200)}\n${(call.output ?? "").slice(-200)}\n${call.error?.message ?? ""}`;
+  const found = /exit(?:ed with)?(?: code| status)?[: ]+(\d{1,3})\b/i.exec(text);
+  return found ? Number(found[1]) : undefined;
+}
+
+/** The last lines of what a command said. */
+export function tailOf(output: string, lines = 3): string {
+  return output.trimEnd().split("\n").slice(-lines).join("\n");
+}
+
+export interface Counted {
+  path: string;
+  added: number;
+  removed: number;
+}
+
+export function changeCounts(call: CallPart): Counted[] {
+  return changesOf(call).map(({ path, diff }) => {
+    const kinds = linesOf(diff);
+    return { path, added: kinds.filter(({ kind }) => kind === "added").length, removed: kinds.filter(({ kind }) => kind === "removed").length };
+  });
+}
+
+const READING = /read|view|open|cat/i;
+
+/** "read 4 files, searched twice". */
+export function lookWords(calls: CallPart[]): string {
+  const reads = calls.filter((call) => call.kind === "read" || (call.kind !== "search" && READING.test(call.tool))).length;
+  const searches = calls.length - reads;
+  const times = searches === 1 ? "once" : searches === 2 ? "twice" : `${searches} times`;
+  return [reads ? `read ${reads} ${reads === 1 ? "file" : "files"}` : "", searches ? `searched ${times}` : ""].filter(Boolean).join(", ");
+}
+
+export type CallState = "waiting" | "running" | "ok" | "bad" | "refused" | "stopped";
+
+export function stateOf(call: CallPart): CallState {
+  if (call.done && call.ok) return "ok";
+  if (call.done && refused(call)) return "refused";
+  if (call.outcome === "cancelled" || call.outcome === "interrupted") return "stopped";
+  if (call.done) return "bad";
+  return waitingApproval(call) ? "waiting" : "running";
+}
+
+const ENDS = new Set(["cancelled", "interrupted", "failed", "completed"]);
+
+/** By a rule or a person; the end of a turn answers with a no as well, but says so. */
+function refused(call: CallPart): boolean {
+  const last = call.approvals?.at(-1);
+  return call.denied === true || (last?.answered === true && !last.allowed && !ENDS.has(last.reason ?? ""));
+}
+
+/** The lines of a plan: "- [x] done", "- [>] now", "- [ ] to come". */
+export function planOf(call: CallPart): { text: string; state: "done" | "work" | "todo" }[] {
+  const text = (call.content ?? []).flatMap(({ type, text }) => (type === "text" && typeof text === "string" ? [text] : [])).join("\n");
+  return text.split("\n").flatMap((line) => {
+    const [, sign = "", rest = ""] = /^\s*(?:[-*]\s+)?(?:\[(.)\]\s*)?(.*)$/.exec(line) ?? [];
+    if (!rest.trim()) return [];
+    return [{ text: rest.trim(), state: /[xX✓]/.test(sign) ? ("done" as const) : sign.trim() ? ("work" as const) : ("todo" as const) }];
+  });
+}

@@ -1,0 +1,41 @@
+/** Blocks of code in an answer: a button that copies, and colours once nobody waits for anything else. */
+
+import { coloured, languageOf } from "../highlight";
+import { makeButton } from "../page";
+
+const later: (work: () => void) => void = typeof requestIdleCallback === "function" ? (work) => requestIdleCallback(() => work(), { timeout: 1000 }) : (work) => setTimeout(work);
+
+/** `finished`: the text grows no more, so colours are worth their time. */
+export function dressCode(body: HTMLElement, finished: boolean): void {
+  for (const pre of body.querySelectorAll("pre")) {
+    const code = pre.querySelector("code");
+    if (!code || pre.querySelector(".copy")) continue;
+    pre.append(copyButton(() => code.textContent ?? ""));
+    const name = /language-([\w+#-]+)/.exec(code.className)?.[1];
+    const language = name && languageOf(name);
+    if (finished && language) later(() => void colour(code, language));
+  }
+}
+
+async function colour(code: HTMLElement, language: string): Promise<void> {
+  try {
+    const html = await coloured(code.textContent ?? "", language);
+    if (html !== undefined && code.isConnected) code.innerHTML = html;
+  } catch {
+    // The host is out of reach: plain code is code, too.
+  }
+}
+
+export function copyButton(text: () => string, name = "Copy"): HTMLButtonElement {
+  const button = makeButton("copy quiet", name, () => void copy());
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not allowed here"; // plain HTTP from another machine
+    }
+    setTimeout(() => (button.textContent = name), 1500);
+  };
+  return button;
+}
