@@ -9,7 +9,6 @@ import os
 import random
 import secrets
 import shutil
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -47,7 +46,6 @@ async def stopped(tmp_path_factory: pytest.TempPathFactory) -> Written:
     with pytest.MonkeyPatch.context() as patch:  # the same bytes every time, so that a red run means a change
         patch.setattr(secrets, "token_hex", lambda _: "5eed5eed")
         patch.setattr(secrets, "randbits", lambda _: 0x5EED)
-        patch.setattr(time, "time", lambda: 1_700_000_000.0)
         return await _write(folder)
 
 

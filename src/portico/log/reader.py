@@ -26,6 +26,8 @@ _POS_OF = "coalesce((SELECT p.pos FROM events p WHERE p.channel = c.id AND p.seq
 """Where a channel stood at a seq, looked for from its end: what was missed is read, however long its history is."""
 _STRETCH = 10_000
 """Events that are looked through as they lie, whatever channel they are of: a millisecond, and nothing to sort."""
+_SCANNED = 100_000
+"""Numbers that are looked at one by one: a damaged head may be anything."""
 _COLUMNS = "e.seq, e.channel, e.pos, e.time, e.data, e.sum"
 _DAMAGED = "damaged"
 """The channel of an event whose own cannot be told any more."""
@@ -159,7 +161,7 @@ class Reader:
 
     def _one_by_one(self, channel: Channel, after: int, upto: int, limit: int) -> list[Record]:
         ident, records = self._ids.get(channel), list[Record]()
-        for pos in range(after + 1, upto + 1):
+        for pos in range(after + 1, min(upto, after + _SCANNED) + 1):
             found = self._row("e.channel = ? AND e.pos = ?", ident, pos)
             if found is None:  # its number is not known: it lies behind the one before it
                 records.append(_gap(records[-1].seq + 1 if records else 0, channel, pos, _PAGE))
@@ -174,7 +176,7 @@ class Reader:
     ) -> list[Record]:
         records: list[Record] = []
         deltas = " AND e.delta IS NULL" if whole else ""
-        for seq in range(after + 1, upto + 1):
+        for seq in range(after + 1, min(upto, after + _SCANNED) + 1):
             found = self._row(f"e.seq = ?{deltas}", seq)
             some = (
                 [_gap(seq, _DAMAGED, 0, _PAGE)] if found is None else [self._sound(row, _DAMAGED, 0) for row in found]
