@@ -131,7 +131,7 @@ async def test_a_running_turn_shows_what_it_has_done_so_far(open_host: HostOpene
 async def test_an_approved_call_waits_for_the_capture_too(open_host: HostOpener, project: Path) -> None:
     async def play(message: Message, turn: Turn) -> None:
         call = turn.tool("shell", "{}")
-        assert (await call.approve("shell")).allowed
+        assert (await call.approve("shell", command="make")).allowed
         (project / "new.txt").write_text("x\n")
         await call.end()
 
