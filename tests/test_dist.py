@@ -19,7 +19,7 @@ from tests.process import environment, watchdog
 
 ROOT = Path(__file__).parent.parent
 BUILT = ROOT / "src" / "portico" / "doors" / "pages" / "index.html"
-PAGES = {"index.html", "index.js", "login.html", "session.html"}
+PAGES = {"index.html", "index.js", "login.html", "app.html"}
 
 
 def hatchling(source: Path, target: str, folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":

@@ -44,7 +44,7 @@ def test_it_prints_its_address_and_a_login_link_that_works(tmp_path: Path) -> No
         link = host.wait_for_log("Log in with:").split()[-1]
         assert link.startswith(f"{host.url}/login?tkn=")
         answer = httpx.get(link, trust_env=False)
-        assert (answer.status_code, answer.headers["location"].partition("#key=")[0]) == (303, "/")
+        assert (answer.status_code, answer.headers["location"].partition("#key=")[0]) == (303, "/app")
 
 
 def test_without_token_warns(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ async def test_tls_with_a_certificate_that_is_renewed(tmp_path: Path) -> None:
             (name,) = cookie
             assert name == f"__Host-portico-{here.server.port}"
             assert (cookie[name]["secure"], cookie[name]["path"], cookie[name]["domain"]) == (True, "/", "")
-            assert (await browser.get(f"{here.url}/sessions.html", follow_redirects=False)).status_code != 303
+            assert (await browser.get(f"{here.url}/jobs.html", follow_redirects=False)).status_code != 303
         assert await asyncio.to_thread(subject, here.server.port, cert) == "first.example"
         assert here.server.certificate is not None
         cert.write_text("broken")

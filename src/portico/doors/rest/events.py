@@ -1,7 +1,7 @@
 """The log, read from a cursor: as server-sent events or as one JSON answer; and blobs."""
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from operator import attrgetter
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from portico import commands as c
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
@@ -28,6 +29,10 @@ _AFTER = r"^[0-9]{1,18}(\.[0-9a-f]{8})?$"
 _CHANNEL = re.compile(r"host|(session|task|job|terminal)/[\w.-]+")
 
 
+_GUARDED: dict[str, c.Scope] = {"terminal": "terminal", HOST: "admin"}
+"""Kinds of channels with events that need a scope of their own, wholly or in part."""
+
+
 def _is_terminal(channel: Channel) -> bool:
     return channel.startswith("terminal/")
 
@@ -37,6 +42,12 @@ def _shown(records: list[Record], who: Caller) -> list[Record]:
     record is the admin's; its places stay, so that no reader takes them for lost."""
     seen = records if who.may("terminal") else [each for each in records if not _is_terminal(each.channel)]
     return seen if who.may("admin") else [_withheld(each) for each in seen]
+
+
+def _sees_all(records: Iterable[Record], who: Caller) -> bool:
+    """Then the page's one encoding serves, as for all others who do."""
+    hidden = {kind for kind, scope in _GUARDED.items() if not who.may(scope)}
+    return not hidden or not any(record.channel.partition("/")[0] in hidden for record in records)
 
 
 def _withheld(record: Record) -> Record:
@@ -82,7 +93,7 @@ def table(app: App) -> Table:
     async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncIterator[bytes]:
         name, make = ("rest.pos", by_pos) if len(channels) == 1 else ("rest.seq", by_seq)
         async for page in host.log.follow(*channels, after=after):
-            if who.may("terminal") or not any(_is_terminal(record.channel) for record in page):
+            if _sees_all(page, who):
                 yield page.form(name, lambda page: b"".join([record.form(name, make) for record in page]))
             elif shown := _shown(page, who):
                 yield b"".join([record.form(name, make) for record in shown])
