@@ -20,6 +20,7 @@ Kind = Literal["read", "write", "shell", "other"]
 _QUIET_NAMES = frozenset(
     {"TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"}
     | {"LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TZ", "PYTHONUNBUFFERED", "PYTHONIOENCODING"}
+    | {"AGENT_SESSION_ID"}  # goose marks each command with the name of its own session
 )
 _QUIET_VALUE = re.compile(r"[\w.@:+-]{0,64}\Z", re.ASCII)
 _PAGERS = frozenset({"PAGER", "GIT_PAGER", "MANPAGER", "GH_PAGER"})
