@@ -209,8 +209,9 @@ async def again(live: Live, folder: Path, ident: str, model: ModelServer) -> Tur
 async def test_a_flood_is_taken_whole(live: Live, tmp_path: Path) -> None:
     """Copilot gives up when nobody takes what it says: half the text, and a cancel that nobody asked for."""
     words = [f"w{number} " for number in range(6000)]
-    # Copilot loses this race also against itself: given all of it at once it gave up after it had written 64 updates,
-    # at most two of them in a read, so its pipe had never been full. A model does not talk faster than this.
+    # Copilot can lose this race by itself: given all of it at once it gave up after it had written 64 updates, at most
+    # two of them in a read, so its pipe had never been full. At this pace it passes on all of them, even to a reader
+    # that takes nothing for 15 seconds.
     gap = 1 if live.name == "copilot" else 0
     async with ModelServer() as model, hosting(tmp_path, agent_of(tmp_path, live, model.url)) as host:
         session = await host.start(by="test", cwd=str(tmp_path / "work"))
