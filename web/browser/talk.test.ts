@@ -122,9 +122,10 @@ describe("talking", () => {
     const { page } = person;
     await person.say("hello");
     await page.waitForSelector(".message-block-message.completed");
+    const session = sessionOf(page);
     await page.click("text=Files, terminal, fork, export");
     await page.waitForSelector("#transcript .message");
-    expect(new URL(page.url()).searchParams.get("id")).toMatch(/^session-/);
+    expect(new URL(page.url()).pathname).toBe(`/app/s/${session}`);
     expect(await page.textContent("#transcript .message .plain")).toBe("hello");
     expect(person.trouble).toEqual([]);
   });
@@ -191,8 +192,8 @@ describe("a draft that a program offers", () => {
   test("stands in every input, is not sent by itself, and goes from all of them when one person sends it", async () => {
     const { page } = await inSession();
     const other = (await somebody()).page;
-    await other.goto(`${host.url}/session.html?id=${sessionOf(page)}`);
-    await other.waitForSelector("#message:not([disabled])");
+    await other.goto(`${host.url}/app/s/${sessionOf(page)}`);
+    await other.focus("#message:not([disabled])"); // somebody is about to write, and has not written yet
     await host.ask(`/v1/sessions/${sessionOf(page)}/draft`, { text: "please look" }, "PUT");
     await page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#request-textarea")!.value === "please look");
     await other.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#message")!.value === "please look");

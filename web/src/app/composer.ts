@@ -35,6 +35,8 @@ export class Composer {
   private attached: Attachment[] = [];
   private saving: ReturnType<typeof setTimeout> | undefined;
   private saved = "";
+  /** What the host put here and nobody has touched since. */
+  private taken = "";
   private state: SessionState | undefined;
   private loadedFor = "";
 
@@ -85,6 +87,7 @@ export class Composer {
 
   private listen(box: HTMLElement): void {
     this.area.addEventListener("input", () => {
+      this.taken = "";
       this.grow();
       this.saveLater();
     });
@@ -136,13 +139,15 @@ export class Composer {
     void this.loadModels(state);
   }
 
-  /** What another device wrote is taken over, unless somebody writes here. */
+  /** What another device wrote is taken over, unless somebody writes here; what came that way also goes that way. */
   private takeDraft(text: string): void {
     if (text === this.saved) return;
     const untouched = this.area.value === this.saved;
     this.saved = text;
-    if (untouched && document.activeElement !== this.area) this.put(text);
-    else if (untouched && this.area.value === "") this.put(text);
+    const writing = document.activeElement === this.area && this.area.value !== "" && this.area.value !== this.taken;
+    if (!untouched || writing) return;
+    this.taken = text;
+    this.put(text);
   }
 
   private async loadModels(state: SessionState): Promise<void> {
