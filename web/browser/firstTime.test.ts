@@ -1,6 +1,6 @@
 /** Somebody who has never seen it, with a phone: from the address to a green chart. */
 
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { RealHost } from "./host";
@@ -50,6 +50,34 @@ test("opens the link, starts a session, answers an approval, runs the demo job a
   const marks = await tracking.$$eval(".task-status-indicator", (all) => all.map((each) => each.textContent));
   // The work of the branch that was not taken has no mark.
   expect([new Set(marks), marks.length]).toEqual([new Set(["✅"]), 7]);
+  expect(person.trouble).toEqual([]);
+});
+
+test("the portal asks for an approval within the screen of a phone", async () => {
+  const person = await somebody({ phone: true, size: { width: 390, height: 844 } });
+  const { page } = person;
+  const fits = async () => expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+  const written = join(host.folder, "portico-demo.md");
+  rmSync(written, { force: true });
+  await page.goto(host.url);
+  await page.tap("#start-button:enabled");
+  await page.waitForSelector("#session-ui", { state: "visible" });
+  await fits();
+  await page.fill("#request-textarea", "Please write a file");
+  await page.tap("#send-button");
+  const yes = page.locator("#asked-part .approval button.primary");
+  await yes.waitFor();
+  await fits();
+  const [button, part] = [(await yes.boundingBox())!, (await page.locator("#asked-part").boundingBox())!];
+  expect(part.y + part.height).toBeLessThanOrEqual(844);
+  expect(button.height).toBeGreaterThanOrEqual(32);
+  expect(await person.barriers()).toEqual([]);
+  expect(existsSync(written)).toBe(false);
+  await yes.tap();
+  await page.waitForSelector("#asked-part", { state: "hidden" });
+  await page.waitForFunction(() => [...document.querySelectorAll(".message-block-message.completed")].some((each) => each.textContent!.includes("Done: I wrote")));
+  await page.waitForSelector("#send-button:enabled");
+  expect(existsSync(written)).toBe(true);
   expect(person.trouble).toEqual([]);
 });
 
