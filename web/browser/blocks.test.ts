@@ -23,7 +23,8 @@ beforeAll(async () => {
   await host.start();
   person = await Person.arrive();
   page = person.page;
-  await page.goto(host.login);
+  await person.logIn(host);
+  await page.goto(`${host.url}/index.html`);
   await page.waitForSelector("#start-button:enabled");
   // As text, because the tests' own loader would take the import for one of its own.
   await page.evaluate('Promise.all(["/messageBlock.js", "/sessionResponse.js"].map((name) => import(name))).then((all) => { window.modules = Object.assign({}, ...all); })');

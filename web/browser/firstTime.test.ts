@@ -1,6 +1,6 @@
 /** Somebody who has never seen it, with a phone: from the address to a green chart. */
 
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { RealHost } from "./host";
@@ -15,31 +15,31 @@ test("opens the link, starts a session, answers an approval, runs the demo job a
   const { page } = person;
   const fits = async () => expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
 
-  // The link leads to the setup; everything is filled in.
+  // The link leads to the empty list, that to the form; everything but the message is filled in.
   await page.goto(host.login);
-  await page.tap("#start-button:enabled");
-  await page.waitForSelector("#session-ui", { state: "visible" });
+  await page.tap(".list-empty a:text-is('New session')");
+  await page.fill("#first", "Please write a file");
   await fits();
-
-  await page.fill("#request-textarea", "Please write a file");
-  await page.tap("#send-button");
-  const yes = page.locator("#asked-part .approval button.primary");
+  await page.tap("#start:enabled");
+  const yes = page.locator(".approval button.primary");
   await yes.waitFor();
   await fits();
   // The whole answer is in sight without scrolling, and nothing was written so far.
-  const [button, part] = [(await yes.boundingBox())!, (await page.locator("#asked-part").boundingBox())!];
-  expect(part.y + part.height).toBeLessThanOrEqual(844);
+  const end = () => page.locator(".approval").boundingBox().then((card) => card!.y + card!.height);
+  await expect.poll(end).toBeLessThanOrEqual(844);
+  const button = (await yes.boundingBox())!;
+  expect(button.y).toBeGreaterThanOrEqual(0);
   expect(button.height).toBeGreaterThanOrEqual(32);
   expect(await person.barriers()).toEqual([]);
   const written = join(host.folder, "portico-demo.md");
   expect(existsSync(written)).toBe(false);
   await yes.tap();
-  await page.waitForSelector("#asked-part", { state: "hidden" });
-  await page.waitForFunction(() => [...document.querySelectorAll(".message-block-message.completed")].some((each) => each.textContent!.includes("Done: I wrote")));
-  await page.waitForSelector("#send-button:enabled");
+  await page.waitForSelector("#transcript :text('Done: I wrote')");
+  await page.waitForSelector("#status.idle", { state: "attached" });
+  expect(await page.locator(".approval button.primary").count()).toBe(0);
   expect(existsSync(written)).toBe(true);
 
-  await page.goto(host.url);
+  await page.goto(`${host.url}/index.html`);
   await page.waitForSelector("#start-button:enabled");
   await page.tap("#jobs-button");
   await page.tap("text=plan and write");
@@ -50,6 +50,34 @@ test("opens the link, starts a session, answers an approval, runs the demo job a
   const marks = await tracking.$$eval(".task-status-indicator", (all) => all.map((each) => each.textContent));
   // The work of the branch that was not taken has no mark.
   expect([new Set(marks), marks.length]).toEqual([new Set(["✅"]), 7]);
+  expect(person.trouble).toEqual([]);
+});
+
+test("the portal asks for an approval within the screen of a phone", async () => {
+  const person = await somebody({ phone: true, size: { width: 390, height: 844 } });
+  const { page } = person;
+  const fits = async () => expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+  const written = join(host.folder, "portico-demo.md");
+  rmSync(written, { force: true });
+  await page.goto(host.url);
+  await page.tap("#start-button:enabled");
+  await page.waitForSelector("#session-ui", { state: "visible" });
+  await fits();
+  await page.fill("#request-textarea", "Please write a file");
+  await page.tap("#send-button");
+  const yes = page.locator("#asked-part .approval button.primary");
+  await yes.waitFor();
+  await fits();
+  const [button, part] = [(await yes.boundingBox())!, (await page.locator("#asked-part").boundingBox())!];
+  expect(part.y + part.height).toBeLessThanOrEqual(844);
+  expect(button.height).toBeGreaterThanOrEqual(32);
+  expect(await person.barriers()).toEqual([]);
+  expect(existsSync(written)).toBe(false);
+  await yes.tap();
+  await page.waitForSelector("#asked-part", { state: "hidden" });
+  await page.waitForFunction(() => [...document.querySelectorAll(".message-block-message.completed")].some((each) => each.textContent!.includes("Done: I wrote")));
+  await page.waitForSelector("#send-button:enabled");
+  expect(existsSync(written)).toBe(true);
   expect(person.trouble).toEqual([]);
 });
 

@@ -71,7 +71,9 @@ async function startHost(port: number): Promise<void> {
   const env = { ...process.env, HOME: folder, SHELL: "/bin/sh" };
   const host = spawn(PORTICO, ["serve", "--print-ready", "--home", home, "--workspace", folder, "--agent", "scripted"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
   running.push(host);
-  for await (const line of createInterface({ input: host.stdout! })) if (line.startsWith("READY:")) break;
+  let ready = false;
+  for await (const line of createInterface({ input: host.stdout! })) if ((ready = line.startsWith("READY:"))) break;
+  if (!ready) throw new Error("The host ended before it was ready.");
   host.stdout!.resume();
 }
 
@@ -97,6 +99,7 @@ describe.skipIf(!NGINX).each([["left in place", false], ["taken away", true]] as
   });
   afterAll(async () => {
     for (const each of running.splice(0).reverse()) {
+      if (each.exitCode !== null || each.signalCode !== null) continue; // the hook would wait for an exit that was
       const gone = once(each, "exit");
       each.kill("SIGTERM");
       await gone;

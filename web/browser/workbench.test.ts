@@ -276,11 +276,18 @@ describe("the list", () => {
     await page.goto(`${host.url}/app/s/${quiet}`);
     await page.waitForSelector(`[data-key="s/${quiet}"][aria-current]`);
     await page.focus("#transcript");
-    await page.keyboard.press("j");
+    await page.keyboard.press("k");
     await page.waitForURL((url) => !url.pathname.endsWith(quiet));
-    await page.keyboard.press("Control+k");
-    await page.keyboard.type("axolotl");
-    await page.waitForSelector('.palette [role=option]:has-text("Axolotl")');
+    // In one go, before its code can be here: what is typed meanwhile is not lost, and runs no key of the page.
+    await page.evaluate(() => {
+      const press = (key: string, ctrlKey = false) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key, ctrlKey, bubbles: true, cancelable: true }));
+      press("k", true);
+      for (const key of "axol") press(key);
+    });
+    await page.waitForSelector(".palette");
+    await page.keyboard.type("otl");
+    expect(await page.inputValue(".palette input")).toBe("axolotl");
+    await page.waitForSelector('.palette [role=option][aria-selected=true]:has-text("Axolotl")');
     await page.keyboard.press("Enter");
     await page.waitForURL(new RegExp(quiet));
     expect([...ann.trouble, ...bob.trouble]).toEqual([]);

@@ -14,9 +14,27 @@ interface Key {
   run?(shell: Shell): boolean | void;
 }
 
-/** Its code is loaded with its first use. */
+let loading = false;
+
+/** Its code is loaded with its first use; what is typed before it is here is its text, and runs no key of the page. */
 export function openPalette(shell: Shell): void {
-  void import("./palette").then((module) => module.openPalette(shell));
+  if (loading) return;
+  loading = true;
+  let typed = "";
+  const keep = (event: KeyboardEvent) => {
+    if (event.isComposing) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (event.key === "Backspace") typed = typed.slice(0, -1);
+    else if (event.key.length === 1 && !event.ctrlKey && !event.metaKey) typed += event.key;
+  };
+  document.addEventListener("keydown", keep, true);
+  void import("./palette")
+    .then((module) => module.openPalette(shell, typed))
+    .finally(() => {
+      loading = false;
+      document.removeEventListener("keydown", keep, true);
+    });
 }
 
 const TYPING = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]";

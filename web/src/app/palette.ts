@@ -20,11 +20,12 @@ interface Item {
 
 const MOST = 8;
 
-export function openPalette(shell: Shell): void {
+export function openPalette(shell: Shell, text = ""): void {
   if (document.querySelector("dialog.palette")) return;
   const box = make("dialog", "palette");
   box.setAttribute("aria-label", "Search or do");
   const input = make("input");
+  input.value = text;
   input.placeholder = "Search sessions, files and commands";
   input.setAttribute("aria-label", "Search or do");
   input.setAttribute("role", "combobox");
@@ -91,6 +92,7 @@ export function openPalette(shell: Shell): void {
   box.addEventListener("click", (event) => event.target === box && box.close());
   box.addEventListener("close", () => box.remove());
   box.showModal();
+  input.setSelectionRange(text.length, text.length);
   look();
 }
 
