@@ -204,6 +204,7 @@ describe("one session", () => {
     await page.locator("text=Edit and resend").last().click();
     await page.click('dialog[open] button:has-text("Edit here")');
     await page.waitForFunction(() => document.querySelectorAll("#transcript .message").length === 1);
+    await page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#message")!.value !== "");
     expect(await page.inputValue("#message")).toBe("second [[say:Two.]]");
     expect(person.trouble).toEqual([]);
   });

@@ -94,7 +94,8 @@ function renameOrResume(shell: Shell): boolean | void {
 
 export function keys(shell: Shell): void {
   let before = "";
-  let escaped = 0;
+  /** Since when the page is open, in milliseconds: soon after a load even 0 would be a moment ago. */
+  let escaped = Number.NEGATIVE_INFINITY;
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || event.defaultPrevented) return;
     const target = event.target as Element;
@@ -105,10 +106,13 @@ export function keys(shell: Shell): void {
     }
     if (document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") {
-      if (typing && target instanceof HTMLElement) target.blur();
-      else if (event.timeStamp - escaped < TWICE_MS && shell.session?.state && active(shell.session.state)) void shell.session.stop();
-      else shell.panel.escape();
+      const twice = event.timeStamp - escaped < TWICE_MS;
       escaped = event.timeStamp;
+      if (typing && target instanceof HTMLElement) target.blur();
+      else if (twice && shell.session?.state && active(shell.session.state)) {
+        escaped = Number.NEGATIVE_INFINITY; // a third press does not stop it again
+        void shell.session.stop();
+      } else shell.panel.escape();
       return;
     }
     if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
