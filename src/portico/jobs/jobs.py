@@ -6,6 +6,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -205,10 +207,14 @@ class Jobs:
         self._mains.pop(job, None)
 
     async def _take_up_later(self, job: str) -> None:
+        await self._once_writable(partial(self._take_up, job))
+
+    async def _once_writable(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Does it as soon as the disk is back; it may be full again in the middle."""
         while True:
             await self.host.log.available()
-            with contextlib.suppress(LogUnavailable):  # the disk is full again
-                return await self._take_up(job)
+            with contextlib.suppress(LogUnavailable):
+                return await work()
 
     async def stop_job(self, job: str, *, by: str) -> None:
         """Cancels it and returns when everything in it has stopped. After the end it changes nothing."""
@@ -355,18 +361,12 @@ class Jobs:
         try:
             await run.run()
         except LogUnavailable:
-            self.host.own(self._close_later(run.plan.id), f"end {run.plan.id}")
+            # The task counts as interrupted as soon as that can be written.
+            self.host.own(self._once_writable(partial(self._close_task, run.plan.id)), f"end {run.plan.id}")
         finally:
             run.ended.set()
             self._lent.pop(run.plan.id, None)
             self._mains.pop(run.plan.id, None)
-
-    async def _close_later(self, task: str) -> None:
-        """The disk is full: the task counts as interrupted as soon as that can be written."""
-        while True:
-            await self.host.log.available()
-            with contextlib.suppress(LogUnavailable):
-                return await self._close_task(task)
 
     async def stop_task(self, task: str) -> None:
         """Stops it and returns when it has ended; in a job its work then counts as failed."""
