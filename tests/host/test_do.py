@@ -55,6 +55,29 @@ async def test_no_command_passes_without_its_scope(host: Host, name: str) -> Non
     assert host.log.seq == seq
 
 
+@pytest.mark.parametrize("way", ["do", "do_together", "plan"])
+async def test_a_guard_stands_before_every_command_on_every_way(host: Host, tmp_path: Path, way: str) -> None:
+    session = await host.start(by="t", cwd=str(tmp_path))
+    seq, seen = host.log.seq, []
+
+    def refuse(command: c.Command, caller: c.Caller) -> None:
+        seen.append((type(command), caller))
+        raise Forbidden("Not yours.")
+
+    host.commands.guard(refuse)
+    command = c.MarkRead(session=session.id, read=False)
+    loaded = await host.get(session.id)
+
+    async def send() -> None:
+        if way == "plan":
+            host.commands.plan(loaded, command, ADA)
+        await (host.commands.do_together([command], ADA) if way == "do_together" else host.do(command, ADA))
+
+    with pytest.raises(Forbidden, match="Not yours"):
+        await send()
+    assert (seen, host.log.seq) == ([(c.MarkRead, ADA)], seq)
+
+
 ABOUT_SESSIONS = [name for name, kind in c.COMMANDS.items() if kind.about == "session" and kind.scope != "jobs"]
 
 

@@ -1,8 +1,8 @@
 """The one way in: `host.do(command, caller)`.
 
-Its order: the scope, the caller's rate, whether this very command was done before, what has to be asked of the world,
-the session's lock, the decision, the append. Effects follow from the commit (`react.py`). No door checks a scope or
-appends an event: a command is the only thing that it can send.
+Its order: the scope, the guards (ownership, quotas, budgets), the caller's rate, whether this very command was done
+before, what has to be asked of the world, the session's lock, the decision, the append. Effects follow from the commit
+(`react.py`). No door checks a scope or appends an event: a command is the only thing that it can send.
 """
 
 import asyncio
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 Handler = Callable[[Any, c.Caller], Awaitable[Any]]
 """For commands that are more than a decision about one session: it has the scope, and answers."""
+
+Guard = Callable[[c.Command, c.Caller], None]
+"""A rule above the commands: who owns what, quotas, budgets. It raises, or lets pass, from memory."""
 
 _AT_REST = (c.CloseSession, c.TruncateSession)
 """What a running turn must not go on under: it is cancelled first."""
@@ -63,6 +66,7 @@ class Dispatcher:
     def __init__(self, host: "Host") -> None:
         self._host = host
         self._handlers: dict[type[c.Command], Handler] = {}
+        self._guards: list[Guard] = []
         self._buckets: dict[str, Bucket] = {}
         self._running: dict[str, tuple[str, asyncio.Task[Any]]] = {}
         """Commands with an id that are being done: their digest, and who does them."""
@@ -72,13 +76,22 @@ class Dispatcher:
             raise TypeError(f"{kind.__name__} has a handler already.")
         self._handlers[kind] = handler
 
+    def guard(self, check: Guard) -> None:
+        """Asked before every command, in the order of their registration, after the scope."""
+        self._guards.append(check)
+
+    def _admit(self, command: c.Command, caller: c.Caller) -> None:
+        caller.require(command.scope)
+        for check in self._guards:
+            check(command, caller)
+
     def handled(self) -> frozenset[type[c.Command]]:
         return frozenset(self._handlers)
 
     # -- one command -------------------------------------------------------------------------------------------
 
     async def do(self, command: c.Command, caller: c.Caller) -> Any:
-        caller.require(command.scope)
+        self._admit(command, caller)
         if command.limited:
             self._charge(caller)
         if caller.request:
@@ -180,7 +193,7 @@ class Dispatcher:
         """Commands about one session that do not depend on each other: all of them are done, or none."""
         session = await self._host.get(commands[0].subject)
         for command in commands:
-            caller.require(command.scope)
+            self._admit(command, caller)
         found = [await ask(session, command) for command in commands]
         async with session.lock:
             decisions = [
@@ -208,7 +221,7 @@ class Dispatcher:
 
     def plan(self, session: "Session", command: c.Command, caller: c.Caller) -> Decision:
         """What a plain command about a loaded session becomes, whatever else goes on until `write`."""
-        caller.require(command.scope)
+        self._admit(command, caller)
         if not command.plain:
             raise TypeError(f"{type(command).__name__} is not a plain command.")
         return decide(session.state, command, self.context(session, caller))
