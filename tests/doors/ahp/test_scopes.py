@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from portico.doors.ahp import uri
+from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token
 from portico.errors import LogUnavailable
 from tests.doors.ahp.conftest import Connect, Served
