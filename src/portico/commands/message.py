@@ -39,6 +39,23 @@ class SendMessage(Command, frozen=True, tag="message.send"):
         return Message(self.text, self.attachments, self.model, self.origin, self.meta)
 
 
+class RunCommand(Command, frozen=True, tag="command.run"):
+    """Run a command line in the session's folder, as a turn without the agent."""
+
+    scope = "terminal"
+    about = "session"
+    limited = True
+    gives = TurnBegun
+    private = frozenset({"turn", "text"})
+
+    session: str
+    line: str
+    text: str = ""
+    """What the person typed, where that is more than the line."""
+    turn: str | None = None
+    """The turn's id, where the client chooses it."""
+
+
 class CancelTurn(Command, frozen=True, tag="turn.cancel"):
     """Stop the running turn."""
 
@@ -151,6 +168,7 @@ class ReleaseQueue(Command, frozen=True, tag="queue.release"):
 
 MessageCommand = (
     SendMessage
+    | RunCommand
     | CancelTurn
     | ResumeTurn
     | QueueMessage

@@ -176,7 +176,7 @@ class QuestionAsked(Event, frozen=True, tag="question.asked"):
     question: str
     text: str
     fields: list[Json] = []
-    """Typed questions in AHP's form; none means one free text answer named `answer`."""
+    """Typed questions; none means one free text answer named `answer`."""
     url: str | None = None
 
 

@@ -73,7 +73,7 @@ class AgentInfo(Struct, frozen=True, omit_defaults=True):
     resources: list[Resource] = []
     """What it takes tokens for; see `Authenticates`."""
     customizations: list[Json] = []
-    """What a session can switch off: MCP servers, plugins, folders of rules, as AHP describes them (`id`, `type`,
+    """What a session can switch off: MCP servers, plugins, folders of rules (`id`, `type`,
     `uri`, `name`, perhaps `state` and `children`)."""
 
 

@@ -14,6 +14,8 @@ from portico.errors import AgentDied, AgentError, NotFound, PorticoError
 from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVendor
 from portico.host import context
 from portico.host.agent import Authenticates, Conversation, Opening, client_of
+from portico.host.command_turn import command_line
+from portico.host.command_turn import run as run_command
 from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
 from portico.host.silence import Silence
@@ -60,9 +62,13 @@ class Runner:
     async def _play(self, turn: Turn, resumed: bool) -> None:
         SESSION.set(self._session.id)  # for the lines of the log; this task and what it starts are about this turn
         TURN.set(turn.id)
+        if (line := command_line(turn.message)) is not None:
+            await run_command(turn, line)
+            return
         state = self._session.state
         news = context.news(state)
-        message = context.told(turn.message, state, first=state.turns[0].id == turn.id, later=news is not None)
+        first = context.to_agent(state.turns)[0].id == turn.id
+        message = context.told(turn.message, state, first=first, later=news is not None)
         if resumed:
             message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
         while True:
@@ -191,8 +197,8 @@ class Runner:
         playing = self._playing
         if playing is None or playing.done():
             return
-        obeys = False
-        if self._conversation is not None:
+        obeys, turn = False, self._session.running
+        if self._conversation is not None and (turn is None or command_line(turn.message) is None):
             try:
                 async with asyncio.timeout(limits.CANCEL_SECONDS):
                     obeys = await self._conversation.cancel()

@@ -15,10 +15,11 @@ from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, Conflict, LogUnavailable, NotFound, RateLimited
 from portico.events import HOST, Channel, Json, Record, number_of
+from portico.host.known_terminal import KnownTerminal, show
 from portico.log.listeners import Listeners
 from portico.workspace import terminal as pty
 from portico.workspace.process import environment
-from portico.workspace.scrollback import Command, Scrollback
+from portico.workspace.scrollback import Scrollback
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -37,8 +38,8 @@ Pace = Callable[[str], Awaitable[None]]
 Listener = Callable[[pty.Event], None]
 
 
-class OpenTerminal:
-    """One terminal and what is known of it."""
+class OpenTerminal(KnownTerminal):
+    """One terminal that is there."""
 
     def __init__(
         self,
@@ -48,22 +49,7 @@ class OpenTerminal:
         env: Mapping[str, str],
         listener: Listener | None,
     ) -> None:
-        self.id = ident
-        self.channel = f"terminal/{ident}"
-        self.uri = started.uri
-        self.title = started.title
-        self.cwd = started.cwd
-        self.cols, self.rows = started.cols, started.rows
-        self.claim = started.claim
-        self.session = started.session
-        self.command = started.command
-        """What an agent runs in it; empty for a shell, into which people type."""
-        self.pos = 0
-        """Of the last record that is part of what is known here: whoever shows it goes on from there."""
-        self.shown = Scrollback()
-        self.detects = False
-        self.exit_code: int | None = None
-        self.exited = False
+        super().__init__(ident, started)
         self.kept = 0
         """The position up to which a whole event holds what was shown: the pieces before it may go."""
         self.since: int | None = None
@@ -86,11 +72,9 @@ class OpenTerminal:
         )
 
     def apply(self, record: Record) -> None:
-        """What is known of a terminal follows from the log, as with sessions: nobody sees what a crash forgets."""
-        self.pos = record.pos
+        super().apply(record)
         match record.event:
-            case e.TerminalData() as event:
-                self.shown.add(event.text)
+            case e.TerminalData():
                 self._stored += len(record.data)
                 if self._stored > limits.TERMINAL_BYTES:
                     self._stored = 0
@@ -98,34 +82,8 @@ class OpenTerminal:
                 self.since = self.since or record.time
             case e.TerminalShown(upto=upto):
                 self.kept, self.since = upto, record.time if record.pos > upto + 1 else None
-            case e.TerminalCommand(command=command, line=line):
-                self.shown.start(Command(command, line, record.time / 1000))
-            case e.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
-                self._complete(command, code, spent / 1000)
-            case e.TerminalDetects():
-                self.detects = True
-            case e.TerminalMoved(cwd=cwd):
-                self.cwd = cwd
-            case e.TerminalTitled(title=title):
-                self.title = title
-            case e.TerminalResized(cols=cols, rows=rows):
-                self.cols, self.rows = cols, rows
-            case e.TerminalClaimed(claim=claim, session=session):
-                if "session" in (claim.get("kind"), self.claim.get("kind")):
-                    self.session = session  # one that was only opened from a session still ends with it
-                self.claim = claim
-            case e.TerminalCleared():
-                self.shown.clear()
-            case e.TerminalExited(code=code):
-                self.exited, self.exit_code = True, code
         if isinstance(record.event, _LISTED):
             self._terminals.changed()
-
-    def _complete(self, command: str, code: int | None, seconds: float) -> None:
-        for part in reversed(self.shown.parts):
-            if isinstance(part, Command) and part.command_id == command:
-                part.complete, part.exit_code, part.seconds = True, code, seconds
-                return
 
     # -- what the program does ---------------------------------------------------------------------------------
 
@@ -252,9 +210,25 @@ class Terminals:
         after = max(0, self.host.log.head(channel) - limits.READ_EVENTS)
         while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
             for record in records:
-                _show(shown, record.event)
+                show(shown, record.event)
             after = records[-1].pos
         return shown.text()
+
+    def had(self, ident: str) -> bool:
+        """Whether there is, or was, a terminal of this id."""
+        return self.host.log.head(f"terminal/{ident}") > 0
+
+    async def past(self, ident: str) -> KnownTerminal | None:
+        """One that is gone, as it was at its end: its story stays in the log."""
+        channel, known, after = f"terminal/{ident}", None, 0
+        while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
+            for record in records:
+                if isinstance(record.event, e.TerminalStarted):
+                    known = KnownTerminal(ident, record.event)
+                elif known is not None:
+                    known.replay(record)
+            after = records[-1].pos
+        return known
 
     async def compactable(self, before: int) -> dict[Channel, int]:
         """Keeps what the open terminals show whose output from before that time is about to go. Returns, by channel,
@@ -366,14 +340,3 @@ class Terminals:
 
     def changed(self) -> None:
         self._watchers.call()
-
-
-def _show(shown: Scrollback, event: e.Event) -> None:
-    match event:
-        case e.TerminalData(text=text):
-            shown.add(text)
-        case e.TerminalShown(text=text):
-            shown.clear()
-            shown.add(text)
-        case e.TerminalCleared():
-            shown.clear()

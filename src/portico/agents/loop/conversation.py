@@ -12,6 +12,7 @@ from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
 from portico.agents.loop.transcript import Entry, UserText, of_parts, of_turns
 from portico.events import Json
+from portico.host.context import to_agent
 from portico.models.catalogue import is_toy
 
 STEPS_MAX = 1000
@@ -103,7 +104,7 @@ class LoopConversation:
 
     def _before(self, turn: Turn) -> list[Entry]:
         state = turn.session.state
-        entries = of_turns([each for each in state.turns if each.id != turn.id])
+        entries = of_turns([each for each in to_agent(state.turns) if each.id != turn.id])
         own = state.turn(turn.id)
         if own is not None and own.parts:  # it goes on after a failure or a restart
             entries.append(UserText("assistant", of_parts(own.parts)))

@@ -31,6 +31,7 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.ShareData: session.share,
     c.SetDraft: session.set_draft,
     c.SendMessage: turn.send,
+    c.RunCommand: turn.run,
     c.ResumeTurn: turn.resume,
     c.QueueMessage: turn.queue,
     c.EditQueued: turn.edit,

@@ -7,7 +7,15 @@ from typing import Any
 import msgspec
 
 from portico import commands as c
-from portico.doors.ahp.act import annotations, attachments, clients, customizations, plugins, working_directories
+from portico.doors.ahp.act import (
+    annotations,
+    attachments,
+    clients,
+    command_prefix,
+    customizations,
+    plugins,
+    working_directories,
+)
 from portico.doors.ahp.act.client_action import ClientAction
 from portico.doors.ahp.view import card, message, names, parts, snapshots
 from portico.doors.ahp.view.content import STRUCTURED
@@ -143,9 +151,12 @@ async def _turn_started(client_action: ClientAction, session: Session) -> None:
     action, seed = client_action.action, client_action.connection.dialect.seed
     if not action["turnId"]:
         raise BadRequest("A turn needs an id.", field="turnId")
-    said = message.from_wire(
-        await attachments.fetched(client_action.connection, action["userMessage" if seed else "message"])
-    )
+    given = action["userMessage" if seed else "message"]
+    line = command_prefix.line_of(client_action.connection, given["text"])
+    if line is not None:
+        await client_action.do(c.RunCommand(session=session.id, line=line, text=given["text"], turn=action["turnId"]))
+        return
+    said = message.from_wire(await attachments.fetched(client_action.connection, given))
     await plugins.settled(client_action.connection, session)
     command = c.SendMessage(
         session=session.id,

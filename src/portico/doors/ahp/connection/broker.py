@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from portico import events as e
+from portico import limits
 from portico.cache import Cache
 from portico.doors.ahp.act import changes, sign_in, terminal_commands
 from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
@@ -27,10 +28,11 @@ from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import SEED, SUPPORTED, Dialect
 from portico.doors.app import App
-from portico.errors import PorticoError, SignInRequired
+from portico.errors import NotFound, PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo, client_of
 from portico.host.changes import in_work_tree
+from portico.host.known_terminal import KnownTerminal
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
 
@@ -74,6 +76,8 @@ class Broker:
         self.known = Cache[str, Known](_KNOWN)
         self.away: dict[str, Connection] = {}
         """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
+        self._past = Cache[str, KnownTerminal](limits.SUBSCRIPTIONS)
+        """Terminals that are gone, between the reading of their story and the snapshot of it."""
         self.watches: dict[str, Watch] = {}
         self.loading: dict[str, set[asyncio.Task[None]]] = {}
         """Plugins that are being read, by session."""
@@ -296,7 +300,7 @@ class Broker:
                     "config": {"schema": config.ROOT_SCHEMA, "values": self.root_values},
                 }
             case "terminal":
-                return terminals.state(self.host, self.host.terminals.get(target.ident))
+                return terminals.state(self.host, self.host.terminals.find(target.ident) or self._past[target.ident])
         state = self.state(target.ident)
         assert state is not None
         match target.kind:
@@ -355,6 +359,8 @@ class Broker:
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""
+        if target.kind == "terminal" and self.host.terminals.find(target.ident) is None:
+            await self._recall(target.ident)
         if target.kind not in ("seed", "chat", "session", "annotations"):
             return None
         session = await self.host.get(target.ident)
@@ -366,6 +372,13 @@ class Broker:
             else:
                 await asking
         return session
+
+    async def _recall(self, ident: str) -> None:
+        """A terminal that is gone, for the snapshot that follows."""
+        past = await self.host.terminals.past(ident)
+        if past is None:
+            raise NotFound("terminal", ident)
+        self._past[ident] = past
 
     async def _ask_git(self, session: Session) -> None:
         """How its folder stands, for all who look at a session there; they hear of it when it has changed."""

@@ -8,7 +8,7 @@ import msgspec
 
 from portico import __version__, limits
 from portico import events as e
-from portico.doors.ahp.act import changes, clients, completions
+from portico.doors.ahp.act import changes, clients, command_prefix, completions
 from portico.doors.ahp.act.command import Command, optional, subject, text, texts
 from portico.doors.ahp.connection.broker import Known
 from portico.doors.ahp.connection.encoder import Encoder
@@ -62,7 +62,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
         "snapshots": [each for each in snapshots if each is not None],
         "defaultDirectory": names.file_uri(str(connection.broker.app.workspaces[0])),
     }
-    return result if seed else result | _about()
+    return result if seed else result | _about() | command_prefix.offered(connection)
 
 
 def _about() -> Json:

@@ -12,6 +12,7 @@ from portico.doors.ahp.wire import uri
 from portico.errors import BadRequest, NotFound
 from portico.events import Origin
 from portico.host.host import Host
+from portico.host.known_terminal import KnownTerminal
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
 from portico.host.terminals import OpenTerminal
@@ -90,7 +91,7 @@ def find_changeset(host: Host, name: str) -> str | None:
     return f"{session.id}/{view}" if session is not None else None
 
 
-def terminal_uri(of: OpenTerminal) -> str:
+def terminal_uri(of: KnownTerminal) -> str:
     return of.uri or TERMINAL + of.id
 
 
@@ -100,6 +101,12 @@ def find_terminal(host: Host, name: str) -> OpenTerminal | None:
     if found is None and name.startswith(TERMINAL):
         found = host.terminals.find(name.removeprefix(TERMINAL))
     return found if found is not None and terminal_uri(found) == name else None
+
+
+def past_terminal(host: Host, name: str) -> str | None:
+    """The id of one that is gone. Those that clients had named are known by our names then."""
+    ident = name.removeprefix(TERMINAL) if name.startswith(TERMINAL) else ""
+    return ident if ident and host.terminals.find(ident) is None and host.terminals.had(ident) else None
 
 
 def chosen(name: object, field: str) -> str:

@@ -15,6 +15,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect, iso
 from portico.doors.markdown import escape
 from portico.events import ErrorInfo, Option
+from portico.host.command_turn import command_line
 from portico.host.state import (
     Approval,
     CallPart,
@@ -57,13 +58,13 @@ def response_parts(of: TurnState, dialect: Dialect) -> list[Json]:
     shown: list[Json] = []
     stops = of.stops if dialect.since("0.9.0") else []
     for index, part in enumerate(of.parts):
-        shown += [error_part(stop.error) for stop in stops if stop.parts == index]
+        shown += [error_part(stop.error, of) for stop in stops if stop.parts == index]
         made = response_part(part, dialect)
         if made is not None:
             shown.append(made)
-    shown += [error_part(stop.error) for stop in stops if stop.parts == len(of.parts)]
+    shown += [error_part(stop.error, of) for stop in stops if stop.parts == len(of.parts)]
     if of.outcome in ("failed", "interrupted") and dialect.since("0.9.0"):
-        shown.append(error_part(of.error))
+        shown.append(error_part(of.error, of))
     return shown
 
 
@@ -97,8 +98,10 @@ _ERROR_TYPES = {"interrupted": "executionInterrupted"}
 """Editors show this one as something that was to be expected, with a button to go on."""
 
 
-def error_part(error: ErrorInfo | None) -> Json:
-    return {"kind": "error", "error": error_info(error), "resumable": True}
+def error_part(error: ErrorInfo | None, of: TurnState | None) -> Json:
+    """A command that a person ran is not resumed."""
+    resumable: Json = {} if of is not None and command_line(of.message) is not None else {"resumable": True}
+    return {"kind": "error", "error": error_info(error), **resumable}
 
 
 def error_info(error: ErrorInfo | None) -> Json:

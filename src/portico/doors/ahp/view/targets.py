@@ -27,6 +27,9 @@ def resolve(host: Host, name: str, seed: bool) -> Target:
     terminal = names.find_terminal(host, name)
     if terminal is not None:
         return Target("terminal", terminal.id)
+    past = names.past_terminal(host, name)
+    if past is not None:
+        return Target("terminal", past)
     if seed:
         found = names.find_session(host, name)
         if found is None:
@@ -62,7 +65,8 @@ def uri_of(host: Host, target: Target, seed: bool) -> str:
         case "root":
             return uri.SEED_ROOT if seed else uri.ROOT
         case "terminal":
-            return names.terminal_uri(host.terminals.get(target.ident))
+            terminal = host.terminals.find(target.ident)
+            return names.terminal_uri(terminal) if terminal is not None else names.TERMINAL + target.ident
         case "changeset":
             return _changeset_uri(host, target.ident)
         case "watch" | "logs":

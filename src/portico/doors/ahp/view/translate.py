@@ -105,7 +105,7 @@ def _turn_ended(event: e.TurnEnded, scene: Scene) -> list[Outgoing]:
     if scene.seed:
         return [Outgoing("error", told)]
     # With `error` beside the part VS Code rebuilds it and forgets that the turn can be resumed.
-    part = parts.error_part(event.error)
+    part = parts.error_part(event.error, turn)
     return [
         Outgoing("error", {**told, "part": part}, before="0.9.0"),
         Outgoing("error", {**fields, "part": part}, since="0.9.0"),
