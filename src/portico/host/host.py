@@ -36,12 +36,10 @@ from portico.host.do import RECEIPTS, Dispatcher, note_started
 from portico.host.folders import check_folder, check_folders, whole
 from portico.host.grants import Grants
 from portico.host.handlers import CLIENT_SETTINGS, install
-from portico.host.isolation import isolate, release
-from portico.host.policy import WorkspacePolicy, rules_of
+from portico.host.part import AskAlways, FolderCaptures, Judge, NoCaptures, NoWorktrees, Part, Worktrees
 from portico.host.readiness import Readiness
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary, TurnState
-from portico.host.terminals import Terminals
 from portico.host.tool import Tool
 from portico.host.turn import Turn
 from portico.log.listeners import Listeners
@@ -49,6 +47,7 @@ from portico.log.log import Log
 from portico.workspace.jail import Jail
 
 T = TypeVar("T")
+P = TypeVar("P", bound=Part)
 Watcher = Callable[[str, Summary | None], None]
 """Called with a session's id and its new summary; None when it was deleted."""
 
@@ -72,14 +71,18 @@ class Host:
         self.default_agent = ""
         self.readiness = Readiness(self)
         self.tools: dict[str, Tool] = {}
-        self.rules = WorkspacePolicy()
-        self.policies: list[Policy] = [self.rules.refuse, session_policy, self.rules.allow]
+        self.rules: Judge = AskAlways()
+        self.policies: list[Policy] = [
+            lambda session, request: self.rules.refuse(session, request),
+            session_policy,
+            lambda session, request: self.rules.allow(session, request),
+        ]
+        self.captures: Callable[[Session], FolderCaptures] = NoCaptures
+        self.worktrees: Worktrees = NoWorktrees()
         self.grants = Grants(self)
         self.approval_timeout: float | None = None
         self.turn_idle_timeout = limits.TURN_IDLE_SECONDS
         self.retention_hours = limits.RETENTION_HOURS
-        self.capture_changes = True
-        self.capturing = asyncio.Semaphore(limits.CAPTURES)
         self.stopping = False
         self.workspaces: list[Path] = []
         """Where sessions and terminals begin that name no folder: in the first of them."""
@@ -99,7 +102,8 @@ class Host:
         self.name_child: Callable[[Summary, str, Origin | None], str] | None = None
         """What clients call a session below another: the root's summary, the new id and where it comes from."""
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.terminals = Terminals(self)
+        self.parts: list[Part] = []
+        """The rooms beside the core, in the order of their start."""
         self.descriptions = Descriptions(self)
         self.disk = Disk(log)
         log.on_commit(self._apply)
@@ -108,14 +112,22 @@ class Host:
     # -- start and stop ----------------------------------------------------------------------------------------
 
     @classmethod
-    async def open(cls, log: Log, agents: Iterable[Agent], clock: Clock | None = None) -> "Host":
+    async def open(
+        cls,
+        log: Log,
+        agents: Iterable[Agent],
+        clock: Clock | None = None,
+        parts: Iterable[Callable[["Host"], Part]] = (),
+    ) -> "Host":
         """Reads the catalogue, closes what a crash left open, and is ready."""
         host = cls(log, agents, clock or Clock())
+        host.parts = [make(host) for make in parts]
         await host.catalogue.read()
         await host.grants.load()
         data = await log.get_kv(HOST, CLIENT_SETTINGS)
         host._share(msgspec.json.decode(data) if data else {})
-        await host.terminals.recover()
+        for part in host.parts:
+            await part.recover()
         await host.catalogue.recover()
         await host._tell_loss()
         await log.append(HOST, e.HostStarted(version=__version__, pid=os.getpid()))
@@ -140,11 +152,8 @@ class Host:
             async with asyncio.timeout(limits.STOP_SECONDS):
                 await self._interrupt_all()
         await asyncio.gather(*(session.runner.release() for session in self.catalogue if session.runner.opened))
-        captures = [task for task in self._tasks if task.get_name().startswith("capture ")]
-        if captures:  # the last turn's end must not be forgotten for a hurried goodbye
-            await asyncio.wait(captures, timeout=limits.CAPTURE_SECONDS)
-        if self.log.down is None:
-            await self.terminals.close()
+        for part in self.parts:
+            await part.close()
         for agent in self.agents.values():
             await agent.close()
         for task in list(self._tasks):
@@ -191,12 +200,12 @@ class Host:
         for record in records:
             if record.channel.startswith("session/"):
                 parts.setdefault(record.channel, []).append(record)
-            elif record.channel.startswith("terminal/"):
-                self.terminals.apply(record)
             elif record.channel == HOST:
                 self.grants.apply(record.event)
                 if isinstance(record.event, e.ClientKept) and record.event.key == CLIENT_SETTINGS:
                     self._share(record.event.value or {})
+            else:
+                self._apply_to_part(record)
         for channel, part in parts.items():
             session = self.catalogue.get(channel.removeprefix("session/"))
             if session is not None:
@@ -208,9 +217,22 @@ class Host:
         except Exception:  # the other sessions of this batch have to follow theirs
             self.logger.exception("the session %s did not follow its events", session.id)
 
+    def _apply_to_part(self, record: Record) -> None:
+        for part in self.parts:
+            if part.prefix and record.channel.startswith(part.prefix):
+                part.apply(record)
+
+    def part(self, kind: type[P]) -> P:
+        """The room of that kind, which the application has registered."""
+        return next(part for part in self.parts if isinstance(part, kind))
+
+    def tasks(self, prefix: str) -> Sequence["asyncio.Task[Any]"]:
+        """Those that run under such a name."""
+        return [task for task in self._tasks if task.get_name().startswith(prefix)]
+
     def _share(self, values: Json) -> None:
         self.client_settings = values
-        self.rules.clients = rules_of(values)
+        self.rules.push(values)
 
     async def _sweep(self) -> None:
         while True:
@@ -230,7 +252,7 @@ class Host:
             if session.loaded and session.used_at < old:
                 session.unload()
         before = self.now() - int(self.retention_hours * 3_600_000)
-        keep = await self.terminals.compactable(before)
+        keep = {channel: pos for part in self.parts for channel, pos in (await part.compactable(before)).items()}
         keep |= {s.channel: s.state.active.pos for s in self.catalogue if s.loaded and s.state.active}
         for prefix, days in _EXPIRING.items():
             await self.log.expire_kv(prefix, self.now() - days * 86_400_000)
@@ -312,8 +334,7 @@ class Host:
             uri = self._child_uri(parent, ident, origin)
         tree: Json = {}
         if isinstance(worktree, c.Isolation):
-            made = await isolate(folder, ident, worktree)
-            folder, tree = made.folder, msgspec.to_builtins(made)
+            folder, tree = await self.worktrees.isolate(folder, ident, worktree)
         elif worktree:
             tree = worktree
         started = e.SessionStarted(
@@ -339,7 +360,7 @@ class Host:
             )
         except PorticoError:
             if isinstance(worktree, c.Isolation):
-                await release(tree)
+                await self.worktrees.release(tree)
             raise
         return session
 
@@ -468,8 +489,8 @@ class Host:
         await session.close(by=by)
         for pending in list(session.state.queue):
             await session.queue.remove(pending.id, by=by)
-        await self.terminals.end_of(session.id, by=by)
-        await session.captures.forget()
+        for part in self.parts:
+            await part.forget(session, by)
         stays = await self._release(session, by)
         async with session.lock:
             if self.catalogue.get(session.id) is None:
@@ -486,7 +507,7 @@ class Host:
             other.summary.cwd == session.summary.cwd for other in self.catalogue if other is not session
         ):
             return ""
-        stays = await release(tree)
+        stays = await self.worktrees.release(tree)
         if stays:
             await self.audit("worktree.kept", by, session=session.id, reason=stays)
         return stays
