@@ -12,34 +12,29 @@ from typing import Any, TypeVar
 import msgspec
 
 from portico import __version__, limits
-from portico import commands as c
 from portico import events as e
 from portico.errors import (
-    BadRequest,
     Forbidden,
     LogUnavailable,
     NotFound,
     PorticoError,
 )
-from portico.events import HOST, Channel, Json, Message, Origin, Record, ToolSpec
-from portico.host import fallback
+from portico.events import HOST, Json, Origin, Record, ToolSpec
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
-from portico.host.autonomy import Answering, Loosened, audited, loosened
-from portico.host.autonomy import check as check_loosened
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
-from portico.host.config import check as check_config
 from portico.host.descriptions import Descriptions
 from portico.host.disk import Disk
-from portico.host.do import RECEIPTS, Dispatcher, note_started
-from portico.host.folders import check_folder, check_folders, whole
+from portico.host.do import RECEIPTS, Dispatcher
+from portico.host.folders import whole
 from portico.host.grants import Grants
 from portico.host.handlers import CLIENT_SETTINGS, install
+from portico.host.lifecycle import Lifecycle
 from portico.host.part import AskAlways, FolderCaptures, Judge, NoCaptures, NoWorktrees, Part, Worktrees
 from portico.host.readiness import Readiness
 from portico.host.session import Session
-from portico.host.state import SessionState, Summary, TurnState
+from portico.host.state import SessionState, Summary
 from portico.host.tool import Tool
 from portico.host.turn import Turn
 from portico.log.listeners import Listeners
@@ -94,6 +89,9 @@ class Host:
         self.commands = Dispatcher(self)
         install(self)
         self.do = self.commands.do
+        lifecycle = Lifecycle(self)
+        self.start, self.fork = lifecycle.start, lifecycle.fork
+        self.spawn, self.delete = lifecycle.spawn, lifecycle.delete
         self.started_at = time.monotonic()
         self.catalogue = Catalogue(self)
         self.turns: dict[str, Turn] = {}
@@ -288,82 +286,6 @@ class Host:
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
-    async def start(
-        self,
-        *,
-        by: str,
-        agent: str | None = None,
-        model: str | None = None,
-        cwd: str | None = None,
-        title: str = "",
-        uri: str | None = None,
-        parent: str | None = None,
-        origin: Origin | None = None,
-        config: Json | None = None,
-        history: list[TurnState] | None = None,
-        worktree: c.Isolation | Json | None = None,
-        folders: Iterable[str] = (),
-        model_config: Json | None = None,
-        may_approve: bool = True,
-        draft: bool = False,
-    ) -> Session:
-        """A new session. Without an agent the default one; without a model its first; without a folder
-        the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
-        `folders` are those beside it. An agent that is not there is no mistake where the settings name a fallback
-        for it. Settings that loosen approval are refused to who may not approve, and audited."""
-        check_config(config or {})
-        if fallback.check(config or {}) and agent is not None and agent not in self.agents:
-            model = model or ""
-        else:
-            info = await self.described(agent) if agent else await self.readiness.default()
-            agent = info.id
-            if model is None:
-                model = info.models[0].id if info.models else ""
-            else:
-                await self.check_model(agent, model)
-        folder = check_folder(cwd if cwd is not None else str(self.default_folder()))
-        more = await check_folders(self, agent, folder, folders)
-        if parent is not None:
-            await self.get(parent)  # it hears of its child
-        source = await self._source(parent, origin)
-        found = loosened(self.agents, source, Answering(agent, config or {}))
-        if not may_approve:
-            check_loosened(found)
-        ident = self.catalogue.new_id()
-        if parent is not None and uri is None:
-            uri = self._child_uri(parent, ident, origin)
-        tree: Json = {}
-        if isinstance(worktree, c.Isolation):
-            folder, tree = await self.worktrees.isolate(folder, ident, worktree)
-        elif worktree:
-            tree = worktree
-        started = e.SessionStarted(
-            session=ident,
-            agent=agent,
-            model=model,
-            cwd=folder,
-            by=by,
-            title=title[: limits.TITLE_CHARS],
-            uri=uri,
-            parent=parent,
-            origin=origin,
-            config=config or {},
-            worktree=tree,
-            folders=more,
-            model_config=model_config or {},
-            draft=draft,
-        )
-        try:
-            session = await self.catalogue.reserve(ident, uri)
-            await asyncio.shield(
-                self.own(self._begin(session, started, found, *_copied(history or [])), f"start {ident}")
-            )
-        except PorticoError:
-            if isinstance(worktree, c.Isolation):
-                await self.worktrees.release(tree)
-            raise
-        return session
-
     def default_folder(self) -> Path:
         """Where what names no folder works: the first workspace."""
         return self.workspaces[0] if self.workspaces else Path.cwd()
@@ -377,38 +299,6 @@ class Host:
             return Jail(dict.fromkeys([*roots, *sorted(own)]))
         except Forbidden:  # a session's folder is gone
             return Jail(dict.fromkeys(roots))
-
-    def _child_uri(self, parent: str, ident: str, origin: Origin | None) -> str | None:
-        """A name that is taken (an agent may use a call's id twice) is not given again."""
-        above = self.find(parent)
-        if self.name_child is None or above is None:
-            return None
-        uri = self.name_child(self.catalogue.root(above).summary, ident, origin)
-        return None if self.has(uri) else uri
-
-    async def _source(self, parent: str | None, origin: Origin | None) -> Answering | None:
-        """The session whose settings a new one takes over: to have what that one has loosens nothing."""
-        ident = origin.session if origin is not None and origin.kind != "agent" else parent
-        state = (await self.get(ident)).state if ident is not None and self.has(ident) else None
-        return Answering(state.agent, state.config) if state is not None else None
-
-    async def _begin(
-        self, session: Session, started: e.SessionStarted, found: Sequence[Loosened], *copied: e.Event
-    ) -> None:
-        listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
-        # Together: a session that is there is also listed, and its parent knows of it.
-        events: list[tuple[Channel, e.Event]] = [(session.channel, event) for event in (started, *copied)]
-        events += [(HOST, event) for event in (listed, *audited(session.id, found, started.by))]
-        if started.parent is not None:
-            origin = started.origin or Origin("side", started.parent)
-            child = e.ChildStarted(session=session.id, kind=origin.kind, turn=origin.turn, call=origin.call)
-            events.append((f"session/{started.parent}", child))
-        note_started(session.id)
-        try:
-            await self.log.append_all(*events)
-        except PorticoError:  # the disk says no, or the settings or the history are too large
-            self.catalogue.forget(session)
-            raise
 
     async def get(self, ident: str) -> Session:
         """By id or by the name that a client gave it; loaded and ready for commands."""
@@ -436,82 +326,6 @@ class Host:
         """Newest first; without drafts, unless they are wanted."""
         return self.catalogue.list(archived=archived, parent=parent, children=children, drafts=drafts)
 
-    async def fork(self, ident: str, *, by: str, turn: str | None = None, uri: str | None = None) -> Session:
-        """A new session that begins with the other's turns, through `turn` (all finished ones, when None)."""
-        source = await self.get(ident)
-        turns = source.finished_turns(turn)
-        state = source.state
-        return await self.start(
-            by=by,
-            agent=state.agent,
-            model=state.model or None,
-            cwd=state.cwd,
-            title=f"Fork of {state.title}" if state.title else "",
-            uri=uri,
-            parent=source.id,
-            origin=Origin("fork", source.id, turns[-1].id if turns else None),
-            config=state.config,
-            history=turns,
-            worktree=state.worktree,
-            folders=state.folders,
-            model_config=state.model_config,
-        )
-
-    async def spawn(self, turn: Turn, prompt: str, title: str, call: str | None, agent: str) -> Turn:
-        """A sub-agent of a running turn: a child session whose only turn the parent's agent reports into."""
-        parent = turn.session
-        depth, above = 1, parent.state.parent
-        while above is not None and (found := self.catalogue.get(above)) is not None:
-            depth, above = depth + 1, found.summary.parent
-        if depth > limits.CHILD_DEPTH:
-            raise BadRequest(f"Sub-agents are nested at most {limits.CHILD_DEPTH} deep.")
-        state = parent.state
-        child = await self.start(
-            by="agent",
-            agent=state.agent,
-            model=state.model or None,
-            cwd=state.cwd,
-            title=title or agent,
-            parent=parent.id,
-            origin=Origin("agent", parent.id, turn.id, call),
-        )
-        message = Message(prompt, origin="agent")
-        ident = child.new_id("t")
-        await child.append(e.TurnStarted(turn=ident, message=message, by="agent"))
-        return child.adopt(ident, message)
-
-    async def delete(self, ident: str, *, by: str) -> str:
-        """Ends it with its terminals and forgets its history, and that of its children. Returns what stays of its
-        worktree, and why."""
-        session = await self.get(ident)
-        for child in [s.id for s in self.catalogue if s.summary.parent == session.id]:
-            await self.delete(child, by=by)
-        await session.close(by=by)
-        for pending in list(session.state.queue):
-            await session.queue.remove(pending.id, by=by)
-        for part in self.parts:
-            await part.forget(session, by)
-        stays = await self._release(session, by)
-        async with session.lock:
-            if self.catalogue.get(session.id) is None:
-                raise NotFound("session", ident)  # somebody else was faster
-            await self.catalogue.remove(session, by)
-        await self.catalogue.erase(session.channel)
-        self._watchers.call(session.id, None)
-        return stays
-
-    async def _release(self, session: Session, by: str) -> str:
-        """The worktree goes with the last session in it."""
-        tree = session.state.worktree
-        if not tree or any(
-            other.summary.cwd == session.summary.cwd for other in self.catalogue if other is not session
-        ):
-            return ""
-        stays = await self.worktrees.release(tree)
-        if stays:
-            await self.audit("worktree.kept", by, session=session.id, reason=stays)
-        return stays
-
     def session_of(self, ident: str) -> str:
         """The session an approval or a question belongs to: their ids begin with it."""
         session, _, rest = ident.rpartition(".")
@@ -527,24 +341,12 @@ class Host:
     def changed(self, session: Session) -> None:
         self._watchers.call(session.id, session.summary)
 
+    def deleted(self, session: Session) -> None:
+        self._watchers.call(session.id, None)
+
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Calls `watcher` whenever a summary changes; returns what ends it."""
         return self._watchers.add(watcher)
 
     async def audit(self, action: str, by: str, **detail: object) -> None:
         await self.log.append(HOST, e.Audited(action=action, by=by, detail=detail))
-
-
-def _copied(history: list[TurnState]) -> list[e.Event]:
-    """The turns in as few events as fit."""
-    events: list[e.Event] = []
-    turns: list[Json] = []
-    size = 0
-    for turn in history:
-        length = len(msgspec.json.encode(turn))
-        if turns and size + length > limits.EVENT_BYTES // 2:
-            events.append(e.HistoryCopied(turns=turns))
-            turns, size = [], 0
-        turns.append(msgspec.to_builtins(turn))
-        size += length
-    return [*events, e.HistoryCopied(turns=turns)] if turns else events
