@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from portico import events as e
 from portico.cache import Cache
+from portico.changes.captures import in_work_tree
 from portico.doors.ahp import (
     card,
     changes,
@@ -39,9 +40,9 @@ from portico.doors.app import App
 from portico.errors import PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo, client_of
-from portico.host.changes import in_work_tree
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
+from portico.terminals.terminals import Terminals
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection import Connection
@@ -96,8 +97,8 @@ class Broker:
         self._opened: asyncio.Future[None] | None = None
         self.host.connected = self.clients
         self.host.log.on_commit(self._hear)
-        self.host.terminals.watch(self._terminals_changed)
-        self.host.terminals.paces.append(self._pace)
+        self.host.part(Terminals).watch(self._terminals_changed)
+        self.host.part(Terminals).paces.append(self._pace)
 
     async def open(self) -> None:
         """Before the first client is served: what has to be read. A client must not hear of an empty catalogue."""
@@ -290,7 +291,7 @@ class Broker:
         return [snapshots.agent(each) | customization_actions.offered(each) for each in self.agents.values()]
 
     def _terminals(self) -> list[Json]:
-        return [terminal_shapes.info(self.host, each) for each in self.host.terminals.list()]
+        return [terminal_shapes.info(self.host, each) for each in self.host.part(Terminals).list()]
 
     # -- whole states ------------------------------------------------------------------------------------------
 
@@ -305,7 +306,7 @@ class Broker:
                     "config": {"schema": config.ROOT_SCHEMA, "values": self.root_values},
                 }
             case "terminal":
-                return terminal_shapes.state(self.host, self.host.terminals.get(target.ident))
+                return terminal_shapes.state(self.host, self.host.part(Terminals).get(target.ident))
         state = self.state(target.ident)
         assert state is not None
         match target.kind:

@@ -14,7 +14,7 @@ from portico.events import Origin
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal, Terminals
 
 CHAT = "ahp-chat:/"
 CHANGESET = "ahp-changeset:/"
@@ -96,9 +96,9 @@ def terminal_uri(of: OpenTerminal) -> str:
 
 def find_terminal(host: Host, name: str) -> OpenTerminal | None:
     """By the client's own name, which may well look like ours, or by ours for one that no client named."""
-    found = host.terminals.find(name)
+    found = host.part(Terminals).find(name)
     if found is None and name.startswith(TERMINAL):
-        found = host.terminals.find(name.removeprefix(TERMINAL))
+        found = host.part(Terminals).find(name.removeprefix(TERMINAL))
     return found if found is not None and terminal_uri(found) == name else None
 
 

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 from portico.doors.ahp import names, uri
 from portico.errors import NotFound
 from portico.host.host import Host
+from portico.terminals.terminals import Terminals
 
 Kind = Literal["root", "seed", "session", "chat", "annotations", "terminal", "changeset", "watch", "logs"]
 
@@ -61,7 +62,7 @@ def uri_of(host: Host, target: Target, seed: bool) -> str:
         case "root":
             return uri.SEED_ROOT if seed else uri.ROOT
         case "terminal":
-            return names.terminal_uri(host.terminals.get(target.ident))
+            return names.terminal_uri(host.part(Terminals).get(target.ident))
         case "changeset":
             return _changeset_uri(host, target.ident)
         case "watch" | "logs":

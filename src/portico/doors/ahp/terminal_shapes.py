@@ -6,7 +6,7 @@ from portico.doors.ahp.record import Json
 from portico.doors.ahp.translate import Outgoing
 from portico.events import Record
 from portico.host.host import Host
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal
 from portico.workspace.scrollback import Command
 
 
