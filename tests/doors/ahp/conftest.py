@@ -14,7 +14,7 @@ from portico import limits
 from portico.agents import script as s
 from portico.agents.scripted import ScriptedAgent
 from portico.compose import build_host
-from portico.doors.ahp.broker import Broker
+from portico.doors.ahp.connection.broker import Broker
 from portico.doors.ahp.door import build
 from portico.doors.app import App
 from portico.doors.gate import Gate
