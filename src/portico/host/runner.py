@@ -15,7 +15,6 @@ from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVen
 from portico.host import context
 from portico.host.agent import Authenticates, Conversation, Opening, client_of
 from portico.host.command_turn import command_line
-from portico.host.command_turn import run as run_command
 from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
 from portico.host.silence import Silence
@@ -63,7 +62,7 @@ class Runner:
         SESSION.set(self._session.id)  # for the lines of the log; this task and what it starts are about this turn
         TURN.set(turn.id)
         if (line := command_line(turn.message)) is not None:
-            await run_command(turn, line)
+            await self._session.host.run_command(turn, line)
             return
         state = self._session.state
         news = context.news(state)

@@ -10,8 +10,9 @@ import contextlib
 from portico.agents.agent import Json
 from portico.errors import BadRequest, Conflict, NotFound
 from portico.host.action import Action
-from portico.host.command_turn import CommandOutput
 from portico.host.session import Session
+from portico.terminals.command_turn import CommandOutput
+from portico.terminals.terminals import Terminals
 from portico.workspace.process import command_environment, shell
 
 OUTPUT_BYTES = 1024 * 1024
@@ -34,7 +35,7 @@ class Commands:
     async def start(self, action: Action, limit: object, session: Session) -> CommandOutput:
         """The caller has asked whether it may run, and it is this very value that was judged and shown."""
         command = CommandOutput(" ".join(action.argv) or action.line or "", _limit(limit))
-        command.terminal = await session.host.terminals.start(
+        command.terminal = await session.host.part(Terminals).start(
             claim={"kind": "session", "session": session.id},
             cwd=action.cwd,
             by="agent",

@@ -13,7 +13,7 @@ from portico.agents.acp.command import Commands
 from portico.agents.acp.owntool import OwnTools, tool_names
 from portico.agents.acp.prompt import text_of
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
-from portico.host.command_turn import CommandOutput
+from portico.terminals.command_turn import CommandOutput
 
 KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"})
 _MARKS = {"completed": "x", "in_progress": "~"}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
+from portico.changes.room import captures_of
 from portico.doors.ahp.act.command import Command, text
 from portico.doors.ahp.view import names, parts
 from portico.doors.ahp.view.snapshots import REVIEWED
@@ -128,7 +129,7 @@ async def _files(view: View) -> list[Json]:
 
 
 async def _differences(view: View) -> Differences | None:
-    captures = view.session.captures
+    captures = captures_of(view.session)
     match view.kind:
         case "session":
             return await captures.differences(None)

@@ -20,6 +20,7 @@ from portico.doors.ahp.wire.check import check_action
 from portico.doors.ahp.wire.record import Json
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.host.session import Session
+from portico.terminals.terminals import Terminals
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
@@ -140,7 +141,7 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
         case "root":
             return await _configure_root(client_action)
         case "terminal":
-            terminal = connection.host.terminals.get(target.ident)
+            terminal = connection.host.part(Terminals).get(target.ident)
             return await terminal_commands.act(client_action, terminal)
         case "changeset":
             connection.require("files")

@@ -11,7 +11,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.types import TerminalClaim
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.host.host import Host
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal, Terminals
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client_action import ClientAction
@@ -105,7 +105,7 @@ async def act(client_action: "ClientAction", terminal: OpenTerminal) -> bool:
 
 def narrow(host: Host, ident: str, ended: e.ToolEnded) -> None:
     """What a call of this session has claimed is the session's alone when the call is over."""
-    for terminal in host.terminals.list():
+    for terminal in host.part(Terminals).list():
         claim = terminal.claim
         if claim.get("toolCallId") == ended.call and claim.get("turnId", ended.turn) == ended.turn:
             owner, session = names.find_session(host, claim["session"]), host.find(ident)
@@ -114,7 +114,7 @@ def narrow(host: Host, ident: str, ended: e.ToolEnded) -> None:
 
 
 async def _narrow(host: Host, terminal: OpenTerminal, claim: Json) -> None:
-    if terminal.claim == claim and host.terminals.find(terminal.id) is terminal:
+    if terminal.claim == claim and host.part(Terminals).find(terminal.id) is terminal:
         left = {key: value for key, value in claim.items() if key not in ("turnId", "toolCallId")}
         await terminal.claim_for(left, by="host", session=terminal.session)
 

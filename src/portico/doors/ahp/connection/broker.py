@@ -16,6 +16,7 @@ from msgspec import Struct
 from portico import events as e
 from portico import limits
 from portico.cache import Cache
+from portico.changes.captures import in_work_tree
 from portico.doors.ahp.act import changes, sign_in, terminal_commands
 from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.act.drafts import Drafts
@@ -31,10 +32,10 @@ from portico.doors.app import App
 from portico.errors import NotFound, PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo, client_of
-from portico.host.changes import in_work_tree
-from portico.host.known_terminal import KnownTerminal
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
+from portico.terminals.known import KnownTerminal
+from portico.terminals.terminals import Terminals
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.watches import Watch
@@ -91,8 +92,8 @@ class Broker:
         self._opened: asyncio.Future[None] | None = None
         self.host.connected = self.clients
         self.host.log.on_commit(self._hear)
-        self.host.terminals.watch(self._terminals_changed)
-        self.host.terminals.paces.append(self._pace)
+        self.host.part(Terminals).watch(self._terminals_changed)
+        self.host.part(Terminals).paces.append(self._pace)
 
     async def open(self) -> None:
         """Before the first client is served: what has to be read. A client must not hear of an empty catalogue."""
@@ -285,7 +286,7 @@ class Broker:
         return [snapshots.agent(each) | customizations.offered(each) for each in self.agents.values()]
 
     def _terminals(self) -> list[Json]:
-        return [terminals.info(self.host, each) for each in self.host.terminals.list()]
+        return [terminals.info(self.host, each) for each in self.host.part(Terminals).list()]
 
     # -- whole states ------------------------------------------------------------------------------------------
 
@@ -300,7 +301,8 @@ class Broker:
                     "config": {"schema": config.ROOT_SCHEMA, "values": self.root_values},
                 }
             case "terminal":
-                return terminals.state(self.host, self.host.terminals.find(target.ident) or self._past[target.ident])
+                found = self.host.part(Terminals).find(target.ident) or self._past[target.ident]
+                return terminals.state(self.host, found)
         state = self.state(target.ident)
         assert state is not None
         match target.kind:
@@ -359,7 +361,7 @@ class Broker:
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""
-        if target.kind == "terminal" and self.host.terminals.find(target.ident) is None:
+        if target.kind == "terminal" and self.host.part(Terminals).find(target.ident) is None:
             await self._recall(target.ident)
         if target.kind not in ("seed", "chat", "session", "annotations"):
             return None
@@ -375,7 +377,7 @@ class Broker:
 
     async def _recall(self, ident: str) -> None:
         """A terminal that is gone, for the snapshot that follows."""
-        past = await self.host.terminals.past(ident)
+        past = await self.host.part(Terminals).past(ident)
         if past is None:
             raise NotFound("terminal", ident)
         self._past[ident] = past

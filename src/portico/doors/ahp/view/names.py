@@ -12,10 +12,10 @@ from portico.doors.ahp.wire import uri
 from portico.errors import BadRequest, NotFound
 from portico.events import Origin
 from portico.host.host import Host
-from portico.host.known_terminal import KnownTerminal
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
-from portico.host.terminals import OpenTerminal
+from portico.terminals.known import KnownTerminal
+from portico.terminals.terminals import OpenTerminal, Terminals
 
 CHAT = "ahp-chat:/"
 CHANGESET = "ahp-changeset:/"
@@ -97,16 +97,16 @@ def terminal_uri(of: KnownTerminal) -> str:
 
 def find_terminal(host: Host, name: str) -> OpenTerminal | None:
     """By the client's own name, which may well look like ours, or by ours for one that no client named."""
-    found = host.terminals.find(name)
+    found = host.part(Terminals).find(name)
     if found is None and name.startswith(TERMINAL):
-        found = host.terminals.find(name.removeprefix(TERMINAL))
+        found = host.part(Terminals).find(name.removeprefix(TERMINAL))
     return found if found is not None and terminal_uri(found) == name else None
 
 
 def past_terminal(host: Host, name: str) -> str | None:
     """The id of one that is gone. Those that clients had named are known by our names then."""
     ident = name.removeprefix(TERMINAL) if name.startswith(TERMINAL) else ""
-    return ident if ident and host.terminals.find(ident) is None and host.terminals.had(ident) else None
+    return ident if ident and host.part(Terminals).find(ident) is None and host.part(Terminals).had(ident) else None
 
 
 def chosen(name: object, field: str) -> str:

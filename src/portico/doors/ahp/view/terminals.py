@@ -6,7 +6,7 @@ from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.events import Record
 from portico.host.host import Host
-from portico.host.known_terminal import KnownTerminal
+from portico.terminals.known import KnownTerminal
 from portico.workspace.scrollback import Command
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from portico.events import Message
 from portico.host.host import Host
-from portico.host.search import Hit, Search
+from portico.queries.search import Hit, Search
 from portico.testing.fixtures import HostOpener
 from tests.property.scene import quick, run
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from portico.events import Record
-from portico.host.activity import Waiting, activity, waiting_of
 from portico.host.host import Host
 from portico.host.state import Approval, CallPart, QuestionPart, Summary
+from portico.queries.activity import Waiting, activity, waiting_of
 
 
 class Row(Struct, omit_defaults=True):

@@ -13,7 +13,7 @@ from portico import limits
 from portico.commands import Caller
 from portico.commands import OpenTerminal as OpenCommand
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal
 from portico.workspace.terminal import INPUT_MAX
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from portico.errors import LogUnavailable
 from portico.events import Event, Record
 from portico.host.host import Host
 from portico.host.state import Summary
-from portico.log.index import Index, IndexedText, IndexHit, passing, remove
+from portico.queries.index import Index, IndexedText, IndexHit, passing, remove
 
 logger = logging.getLogger("portico.search")
 T = TypeVar("T")

@@ -4,8 +4,8 @@ import pytest
 
 from portico import limits
 from portico.events import Message, Option
-from portico.host.activity import activity, waiting_of
 from portico.host.state import Approval, CallPart, Part, QuestionPart, SessionState, TextPart, TurnState
+from portico.queries.activity import activity, waiting_of
 
 
 def state(*parts: Part) -> SessionState:

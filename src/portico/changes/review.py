@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from portico import limits
+from portico.changes.captures import change_of, in_work_tree
 from portico.errors import BadRequest, Conflict, NotFound
-from portico.host.changes import change_of, in_work_tree
 from portico.host.session import Session
 from portico.host.state import FileChange
 from portico.workspace.changes import Changes

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico import events as e
+from portico.approvals.commandline import forbids, mentions, split
+from portico.approvals.policy import Rules, WorkspacePolicy, rules_of
 from portico.events import Message
 from portico.host.action import of
 from portico.host.approval import Request, Ruling
-from portico.host.commandline import forbids, mentions, split
-from portico.host.policy import Rules, WorkspacePolicy, rules_of
 from portico.host.session import Session
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from portico.log.repair import check, repair
 from portico.log.sqlite import SqliteLog
+from portico.maintenance.repair import check, repair
 from tests.doors.standing import standing
 from tests.process import inside
 

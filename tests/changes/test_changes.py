@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from portico import limits
+from portico.changes.captures import in_work_tree
+from portico.changes.room import FolderChanges
 from portico.errors import NotFound
 from portico.events import Message
-from portico.host.changes import in_work_tree
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import CHANGES, ChangeList
@@ -169,10 +170,10 @@ async def test_a_capture_that_takes_too_long_is_given_up(
 async def occupied(host: Host) -> AsyncIterator[Host]:
     """A host that has no room for captures."""
     for _ in range(limits.CAPTURES):
-        await host.capturing.acquire()
+        await host.part(FolderChanges).slots.acquire()
     yield host
     for _ in range(limits.CAPTURES):
-        host.capturing.release()
+        host.part(FolderChanges).slots.release()
 
 
 async def test_without_git_nothing_is_known_and_nothing_is_started(open_host: HostOpener, tmp_path: Path) -> None:
@@ -189,7 +190,7 @@ async def test_without_git_nothing_is_known_and_nothing_is_started(open_host: Ho
 
 async def test_it_can_be_turned_off(open_host: HostOpener, project: Path) -> None:
     host = await open_host(PlayAgent(shell))
-    host.capture_changes = False
+    host.part(FolderChanges).enabled = False
     session = await host.start(by="ada", cwd=str(project))
     turn = await said(session, "echo 1 > one.txt")
     assert (await session.changes(turn)).note == "The beginning of this turn was not captured."

@@ -12,20 +12,24 @@ rules, grants, a session's `approvals = allow`, an editor's "approve everything"
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from portico.host import commandline, shell_syntax
+from portico.approvals import commandline, shell_syntax
+from portico.approvals.coverage import coverage, covered, programs, subcommands
+from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
+from portico.events import Json
 from portico.host.action import Action
 from portico.host.approval import Request, Ruling
-from portico.host.regex_timeout import RegexTimeout, regex_timeout
+from portico.host.part import Part
 from portico.workspace.glob import Glob
 from portico.workspace.jail import below
 
 if TYPE_CHECKING:
+    from portico.host.host import Host
     from portico.host.session import Session
 
 PROTECTED = (
@@ -126,13 +130,24 @@ def session_rules(config: Mapping[str, Any]) -> Rules:
     return rules
 
 
-class WorkspacePolicy:
-    """Two `Policy`s of the host: `refuse` comes before all others, `allow` after them. The rules may change at any
-    time, and count at once."""
+class WorkspacePolicy(Part):
+    """The host's `Judge`: `refuse` comes before all policies, `allow` after them. The rules may change at any time,
+    and count at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: "Host | None" = None) -> None:
         self.settings = Rules("setting")
         self.clients = Rules()
+        if host is not None:
+            host.rules = self
+
+    def push(self, values: Json) -> None:
+        self.clients = rules_of(values)
+
+    def coverage(self, request: Request) -> list[str]:
+        return coverage(request.action, request.paths, request.input, request.home)
+
+    def covered(self, covers: Iterable[str], request: Request) -> bool:
+        return covered(covers, request.action, request.paths, request.input, request.home)
 
     def refuse(self, session: "Session", request: Request) -> Ruling | None:
         if request.action.text is None or not self.settings.refused:
@@ -245,7 +260,7 @@ def _refused(refused: Sequence[str], action: Action) -> Ruling | None:
     """In substitutions and on further lines too: a no is not to be wrapped up. The text of a here-document is only
     perhaps a command: there a person looks (`_doubtful`)."""
     text = action.text or ""
-    for words in (commandline.split(text) if "<<" in text else action.programs()) or []:
+    for words in (commandline.split(text) if "<<" in text else programs(action)) or []:
         for rule in refused:
             if commandline.forbids(rule, words):
                 return Ruling(False, f"setting {rule!r} refuses the command")
@@ -256,7 +271,7 @@ def _doubtful(refused: Sequence[str], action: Action) -> bool:
     """Where something is forbidden, a line that may hide it does not pass unseen."""
     if not refused:
         return False
-    parts = action.parts()
+    parts = subcommands(action)
     return parts is None or any(commandline.mentions(rule, words) for rule in refused for words in parts)
 
 
@@ -270,10 +285,10 @@ def _always(sources: list[Rules], request: Request, *, builtin: bool) -> str | N
     rules = {rule: each.origin for each in sources for rule, passes in each.commands.items() if not passes}
     if builtin:
         rules |= {rule: "built-in rule" for rule, passes in COMMANDS.items() if not passes}
-    programs = request.action.programs() if request.action.text is not None else _claimed(request)
-    if programs is None:
+    started = programs(request.action) if request.action.text is not None else _claimed(request)
+    if started is None:
         return "a command that is only known when it runs" if rules else None
-    return next((f"{origin} {rule!r}" for rule, origin in rules.items() if _starts(rule, programs)), None)
+    return next((f"{origin} {rule!r}" for rule, origin in rules.items() if _starts(rule, started)), None)
 
 
 def _claimed(request: Request) -> list[list[str]] | None:
@@ -291,7 +306,7 @@ def _starts(rule: str, programs: list[list[str]]) -> bool:
 
 
 def _command(sources: list[Rules], folder: str, action: Action, strict: bool) -> Ruling | None:
-    parts = action.parts()
+    parts = subcommands(action)
     if not parts:
         return None
     at_top = os.path.lexists(os.path.join(folder, ".git"))

@@ -15,8 +15,10 @@ from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, Conflict, LogUnavailable, NotFound, RateLimited
 from portico.events import HOST, Channel, Json, Record, number_of
-from portico.host.known_terminal import KnownTerminal, show
+from portico.host.part import Part
+from portico.host.session import Session
 from portico.log.listeners import Listeners
+from portico.terminals.known import KnownTerminal, show
 from portico.workspace import terminal as pty
 from portico.workspace.process import environment
 from portico.workspace.scrollback import Scrollback
@@ -176,7 +178,9 @@ class OpenTerminal(KnownTerminal):
         await self._terminals.host.log.append(self.channel, *events)
 
 
-class Terminals:
+class Terminals(Part):
+    prefix = "terminal/"
+
     def __init__(self, host: "Host") -> None:
         self.host = host
         self._open: dict[str, OpenTerminal] = {}
@@ -185,6 +189,7 @@ class Terminals:
         self.paces: list[Pace] = []
         """A program that prints faster than any of its watchers reads is held up, as by a real terminal."""
         self._next = 1
+        host.commands.subject("terminal", self.get)
 
     async def recover(self) -> None:
         """Gives terminals that a crash left open their end."""
@@ -318,10 +323,10 @@ class Terminals:
         self._open.pop(terminal.id, None)
         self.changed()
 
-    async def end_of(self, session: str, *, by: str) -> None:
+    async def forget(self, session: Session, by: str) -> None:
         """A session goes, and the terminals opened from it go with it. One that is being closed ends by itself."""
         for terminal in self.list():
-            if terminal.session == session and terminal.id in self._running:
+            if terminal.session == session.id and terminal.id in self._running:
                 await self.dispose(terminal.id, by=by)
 
     async def _end(self, terminal: OpenTerminal, running: "asyncio.Task[int]") -> None:
@@ -330,7 +335,9 @@ class Terminals:
         await asyncio.wait({running})
 
     async def close(self) -> None:
-        """The host stops: every program ends."""
+        """The host stops: every program ends. With a full disk the next start writes down their ends."""
+        if self.host.log.down is not None:
+            return
         for ident in [ident for ident in self._open if ident in self._running]:
             await self.dispose(ident, by="host")
 

@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -40,11 +40,19 @@ class _Span(Struct, frozen=True):
     note: str = ""
 
 
+class Bounds(Protocol):
+    """What all sessions of a host share."""
+
+    enabled: bool
+    slots: asyncio.Semaphore
+
+
 class Captures:
     """The captures of one session, one after another."""
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: "Session", bounds: Bounds) -> None:
         self._session = session
+        self._bounds = bounds
         self._order = asyncio.Lock()
         self._turn = ""
         self._starting: asyncio.Task[bool] | None = None
@@ -55,7 +63,7 @@ class Captures:
         """The turn starts. Returns at once; `ready` waits."""
         host = self._session.host
         self._turn, self._starting = turn, None
-        if host.capture_changes and in_work_tree(self._folder):
+        if self._bounds.enabled and in_work_tree(self._folder):
             self._starting = host.own(self._first(turn, resumed), f"capture {self._session.id}/{turn}")
 
     async def ready(self, turn: str) -> None:
@@ -76,7 +84,7 @@ class Captures:
 
     def recover(self, turn: str) -> None:
         """The host died in this turn: what it had changed by then is captured now, before anything else runs."""
-        if self._session.host.capture_changes and in_work_tree(self._folder):
+        if self._bounds.enabled and in_work_tree(self._folder):
             self._session.host.own(self._last(turn, effects=True), f"capture {self._session.id}/{turn} end")
 
     async def _first(self, turn: str, resumed: bool) -> bool:
@@ -114,7 +122,7 @@ class Captures:
     async def _capture(self, names: list[str], *, once: Sequence[str] = (), needs: str = "") -> bool:
         host, folder = self._session.host, self._folder
         try:
-            async with self._order, host.capturing:
+            async with self._order, self._bounds.slots:
                 changes = await Changes.open(folder)
                 if needs and await changes.find(needs) is None:
                     return False

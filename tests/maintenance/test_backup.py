@@ -9,7 +9,7 @@ import pytest
 from portico.errors import BadRequest, HomeInUse
 from portico.events import Message, TurnEnded
 from portico.home import Home
-from portico.log.backup import back_up, restore, verify
+from portico.maintenance.backup import back_up, restore, verify
 from tests.doors.standing import standing
 from tests.process import inside
 
