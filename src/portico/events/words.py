@@ -32,6 +32,8 @@ class Message(Struct, frozen=True, omit_defaults=True):
     origin: str = "user"
     """user, agent, tool or system: protocols tell them apart."""
     meta: Json = {}
+    model_config: Json = {}
+    """What was chosen with the model: how long it thinks."""
 
 
 class ErrorInfo(Struct, frozen=True, omit_defaults=True):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from portico import events as e
+from portico import limits
 from portico.events import ErrorInfo, Json, Outcome, Record
 from portico.host.state import (
     Approval,
@@ -98,6 +99,8 @@ def _folder_removed(state: SessionState, event: e.FolderRemoved, record: Record)
     if event.chat:
         state.folder_subset = [each for each in state.folder_subset or [] if each != event.folder]
         return
+    if event.folder == state.cwd and event.replacement is not None:
+        state.cwd = event.replacement
     after = [event.replacement if each == event.folder else each for each in state.folders]
     state.folders = [each for each in dict.fromkeys(after) if each is not None and each != state.cwd]
 
@@ -148,6 +151,10 @@ def _child(state: SessionState, event: e.ChildStarted, record: Record) -> None:
 
 def _joined(state: SessionState, event: e.ClientJoined, record: Record) -> None:
     client = ClientState(event.client, event.name, event.tools, event.meta)
+    if event.name:
+        state.client_names[event.client] = event.name
+        if len(state.client_names) > limits.CLIENT_NAMES:
+            del state.client_names[next(iter(state.client_names))]
     others = [other for other in state.clients if other.id != event.client]
     if len(others) == len(state.clients):
         state.clients.append(client)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from portico import limits
 from portico.correlation import SESSION, TURN
 from portico.errors import AgentDied, AgentError, NotFound, PorticoError
-from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVendor
+from portico.events import ErrorInfo, Json, Message, Outcome, SessionModel, SessionVendor
 from portico.host import context
 from portico.host.agent import Authenticates, Conversation, Opening, client_of
 from portico.host.command_turn import command_line
@@ -31,7 +31,7 @@ class Runner:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._conversation: Conversation | None = None
-        self._opened_with: tuple[str, str, int, str] | None = None
+        self._opened_with: tuple[str, str, int, str, Json] | None = None
         self._task: asyncio.Task[None] | None = None
         self._playing: asyncio.Task[None] | None = None
         self._failure: PorticoError | None = None
@@ -142,7 +142,8 @@ class Runner:
         model = state.model if self._fallen == turn.id else turn.model  # a message names its model for the first agent
         agent = session.host.agent(state.agent)
         client = client_of(state, turn.id) if isinstance(agent, Authenticates) else ""
-        wanted = (state.agent, model, self._tools, client)
+        chosen = turn.message.model_config or state.model_config
+        wanted = (state.agent, model, self._tools, client, chosen)
         if self._conversation is not None and self._opened_with == wanted:
             return self._conversation
         await self.release()
@@ -151,6 +152,7 @@ class Runner:
             cwd=state.cwd,
             folders=session.folders.reach(),
             model=model,
+            model_config=chosen,
             config=dict(state.config),
             tools=session.tools.specs(),
             known_as=lambda ident: session.post(SessionVendor(id=ident)) if ident != session.state.vendor else None,

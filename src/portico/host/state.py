@@ -189,6 +189,8 @@ class SessionState(Struct, omit_defaults=True):
     turns: list[TurnState] = []
     queue: list[PendingState] = []
     clients: list[ClientState] = []
+    client_names: dict[str, str] = {}
+    """What clients call themselves, also those that have left: what they said is still here."""
     children: list[str] = []
     client_data: dict[str, Json] = msgspec.field(name="kept", default_factory=dict)
     """What clients share through us; see `client.kept`."""

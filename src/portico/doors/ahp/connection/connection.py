@@ -81,6 +81,7 @@ class Connection:
         "oldest",
         "ready",
         "targets",
+        "title",
     )
 
     def __init__(self, broker: Broker, socket: WebSocket, caller: Caller) -> None:
@@ -88,6 +89,8 @@ class Connection:
         self.host = broker.host
         self.caller = caller
         self.client_id = ""
+        self.title = ""
+        """What the client calls itself."""
         self.dialect = broker.dialect(SEED)
         self.ready = False
         self.behind = False

@@ -46,6 +46,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
     version = _version(params)
     wanted = list(dict.fromkeys(texts(params, "initialSubscriptions")))[: limits.SUBSCRIPTIONS]
     client_id = await _identify(connection, params)
+    connection.title = _title(params)
     _welcome(connection, client_id, version)
     connection.spawn(connection.broker.describe_agents(), "agents")  # they may have changed since the last client
     snapshots = []
@@ -71,6 +72,12 @@ def _about() -> Json:
         "completionTriggerCharacters": completions.TRIGGERS,
         "telemetry": {"logs": names.LOGS + "{?level}"},
     }
+
+
+def _title(params: Json) -> str:
+    about = params.get("clientInfo")
+    said = [about.get(field) for field in ("title", "name")] if isinstance(about, dict) else []
+    return next((each for each in said if isinstance(each, str)), "")[: limits.TITLE_CHARS]
 
 
 def _version(params: Json) -> str:
@@ -128,8 +135,16 @@ def _welcome(connection: "Connection", client_id: str, version: str) -> None:
 
 
 async def subscribe(connection: "Connection", params: Json) -> Json:
+    _check_delivery(params)
     snapshot = await _subscribe(connection, subject(connection, params, "resource"), params)
     return {} if snapshot is None else {"snapshot": snapshot}
+
+
+def _check_delivery(params: Json) -> None:
+    """How long an action may be held back: here none is, so every bound is kept."""
+    latency = (optional(params, "delivery", dict) or {}).get("maxLatencyMs")
+    if latency is not None and (isinstance(latency, bool) or not isinstance(latency, int | float) or latency < 0):
+        raise BadRequest("'delivery.maxLatencyMs' is a number of milliseconds.", field="delivery.maxLatencyMs")
 
 
 async def _subscribe(connection: "Connection", name: str, params: Json) -> Json | None:

@@ -29,7 +29,9 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Outgo
             return [_updated(state, snapshots.counted(state))]
         return _kept(event, state) if state.parent is None else []
     if isinstance(event, e.FolderAdded | e.FolderRemoved):
-        return [_updated(state, snapshots.chosen(state))] if event.chat else _folders(event)
+        if event.chat:
+            return [_updated(state, snapshots.chosen(state))]
+        return _folders(event, state) if state.parent is None else []
     if isinstance(event, e.SessionConfigured):
         return [translate.configured(event, state)] if state.parent is None else []
     said = _WHOLE[type(event)](event) if state.parent is None and type(event) in _WHOLE else []
@@ -103,7 +105,7 @@ def _call_of(state: SessionState, event: e.ApprovalAnswered) -> str | None:
     return None
 
 
-def _folders(event: e.FolderAdded | e.FolderRemoved) -> list[Outgoing]:
+def _folders(event: e.FolderAdded | e.FolderRemoved, state: SessionState) -> list[Outgoing]:
     directory: Json = {"directory": names.file_uri(event.folder)}
     if isinstance(event, e.FolderAdded):
         return [Outgoing("workingDirectorySet", directory, event.by)]
@@ -112,9 +114,17 @@ def _folders(event: e.FolderAdded | e.FolderRemoved) -> list[Outgoing]:
     after = names.file_uri(event.replacement)
     return [
         Outgoing("workingDirectoryReplaced", {**directory, "replacement": after}, event.by),
-        Outgoing("workingDirectoryRemoved", directory, before="0.8.0"),
-        Outgoing("workingDirectorySet", {"directory": after}, before="0.8.0"),
+        *_replaced(event.folder, event.replacement, state),
     ]
+
+
+def _replaced(folder: str, replacement: str, state: SessionState) -> list[Outgoing]:
+    """For versions that know no replacing. They add behind what is there, so behind a new first one all others come
+    again."""
+    others = state.folders if replacement == state.cwd else []
+    gone = [("workingDirectoryRemoved", each) for each in (folder, *others)]
+    come = [("workingDirectorySet", each) for each in (replacement, *others)]
+    return [Outgoing(name, {"directory": names.file_uri(each)}, before="0.8.0") for name, each in (*gone, *come)]
 
 
 def _renamed(event: e.SessionRenamed) -> list[Outgoing]:

@@ -355,7 +355,9 @@ def _tools(tools: Iterable[ToolSpec]) -> Json:
 
 def agent(of: AgentInfo) -> Json:
     words = " ".join(filter(None, (of.description, of.missing, f"({of.label})" if of.label else "")))
-    several: Json = {"multipleWorkingDirectories": {"immutablePrimary": True}} if of.capabilities.folders else {}
+    # It is neither removed nor moved behind another one, but since 0.8 another one can take its place.
+    primary: Json = {"immutablePrimary": True, "primaryReplacement": True}
+    several: Json = {"multipleWorkingDirectories": primary} if of.capabilities.folders else {}
     protected: Json = {"protectedResources": [metadata(each) for each in of.resources]} if of.resources else {}
     return {
         **protected,
@@ -369,6 +371,7 @@ def agent(of: AgentInfo) -> Json:
                 "name": each.name,
                 "supportsVision": each.vision,
                 **({"maxContextWindow": each.context} if each.context else {}),
+                **({"configSchema": each.config} if each.config else {}),
                 "_meta": {"multiplier": each.multiplier},
             }
             for each in of.models
