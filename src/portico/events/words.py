@@ -19,6 +19,7 @@ def number_of(ident: str) -> int:
 Outcome = Literal["completed", "failed", "cancelled", "interrupted"]
 PartKind = Literal["text", "reasoning", "notice"]
 PendingKind = Literal["queue", "steer"]
+SignInReason = Literal["required", "expired", "insufficient_scope"]
 QuestionResponse = Literal["accept", "decline", "cancel"]
 Json = dict[str, Any]
 

@@ -254,9 +254,9 @@ def _add(usage: Usage, event: e.UsageReported) -> Usage:
 def _tool_started(state: SessionState, event: e.ToolStarted, record: Record) -> None:
     turn = _active(state, event.turn)
     if turn is not None:
-        turn.parts.append(
-            CallPart(event.call, event.tool, event.title, event.kind, event.owner, parent=event.parent, meta=event.meta)
-        )
+        call = CallPart(event.call, event.tool, event.title, event.kind, event.owner, event.parent, event.meta)
+        call.server = event.server
+        turn.parts.append(call)
         _count(state, event.call)
 
 
@@ -279,6 +279,12 @@ def _tool_decided(state: SessionState, event: e.ToolDecided, record: Record) -> 
         call.rule, call.denied = event.rule, not event.allowed
 
 
+def _sign_in(state: SessionState, event: e.SignInAsked | e.SignInSettled, record: Record) -> None:
+    call = _find(state, event.turn, event.call, CallPart)
+    if call is not None and not call.done:
+        call.sign_in = event if isinstance(event, e.SignInAsked) else None
+
+
 def _tool_output(state: SessionState, event: e.ToolOutput, record: Record) -> None:
     call = _find(state, event.turn, event.part, CallPart)
     if call is not None and not call.done:
@@ -294,7 +300,7 @@ def _tool_content(state: SessionState, event: e.ToolContent, record: Record) -> 
 def _tool_ended(state: SessionState, event: e.ToolEnded, record: Record) -> None:
     call = _find(state, event.turn, event.call, CallPart)
     if call is not None and not call.done:
-        call.done, call.ok, call.outcome = True, event.ok, event.outcome
+        call.done, call.ok, call.outcome, call.sign_in = True, event.ok, event.outcome, None
         call.output, call.left_out, call.blob, call.error = event.output, 0, event.blob, event.error
         call.content = event.content or call.content
         call.past, call.detail, call.result = event.title, event.detail, event.result
@@ -434,6 +440,8 @@ _FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {
     e.ClientJoined: _joined,
     e.ClientLeft: _left,
     e.ClientKept: _kept,
+    e.SignInAsked: _sign_in,
+    e.SignInSettled: _sign_in,
     e.TurnStarted: _turn_started,
     e.TurnResumed: _turn_resumed,
     e.TurnEnded: _turn_ended,

@@ -81,6 +81,10 @@ class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
     past: str = ""
     detail: str = ""
     outcome: Outcome | None = None
+    server: str = ""
+    """The customization that its tool belongs to."""
+    sign_in: e.SignInAsked | None = None
+    """It waits for a token."""
     result: Json = {}
     """In the words of the client that ran it, where ours say less."""
 
@@ -319,7 +323,7 @@ def summarise(state: SessionState) -> Summary:
 def waiting(turn: TurnState) -> bool:
     """Does something in this turn wait for a person?"""
     return any(
-        (isinstance(part, CallPart) and part.approval is not None)
+        (isinstance(part, CallPart) and (part.approval is not None or part.sign_in is not None))
         or (isinstance(part, QuestionPart) and part.response is None)
         for part in turn.parts
     )

@@ -192,6 +192,7 @@ class Turn:
         owner: str | None = None,
         parent: str | None = None,
         meta: Json | None = None,
+        server: str = "",
     ) -> Call:
         """A tool call begins. With `input` (JSON text) it is complete; else `feed` it and say `ready`."""
         self.close_part()
@@ -202,7 +203,15 @@ class Turn:
         self.called = True
         self.report(
             e.ToolStarted(
-                turn=self.id, call=ident, tool=name, title=title, kind=kind, owner=owner, parent=parent, meta=meta or {}
+                turn=self.id,
+                call=ident,
+                tool=name,
+                title=title,
+                kind=kind,
+                owner=owner,
+                parent=parent,
+                meta=meta or {},
+                server=server,
             )
         )
         if input is not None:
@@ -228,6 +237,8 @@ class Turn:
         self.withdrawn = True
         self.session.approvals.abandon()
         self.session.questions.abandon()
+        for call in self.calls.values():
+            call.signed_in(False, "turn")
         for child in self.children:
             child.withdraw()
 

@@ -27,7 +27,7 @@ class LoopConversation:
         self._agent = agent
         self._opening = opening
         self._run: Run | None = None
-        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off)
+        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, agent.bearer(opening.client))
 
     async def send(self, message: Message, turn: Turn) -> None:
         current = self._agent.settings.current()

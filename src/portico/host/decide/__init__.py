@@ -40,6 +40,7 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.ReleaseQueue: turn.release,
     c.DraftAnswer: question.draft,
     c.AnswerQuestion: question.answer,
+    c.DeclineSignIn: question.decline_sign_in,
 }
 
 

@@ -103,7 +103,10 @@ def _must_be_own(client_action: ClientAction, client_id: str) -> None:
 
 
 async def _completed(client_action: ClientAction, session: Session) -> None:
-    _active(client_action, session)
+    part = _active(client_action, session).part(client_action.action["toolCallId"])
+    if isinstance(part, CallPart) and part.sign_in is not None:
+        await _declined(client_action, session, part)
+        return
     said = client_action.action["result"]
     content = said.get("content") or []
     output = "\n".join(each.get("text", "") for each in content if each.get("type") == "text")
@@ -135,6 +138,13 @@ async def _completed(client_action: ClientAction, session: Session) -> None:
         confirm=confirm,
     )
     await client_action.do(command)
+
+
+async def _declined(client_action: ClientAction, session: Session, part: CallPart) -> None:
+    """A sign-in that nobody gives: the call's end, with our words, is the echo."""
+    if client_action.action["result"]["success"]:
+        raise Conflict(f"The call {part.id!r} waits for a sign-in: it has no result yet.")
+    await client_action.do(c.DeclineSignIn(session=session.id, call=part.id))
 
 
 async def _content_changed(client_action: ClientAction, session: Session) -> None:

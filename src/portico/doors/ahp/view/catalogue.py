@@ -80,7 +80,7 @@ def _needed(event: Any, state: SessionState) -> list[Outgoing]:
     """What waits for somebody, told to those who watch the session and none of its chats."""
     if isinstance(event, e.QuestionAsked | e.QuestionDrafted | e.QuestionAnswered):
         return [_need(state, event.turn, event.question, event.question)]
-    if isinstance(event, e.ApprovalAsked | e.ToolReady | e.ToolEnded | e.ToolDecided):
+    if isinstance(event, _OF_CALLS):
         return [_need(state, event.turn, event.call, snapshots.needed_id(state, event.call))]
     if isinstance(event, e.ApprovalAnswered):
         call = _call_of(state, event)
@@ -159,6 +159,8 @@ _WHOLE: dict[type[e.Event], Callable[[Any], list[Outgoing]]] = {
 _UNREAD = (e.TurnStarted, e.TurnResumed, e.QuestionAsked)
 """News that somebody has not read yet."""
 
+_OF_CALLS = (e.ApprovalAsked, e.ToolReady, e.ToolEnded, e.ToolDecided, e.SignInAsked, e.SignInSettled)
+
 _FLAGS = (e.SessionRead, e.SessionArchived)
 
 _MOVING = frozenset(
@@ -175,6 +177,8 @@ _MOVING = frozenset(
         e.ToolReady,
         e.ToolDecided,
         e.ToolEnded,
+        e.SignInAsked,
+        e.SignInSettled,
     }
 )
 """Events that may change what a chat's line says. Deltas do not."""

@@ -14,7 +14,7 @@ from portico.doors.ahp.view.content import STRUCTURED, content_of
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect, iso
 from portico.doors.markdown import escape
-from portico.events import ErrorInfo, Option
+from portico.events import ErrorInfo, Option, SignInAsked
 from portico.host.command_turn import command_line
 from portico.host.state import (
     Approval,
@@ -151,7 +151,10 @@ def call(part: CallPart, dialect: Dialect) -> Json:
         return shown | {"status": "pending-confirmation", **_input(part), **confirmation(part, approval, seed)}
     if part.ready:
         content = content_of(part, seed)
-        return shown | {"status": "running", **_running(part), **({"content": content} if content else {})}
+        running = {**_running(part), **({"content": content} if content else {})}
+        if part.sign_in is not None and dialect.since("0.6.0"):
+            return shown | {"status": "auth-required", **running, "auth": auth(part.sign_in)}
+        return shown | {"status": "running", **running}
     return shown | {"status": "streaming", **({"partialInput": part.input} if part.input else {})}
 
 
@@ -159,6 +162,8 @@ def identity(part: CallPart, seed: bool) -> Json:
     shown: Json = {"toolCallId": part.id, "toolName": part.tool, "displayName": part.tool}
     if part.owner is not None:
         shown |= {"toolClientId": part.owner} if seed else {"contributor": contributor(part.owner)}
+    elif part.server and not seed:
+        shown["contributor"] = of_server(part.server)
     if not seed and part.ready:
         shown |= card.intention(part)
     told = meta(part, seed)
@@ -167,6 +172,19 @@ def identity(part: CallPart, seed: bool) -> Json:
 
 def contributor(owner: str) -> Json:
     return {"kind": "client", "clientId": owner}
+
+
+def of_server(customization: str) -> Json:
+    return {"kind": "mcp", "customizationId": customization}
+
+
+_REASONS = {"insufficient_scope": "insufficientScope"}
+
+
+def auth(asked: SignInAsked) -> Json:
+    """What a client has to sign in to, so that the call goes on."""
+    shown: Json = {"reason": _REASONS.get(asked.reason, asked.reason), "resource": asked.resource}
+    return shown | ({"requiredScopes": asked.scopes} if asked.scopes else {})
 
 
 def meta(part: CallPart, seed: bool) -> Json:

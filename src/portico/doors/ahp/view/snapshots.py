@@ -43,7 +43,7 @@ MODERN = Dialect("0.7.0", lambda: 0)
 def waits(turn: TurnState) -> bool:
     """Does a person have to do something?"""
     return any(
-        (isinstance(part, CallPart) and not part.done and part.approval is not None)
+        (isinstance(part, CallPart) and not part.done and (part.approval is not None or part.sign_in is not None))
         or (isinstance(part, QuestionPart) and not part.done)
         for part in turn.parts
     )
@@ -317,6 +317,8 @@ def needed(state: SessionState, turn: TurnState, part: object) -> Json | None:
     shown: Json = {"id": needed_id(state, part.id), "chat": chat_of, "turnId": turn.id}
     if part.approval is not None:
         return shown | {"kind": "toolConfirmation", "toolCall": parts.call(part, MODERN)}
+    if part.sign_in is not None:
+        return shown | {"kind": "toolAuthentication", "toolCall": parts.call(part, MODERN)}
     if part.owner is not None and part.ready:
         return shown | {
             "kind": "toolClientExecution",
