@@ -143,7 +143,10 @@ class Turn:
 
     def _grow(self, kind: PartKind, delta: str, key: str | None) -> None:
         if kind != "notice":
-            delta = delta[: self.spend(len(delta))]
+            if self._size + len(delta) <= limits.TURN_BYTES:  # nearly always, and thousands of times a second
+                self._size += len(delta)
+            else:
+                delta = delta[: self.spend(len(delta))]
             if self._full and not delta:
                 return
         part = self._open(kind, key)
