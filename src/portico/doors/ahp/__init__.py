@@ -2,3 +2,7 @@
 The reducers (v1, root, session, chat, terminal, changeset, annotations, automation) are pure functions over plain JSON.
 They import nothing but `portico.errors`; what listens and dispatches may import the host, never another door.
 """
+
+from portico.doors.ahp.door import AhpDoor
+
+__all__ = ["AhpDoor"]
