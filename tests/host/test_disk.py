@@ -9,6 +9,7 @@ from portico.events import Message
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import TextPart
+from portico.host.turn import Turn
 from portico.log import sqlite
 from portico.log.sqlite import SqliteLog
 from portico.testing.fixtures import HostOpener
@@ -83,6 +84,20 @@ async def test_a_stop_with_a_dead_disk_returns_and_the_next_start_ends_the_turn(
     last = (await host.get(session.id)).state.turn(turn)
     assert last is not None
     assert last.outcome == "interrupted"
+
+
+async def test_a_turn_whose_words_are_lost_has_not_completed(open_host: HostOpener) -> None:
+    """It had said all it had to say, the commit of that failed, and it was `completed` with nothing in it."""
+
+    async def full(message: Message, turn: Turn) -> None:
+        writable(turn.session.host, False)
+        turn.text("lost")
+
+    host = await open_host(PlayAgent(full))
+    session = await host.start(by="test", cwd="/")
+    host.log.on_failure(lambda error: writable(host, True))
+    ended = await session.wait(await session.send(Message("go"), by="test"))
+    assert (ended.outcome, ended.error and ended.error.code, ended.parts) == ("failed", "log_unavailable", [])
 
 
 async def test_a_refused_deletion_does_not_happen_later(open_host: HostOpener) -> None:
