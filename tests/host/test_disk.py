@@ -55,12 +55,12 @@ async def test_running_turns_fail_and_the_host_goes_on(open_host: HostOpener) ->
     assert {summary.id for summary in host.list()} == {other.id, session.id}
 
     writable(host, True)
-    ended = await asyncio.wait_for(session.wait(turn), 5)
+    ended = await asyncio.wait_for(session.wait(turn), 60)
     assert (ended.outcome, ended.error and ended.error.code) == ("failed", "log_unavailable")
     part = ended.parts[0]
     assert isinstance(part, TextPart)
     assert (part.text, part.done) == ("working", True)
-    assert (await asyncio.wait_for(other.wait(waiting), 5)).outcome == "failed"
+    assert (await asyncio.wait_for(other.wait(waiting), 60)).outcome == "failed"
     await session.wait_until(lambda state: state.active is not None and state.active.message.text == "queued")
     assert host.grants == {}
     await session.rename("now it works", by="ada")
@@ -79,7 +79,7 @@ async def test_a_stop_with_a_dead_disk_returns_and_the_next_start_ends_the_turn(
     writable(host, False)
     with pytest.raises(LogUnavailable):
         await session.rename("x", by="ada")
-    await asyncio.wait_for(open_host.close(), 5)
+    await asyncio.wait_for(open_host.close(), 60)
     host = await open_host(PlayAgent(hang))
     last = (await host.get(session.id)).state.turn(turn)
     assert last is not None
