@@ -314,7 +314,7 @@ async def test_an_agent_that_does_not_answer_a_steer_does_not_hold_up_a_cancel(
     monkeypatch.setattr(session.runner, "steer", never)
     steering = asyncio.ensure_future(host.do(c.SendMessage(session=session.id, text="left", busy="steer"), ADA))
     await asked.wait()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await host.do(c.CancelTurn(session=session.id), ADA)
         assert (await session.wait(begun.turn)).outcome == "cancelled"
         assert await steering == c.Steered(False, True)
