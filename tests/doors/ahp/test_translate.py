@@ -13,7 +13,7 @@ from portico.doors.ahp.actions import knows
 from portico.doors.ahp.lifecycle import corrects
 from portico.doors.ahp.versions import Dialect
 from portico.events import ErrorInfo, Event, Message, Record
-from portico.host.approval import OPTIONS
+from portico.host.decide.approval import OPTIONS
 from portico.host.fold import closing, fold
 from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
 
