@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portico.doors.ahp.uri import default_chat
+from portico.doors.ahp.wire.uri import default_chat
 from portico.events import Message
 from portico.host.session import Session
 from portico.host.state import TurnState

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from portico.approvals.policy import WorkspacePolicy
-from portico.doors.ahp import uri
+from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token
 from portico.errors import LogUnavailable
 from tests.doors.ahp.conftest import Connect, Served

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from portico import limits
-from portico.doors.ahp import uri
-from portico.doors.ahp.connection import Connection
-from portico.doors.ahp.names import file_uri
+from portico.doors.ahp.connection.connection import Connection
+from portico.doors.ahp.view.names import file_uri
+from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token
 from portico.doors.route import SCOPES
 from portico.terminals.terminals import Terminals
