@@ -11,7 +11,7 @@ from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.errors import Conflict, Forbidden, LogUnavailable, NotFound, RateLimited, Unauthenticated
-from portico.host.decide import DECISIONS
+from portico.host.decide import DECISIONS, HOST_DECISIONS
 from portico.host.do import RECEIPTS
 from portico.host.host import Host
 from portico.log import sqlite
@@ -91,7 +91,7 @@ async def test_a_session_that_is_not_there_is_not_found(host: Host, name: str) -
 
 async def test_every_command_is_decided_or_handled(host: Host) -> None:
     kinds = {kind for kind in c.COMMANDS.values() if kind.scope != "jobs"}
-    assert kinds == {*DECISIONS, *host.commands.handled()}
+    assert kinds == {*DECISIONS, *HOST_DECISIONS, *host.commands.handled()}
 
 
 async def test_a_kind_has_one_handler(host: Host) -> None:

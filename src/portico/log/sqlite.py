@@ -442,8 +442,9 @@ class SqliteLog:
 
     async def _drop(self, some: Callable[..., int], *args: object) -> int:
         """In small transactions of their own, so that commits go on in between."""
-        total = 0
-        while dropped := await self._write(some, *args):
+        total, dropped = 0, 1
+        while dropped:
+            dropped = await self._write(some, *args)
             total += dropped
             self._replay.clear()
             faults.reach("compaction")
