@@ -15,7 +15,6 @@ from portico.cache import Cache
 from portico.errors import BadRequest, LogUnavailable
 from portico.events import Channel, Event, Record
 from portico.log.hub import Hub
-from portico.log.journal import Journal
 from portico.log.listeners import Listeners
 from portico.log.log import CommitListener, FailureListener
 from portico.log.page import Page
@@ -43,9 +42,8 @@ class Committed(NamedTuple):
 class GroupCommit(ABC):
     """The writing half of a log. Below it: `_write`, which makes a batch durable, and `_probe`, which tries again."""
 
-    def __init__(self, seq: int, heads: dict[Channel, int], journal: Journal) -> None:
+    def __init__(self, seq: int, heads: dict[Channel, int]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._journal = journal
         self._hub = Hub()
         self._commit_listeners = Listeners[[Sequence[Record]]]("commit")
         self._listeners = Listeners[[LogUnavailable]]("failure")
@@ -70,6 +68,7 @@ class GroupCommit(ABC):
         self._failure: LogUnavailable | None = None
         """Why the last failed commit failed; `_down` says the same until the disk is back."""
         self._failures = 0
+        self._probing = False
         self._closed = False
         self.commits = 0
 
@@ -151,14 +150,6 @@ class GroupCommit(ABC):
         self._ticket += 1
         self._values[channel, key] = (self._ticket, data)
         self._loop.call_soon(self._kick)  # not at once: what is appended in the same breath joins this commit
-
-    def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
-        self.check_open()
-        try:
-            self._journal.put(channel, key, data)
-        except OSError as error:
-            raise LogUnavailable(f"The log's journal cannot be written: {error.strerror}.") from error
-        self._lazy[channel, key] = data
 
     async def wait_capacity(self) -> None:
         while self._pending_bytes > limits.PENDING_BYTES and self._down is None:
@@ -249,8 +240,6 @@ class GroupCommit(ABC):
         self._announce()
         self._after_commit(records)
         self._kick()
-        if not self._lazy:
-            self._journal.committed()
 
     def _deliver(self, records: Page, heads: dict[Channel, int], taken: Sequence[Pending] = ()) -> None:
         """First to the taps, then to whoever waits for the append, then to the followers."""
@@ -300,7 +289,8 @@ class GroupCommit(ABC):
         self._settled = self._ticket
         self._listeners.call(error)
         self._announce()
-        if not self._closed:
+        if not self._closed and not self._probing:
+            self._probing = True
             self._loop.call_later(PROBE_SECONDS, self._try_again)
 
     def _try_again(self) -> None:
@@ -310,7 +300,7 @@ class GroupCommit(ABC):
     def _probed(self, future: "asyncio.Future[None]") -> None:
         error = None if future.cancelled() else future.exception()
         if error is None:
-            self._down = None
+            self._down, self._probing = None, False
             self._announce()
             self._kick()
         elif not self._closed:

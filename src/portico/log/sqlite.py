@@ -91,7 +91,7 @@ class SqliteLog(StoredLog):
         self._database = database
         self._clock = database.clock = clock
         self._threads = _Threads(self, database)
-        super().__init__(self._threads, database.identity, *database.heads(), database.journal)
+        super().__init__(self._threads, database.identity, *database.heads())
         self._checkpointer = ThreadPoolExecutor(1, "portico-checkpoint")
         self._checkpointing = False
         self._uncheckpointed = 0
@@ -135,9 +135,19 @@ class SqliteLog(StoredLog):
             records.append(Record(seq, pending.channel, pos, now, data, event))
         return records
 
+    def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
+        self.check_open()
+        try:
+            self._database.journal.put(channel, key, data)
+        except OSError as error:
+            raise LogUnavailable(f"The log's journal cannot be written: {error.strerror}.") from error
+        self._lazy[channel, key] = data
+
     def _after_commit(self, records: Page) -> None:
         if self._moved is not None:
             self._fail(self._moved, [])
+        if not self._lazy:
+            self._database.journal.committed()
         self._uncheckpointed += limits.COMMIT_BYTES + sum(len(record.data) for record in records)
         if self._uncheckpointed > limits.CHECKPOINT_BYTES and not self._checkpointing and not self._closed:
             self._checkpoint()

@@ -16,7 +16,6 @@ from portico.events import Channel, Record
 from portico.log.group_commit import GroupCommit
 from portico.log.hub import Follower
 from portico.log.identity import Identity
-from portico.log.journal import Journal
 from portico.log.page import Page
 
 PageKey = tuple[tuple[Channel, ...], int]
@@ -59,8 +58,8 @@ class Store(Protocol):
 
 
 class StoredLog(GroupCommit):
-    def __init__(self, store: Store, identity: Identity, seq: int, heads: dict[Channel, int], journal: Journal) -> None:
-        super().__init__(seq, heads, journal)
+    def __init__(self, store: Store, identity: Identity, seq: int, heads: dict[Channel, int]) -> None:
+        super().__init__(seq, heads)
         self._store = store
         self._identity = identity
         self._pages = Cache[PageKey, asyncio.Task[Page]](limits.REPLAY_PAGES)
