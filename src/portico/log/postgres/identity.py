@@ -12,8 +12,8 @@ from portico.log.postgres.schema import LOCK
 _NOWHERE = Files(0, 0, 0)
 
 
-async def identify(connection: Any, mark: Mark) -> tuple[Identity, int]:
-    """The identity and the last number. One short transaction under the lock of the commits."""
+async def identify(connection: Any, mark: Mark) -> Identity:
+    """One short transaction under the lock of the commits."""
     marked = mark.read()
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
@@ -39,7 +39,7 @@ async def identify(connection: Any, mark: Mark) -> tuple[Identity, int]:
         if seq and seq != (given if called else 0):  # a logical copy may leave the sequence behind
             await connection.execute("SELECT setval('seq', $1)", seq)
     mark.begin(Marked(epoch, salt, seq, _NOWHERE))
-    return Identity(epoch, salt, lost, missing, seq, why if stored.get("epoch") else ""), seq
+    return Identity(epoch, salt, lost, missing, seq, why if stored.get("epoch") else "")
 
 
 def _reason(stored: dict[str, str], system: str, missing: int) -> str:

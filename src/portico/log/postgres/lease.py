@@ -72,7 +72,9 @@ async def reconnect(connection: Any, lease: Lease) -> int:
     """Shuts the connection before this one out, waiting for what it still does; then the last batch that is committed.
     Two statements: a look alone may come before the old connection commits."""
     sql = "UPDATE hosts SET conn = conn + 1 WHERE id = $1 AND epoch = $2 RETURNING conn"
+    await connection.execute("BEGIN READ WRITE")  # also where the database was made read-only: an outcome is wanted
     conn = await connection.fetchval(sql, lease.host, lease.epoch)
+    await connection.execute("COMMIT")
     if conn is None:
         raise Fenced("Another host has taken over the sessions of this one, which did not answer for a while.")
     lease.conn = conn

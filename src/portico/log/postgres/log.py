@@ -21,6 +21,7 @@ from portico.log.checksum import kv_sum
 from portico.log.group_commit import PROBE_SECONDS, Committed, KeyValue
 from portico.log.identity import Identity
 from portico.log.log import DiskUse
+from portico.log.mark import Mark
 from portico.log.page import Page
 from portico.log.pending import Pending
 from portico.log.postgres.connect import connect, pool
@@ -69,6 +70,7 @@ class PostgresLog(StoredLog):
         lease: Lease,
         identity: Identity,
         heads: dict[str, int],
+        mark: Mark,
     ) -> None:
         super().__init__(store, identity, identity.last, heads)
         self.opening = opening
@@ -81,9 +83,11 @@ class PostgresLog(StoredLog):
         self._rows = store
         self._writer = writer
         self._address = check_url(opening.url)
-        self._mark = mark_of(opening.folder)
+        self._mark = mark
         self._mending = asyncio.Lock()
         self._feed = asyncio.Lock()
+        self._background = asyncio.Lock()
+        """Held by the tasks below while they ask the database: they are ended between two questions."""
         self._heard = 0
         self._reading: asyncio.Task[None] | None = None
         self._lost_lease = False
@@ -102,8 +106,9 @@ class PostgresLog(StoredLog):
                 writer = await connect(opening.url, opening.host)
                 failing.callback(writer.terminate)
                 await prepare(writer)
-                with contextlib.closing(mark_of(opening.folder)) as mark:
-                    identity, _ = await identify(writer, mark)
+                mark = mark_of(opening.folder)
+                failing.callback(mark.close)
+                identity = await identify(writer, mark)
                 rows = PostgresStore(await pool(opening.url, opening.host), address, identity.salt)
                 failing.push_async_callback(rows.close)
                 lease = await cls._claim(writer, opening)
@@ -113,7 +118,7 @@ class PostgresLog(StoredLog):
             except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError, ValueError) as error:
                 raise translate(error, address, "then start again") from error
             rows.host = lease.host
-            log = cls(opening, writer, rows, lease, identity, heads)
+            log = cls(opening, writer, rows, lease, identity, heads, mark)
             failing.pop_all()
         return log
 
@@ -222,6 +227,7 @@ class PostgresLog(StoredLog):
         """The answer of the commit, also when it was lost on the way."""
         while True:
             arguments[2] = self.lease.conn
+            sent = not self._writer.is_closed()
             try:
                 answer = await self._writer.fetchrow(_APPEND, *arguments)
             except asyncpg.UniqueViolationError:
@@ -229,7 +235,7 @@ class PostgresLog(StoredLog):
             except Exception as error:
                 if not is_lost(error):
                     raise self._refusal(error) from error
-                answer = await self._find_out(taken, arguments, error)
+                answer = await self._find_out(taken, arguments, error, sent)
             if answer is not None:
                 self.lease.batch += 1
                 self._mark.put(answer[0] or self._seq)
@@ -240,8 +246,8 @@ class PostgresLog(StoredLog):
         self._lost_lease = self._lost_lease or isinstance(refused, Fenced)
         return refused
 
-    async def _find_out(self, taken: list[Pending], arguments: list[Any], error: BaseException) -> Any:
-        """None: it was not committed, and may be sent again."""
+    async def _find_out(self, taken: list[Pending], arguments: list[Any], error: BaseException, sent: bool) -> Any:
+        """None: it was not committed, and may be sent again. What was never sent has no outcome to wait for."""
         began = self._loop.time()
         while True:
             try:
@@ -251,6 +257,8 @@ class PostgresLog(StoredLog):
                 raise self._refusal(fenced) from error
             except LogUnavailable as away:
                 waited = self._loop.time() - began
+                if not sent and waited > PATIENCE_SECONDS:
+                    raise
                 if self._down is None and waited > PATIENCE_SECONDS:
                     self._fail(away, [])
                 if waited > UNKNOWN_SECONDS or self._closed:
@@ -349,9 +357,10 @@ class PostgresLog(StoredLog):
             if self._lost_lease:
                 continue
             try:
-                await self._rows.with_connection(
-                    lambda connection: renew(connection, self.lease, self.opening.lease_seconds, self.info())
-                )
+                async with self._background:
+                    await self._rows.with_connection(
+                        lambda connection: renew(connection, self.lease, self.opening.lease_seconds, self.info())
+                    )
                 for listener in self.renewed:
                     listener()
             except LogUnavailable as error:
@@ -436,9 +445,10 @@ class PostgresLog(StoredLog):
             return
         self._busy = True
         try:
-            last = await self._rows.last()
-            if self._loop.time() - self._measured > _DISK_SECONDS:
-                self._measured, self._used = self._loop.time(), await self._rows.disk()
+            async with self._background:
+                last = await self._rows.last()
+                if self._loop.time() - self._measured > _DISK_SECONDS:
+                    self._measured, self._used = self._loop.time(), await self._rows.disk()
         except LogUnavailable as error:
             self._busy = False
             self._fail(error, [])
@@ -455,6 +465,8 @@ class PostgresLog(StoredLog):
         return DiskUse(self._used, _DISK_BYTES - self._used, _DISK_BYTES)
 
     async def _shut(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._background.acquire(), 2)
         for task in (*self._tasks, *([self._reading] if self._reading is not None else [])):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

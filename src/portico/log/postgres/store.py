@@ -18,7 +18,7 @@ from portico.errors import LogDamaged, LogUnavailable
 from portico.events import Channel, Record, Unreadable, encode
 from portico.log.checksum import event_sum, kv_sum
 from portico.log.postgres.schema import COMPACTION
-from portico.log.postgres.trouble import is_lost, translate
+from portico.log.postgres.trouble import READ_ONLY, is_lost, translate
 from portico.log.stored import compacted_key
 
 logger = logging.getLogger("portico.log")
@@ -294,6 +294,8 @@ class PostgresStore:
             except LogUnavailable:
                 raise
             except Exception as error:
+                if getattr(error, "sqlstate", "") == READ_ONLY:
+                    await self._pool.expire_connections()  # they would stay so when the database is writable again
                 if not (again and is_lost(error)) or loop.time() > until or self._pool.is_closing():
                     raise translate(error, self._address) from error
             await asyncio.sleep(0.1)

@@ -8,7 +8,7 @@ import asyncpg
 from portico.errors import BadRequest, LogUnavailable
 
 GOES_ON = "the host goes on by itself"
-FENCED = "PT001"
+FENCED, READ_ONLY = "PT001", "25006"
 _LOST = ("08", "57P")
 """Classes of SQLSTATE that mean: the connection is gone, or is about to."""
 
@@ -47,7 +47,7 @@ _STATES: dict[str, str] = {
     "53100": "has a full disk. Free some space; {then}",
     "53300": "has no free connection. Raise max_connections, or run fewer hosts; {then}",
     "53": "has too little of something: {text}. {then}",
-    "25006": "is read-only (a replica?). Point log.url at the primary; {then}",
+    READ_ONLY: "is read-only (a replica?). Point log.url at the primary; {then}",
     "55P03": "is held up: another host or program keeps the log locked. {then}",
     "57014": "is too slow: the statement was ended after its time. {then}",
     "42P01": "lacks a table of the log ({text}). Restore a backup of the whole schema portico; {then}",
