@@ -1,8 +1,9 @@
 """Group commit and delivery after the commit, as every log does them.
 
 The way of an event: `append` or `post` puts it into `_pending`; when the writer is free, everything pending becomes one
-batch, which each log writes in its own way (`_write`); when that is durable the batch goes to the taps and to the
-followers. Deltas merge while they wait. There is one batch in flight at a time, so a failed one leaves no hole.
+batch, which each log writes in its own way (`_write`); when that is durable the batch goes to the commit listeners
+and to the followers. Deltas merge while they wait. There is one batch in flight at a time, so a failed one leaves no
+hole.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from portico.events import Channel, Event, Record
 from portico.log.hub import Hub
 from portico.log.listeners import Listeners
 from portico.log.log import CommitListener, FailureListener
+from portico.log.notes import KeyValue, Notes
 from portico.log.page import Page
 from portico.log.pending import Pending
 
@@ -24,12 +26,6 @@ SIZES = 1_000
 """Channels whose size is known without counting."""
 PROBE_SECONDS = 0.5
 """Between two tries to write again after a failure: soon enough for a person who just freed some space."""
-
-
-class KeyValue(NamedTuple):
-    channel: Channel
-    key: str
-    data: bytes | None
 
 
 class Committed(NamedTuple):
@@ -50,10 +46,7 @@ class GroupCommit(ABC):
         self._seq, self._heads = seq, heads
         self._pending: list[Pending] = []
         self._last: dict[Channel, Pending] = {}
-        self._values: dict[tuple[Channel, str], tuple[int, bytes | None]] = {}
-        self._lazy: dict[tuple[Channel, str], bytes | None] = {}
-        """Notes that go with the next commit, whoever makes it; `_writing` are those of the one that runs."""
-        self._writing: dict[tuple[Channel, str], bytes | None] = {}
+        self._notes = Notes()
         self._pending_bytes = 0
         self._ticket = 0
         self._settled = 0
@@ -144,11 +137,10 @@ class GroupCommit(ABC):
 
     def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
         if lazy:
-            self._lazy[channel, key] = data
+            self._notes.put_lazy((channel, key), data)
             return
-        self._lazy.pop((channel, key), None)
         self._ticket += 1
-        self._values[channel, key] = (self._ticket, data)
+        self._notes.put((channel, key), self._ticket, data)
         self._loop.call_soon(self._kick)  # not at once: what is appended in the same breath joins this commit
 
     async def wait_capacity(self) -> None:
@@ -180,7 +172,7 @@ class GroupCommit(ABC):
 
     def _kick(self) -> None:
         """Starts the next commit if the writer is free: at once, or after the cadence when only deltas wait."""
-        if self._busy or self._closed or self._down is not None or not (self._pending or self._values):
+        if self._busy or self._closed or self._down is not None or not (self._pending or self._notes):
             return
         wait = 0.0 if self._urgent else self._committed_at + limits.COMMIT_CADENCE - self._loop.time()
         if wait > 0:
@@ -202,33 +194,19 @@ class GroupCommit(ABC):
         while cut < len(self._pending) and self._pending[cut - 1].more:
             cut += 1
         taken, self._pending = self._pending[:cut], self._pending[cut:]
-        # A note belongs to what was appended around it, so it goes with the events up to the next one behind it.
         settles = taken[-1].ticket if self._pending else self._ticket
-        values = {key: value for key, value in self._values.items() if value[0] <= settles}
-        self._values = {key: value for key, value in self._values.items() if value[0] > settles}
-        lazy, self._lazy = self._lazy, {}
-        self._writing = lazy
         self._urgent = bool(self._pending)
         self._last.clear()
         self._busy = True
-        notes = [KeyValue(channel, key, data) for (channel, key), data in lazy.items()]
-        notes += [KeyValue(channel, key, data) for (channel, key), (_, data) in values.items()]
-        done = self._write(taken, notes)
-        done.add_done_callback(lambda future: self._finish(future, taken, settles, lazy))
+        done = self._write(taken, self._notes.take(settles))
+        done.add_done_callback(lambda future: self._finish(future, taken, settles))
 
-    def _finish(
-        self,
-        future: "asyncio.Future[Committed]",
-        taken: list[Pending],
-        settles: int,
-        lazy: dict[tuple[Channel, str], bytes | None],
-    ) -> None:
+    def _finish(self, future: "asyncio.Future[Committed]", taken: list[Pending], settles: int) -> None:
         self._busy = False
-        self._writing = {}
         self._committed_at = self._loop.time()
         error = future.exception()
+        self._notes.written(failed=error is not None)
         if error is not None:
-            self._lazy = {**lazy, **self._lazy}  # what they say holds whatever became of the batch
             self._fail(error if isinstance(error, LogUnavailable) else LogUnavailable(str(error)), taken)
             return
         records, heads = future.result()
@@ -283,7 +261,7 @@ class GroupCommit(ABC):
             if pending.waiter is not None and not pending.waiter.done():
                 pending.waiter.set_exception(error.copy())
         self._pending.clear()
-        self._values.clear()
+        self._notes.refuse()
         self._last.clear()
         self._pending_bytes = 0
         self._settled = self._ticket

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,9 +11,11 @@ from typing import Literal, TypeVar
 from portico import limits
 from portico.errors import LogUnavailable
 from portico.events import Channel, Delta, Event, Record
+from portico.log.checkpoints import Checkpoints
 from portico.log.database import Batch, Database, Row
-from portico.log.group_commit import Committed, KeyValue
+from portico.log.group_commit import Committed
 from portico.log.log import DiskUse
+from portico.log.notes import KeyValue
 from portico.log.page import Page
 from portico.log.pending import Pending
 from portico.log.stored import StoredLog
@@ -92,9 +93,7 @@ class SqliteLog(StoredLog):
         self._clock = database.clock = clock
         self._threads = _Threads(self, database)
         super().__init__(self._threads, database.identity, *database.heads())
-        self._checkpointer = ThreadPoolExecutor(1, "portico-checkpoint")
-        self._checkpointing = False
-        self._uncheckpointed = 0
+        self._checkpoints = Checkpoints(database.checkpoint, self._threads.writer)
         self._watching = self._loop.call_later(WATCH_SECONDS, self._watch)
         self._moved: LogUnavailable | None = None
         """The file is not where it was: nothing that is written to it is acknowledged any more."""
@@ -141,27 +140,14 @@ class SqliteLog(StoredLog):
             self._database.journal.put(channel, key, data)
         except OSError as error:
             raise LogUnavailable(f"The log's journal cannot be written: {error.strerror}.") from error
-        self._lazy[channel, key] = data
+        self._notes.put_lazy((channel, key), data)
 
     def _after_commit(self, records: Page) -> None:
         if self._moved is not None:
             self._fail(self._moved, [])
-        if not self._lazy:
+        if not self._notes.lazy:
             self._database.journal.committed()
-        self._uncheckpointed += limits.COMMIT_BYTES + sum(len(record.data) for record in records)
-        if self._uncheckpointed > limits.CHECKPOINT_BYTES and not self._checkpointing and not self._closed:
-            self._checkpoint()
-
-    def _checkpoint(self) -> None:
-        """Beside the commits. When these are faster for so long that the write-ahead log only grows, in their place."""
-        self._checkpointing, self._uncheckpointed = True, 0
-        done = self._loop.run_in_executor(self._checkpointer, self._database.checkpoint)
-        done.add_done_callback(self._checkpointed)
-
-    def _checkpointed(self, future: "asyncio.Future[int]") -> None:
-        self._checkpointing = False
-        if not self._closed and future.result() > limits.WAL_BYTES:
-            self._loop.run_in_executor(self._threads.writer, self._database.checkpoint)
+        self._checkpoints.committed(limits.COMMIT_BYTES + sum(len(record.data) for record in records))
 
     def _watch(self) -> None:
         """The file may be moved away while nobody writes: within a second nobody is told that all is well."""
@@ -187,19 +173,16 @@ class SqliteLog(StoredLog):
     # -- housekeeping ------------------------------------------------------------------------------------------
 
     def disk(self) -> DiskUse:
-        path = self._database.path
-        files = [path.with_name(path.name + suffix) for suffix in ("", "-wal")]
-        disk = os.statvfs(path.parent)
-        used = sum(file.stat().st_size for file in files if file.exists())
-        return DiskUse(used, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
+        return self._database.disk()
 
     async def _shut(self) -> None:
         self._watching.cancel()
+        self._checkpoints.stop()
         await asyncio.to_thread(self._end)
 
     def _end(self) -> None:
         self._threads.close()
-        self._checkpointer.shutdown()
+        self._checkpoints.shutdown()
         self._database.close()
 
 

@@ -1,25 +1,21 @@
 """The reading half of a log and its housekeeping, over stored rows: replay and then live, notes, blobs, compaction."""
 
-import asyncio
 import contextlib
-import hashlib
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Protocol
+from collections.abc import AsyncIterator, Mapping
 
 import msgspec
 
 from portico import faults, limits
-from portico.cache import Cache
-from portico.errors import LogUnavailable, NotFound, TooLarge
+from portico.errors import LogUnavailable
 from portico.events import Channel, Record
+from portico.log.blobs import Blobs
 from portico.log.group_commit import GroupCommit
 from portico.log.hub import Follower
 from portico.log.identity import Identity
 from portico.log.page import Page
-
-PageKey = tuple[tuple[Channel, ...], int]
-"""The channels that are followed, and the cursor."""
+from portico.log.replay import Replay
+from portico.log.store import Store
 
 
 def compacted_key(part: str) -> str:
@@ -27,44 +23,13 @@ def compacted_key(part: str) -> str:
     return f"trail/{part}"
 
 
-class Store(Protocol):
-    """The stored rows, without a thought for what is pending."""
-
-    async def read(self, channel: Channel, after: int, upto: int, limit: int, size: int = 0) -> list[Record]: ...
-
-    async def read_all(
-        self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool, size: int = 0
-    ) -> list[Record]: ...
-
-    async def list_kv(self, key: str) -> dict[Channel, bytes]: ...
-
-    async def get_kv(self, channel: Channel, key: str) -> bytes | None: ...
-
-    async def expire_kv(self, prefix: str, before: int) -> int: ...
-
-    async def put_blob(self, digest: str, data: bytes) -> None: ...
-
-    async def blob(self, digest: str) -> bytes | None: ...
-
-    async def own_blobs(self, channel: Channel) -> set[str]: ...
-
-    async def drop_deltas(self, before: int, keep: dict[Channel, int]) -> int: ...
-
-    async def drop_channel_deltas(self, channel: Channel, below: int) -> int: ...
-
-    async def size(self, channel: Channel) -> int: ...
-
-    async def delete(self, channel: Channel, blobs: Iterable[str]) -> None: ...
-
-
 class StoredLog(GroupCommit):
     def __init__(self, store: Store, identity: Identity, seq: int, heads: dict[Channel, int]) -> None:
         super().__init__(seq, heads)
         self._store = store
         self._identity = identity
-        self._pages = Cache[PageKey, asyncio.Task[Page]](limits.REPLAY_PAGES)
-        self._kept: set[str] = set()
-        """Blobs that were stored since the last deletion began."""
+        self._replay = Replay(self._read_page)
+        self._blobs = Blobs(store)
 
     @abstractmethod
     async def _shut(self) -> None:
@@ -103,7 +68,7 @@ class StoredLog(GroupCommit):
             if after >= mark:
                 self._hub.add(follower, channels)
                 break
-            page = await self._page(channels, after, mark)
+            page = await self._replay.page(channels, after, mark)
             after = mark if not page else page[-1].seq if single is None else page[-1].pos
             if page:
                 yield page
@@ -114,53 +79,28 @@ class StoredLog(GroupCommit):
         finally:
             self._hub.remove(follower, channels)
 
-    async def _page(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
-        """A page of what a follower missed; the same one for all who ask for it."""
-        key = (channels, after)
-        reading = self._pages.get(key)
-        if reading is None:
-            reading = self._pages[key] = self._loop.create_task(self._read_page(channels, after, mark))
-            reading.add_done_callback(lambda task: self._keep_page(key, task))
-        return await asyncio.shield(reading)
-
     async def _read_page(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
         count, size = limits.READ_EVENTS, limits.REPLAY_BYTES
         if len(channels) == 1:
             return Page(await self._store.read(channels[0], after, mark, count, size))
         return Page(await self._store.read_all(channels, after, mark, count, False, size))
 
-    def _keep_page(self, key: PageKey, task: "asyncio.Task[Page]") -> None:
-        if (task.cancelled() or task.exception() is not None or not task.result()) and self._pages.get(key) is task:
-            del self._pages[key]
-
     async def list_kv(self, key: str) -> dict[Channel, bytes]:
         found: dict[Channel, bytes | None] = {**await self._store.list_kv(key)}
-        found |= {channel: data for (channel, name), data in self._uncommitted().items() if name == key}
+        found |= {channel: data for (channel, name), data in self._notes.uncommitted().items() if name == key}
         return {channel: data for channel, data in found.items() if data is not None}
 
     async def get_kv(self, channel: Channel, key: str) -> bytes | None:
-        waiting = self._uncommitted()
+        waiting = self._notes.uncommitted()
         if (channel, key) in waiting:
             return waiting[channel, key]
         return await self._store.get_kv(channel, key)
 
-    def _uncommitted(self) -> dict[tuple[Channel, str], bytes | None]:
-        """Lazy notes hold at once."""
-        return {**self._writing, **self._lazy}
-
     async def put_blob(self, data: bytes) -> str:
-        if len(data) > limits.BLOB_BYTES:
-            raise TooLarge(f"A blob of {len(data)} bytes is over the limit of {limits.BLOB_BYTES}.")
-        digest = await asyncio.to_thread(_digest, data)  # not in the loop: a large one takes a tenth of a second
-        self._kept.add(digest)
-        await self._store.put_blob(digest, data)
-        return digest
+        return await self._blobs.put(data)
 
     async def blob(self, digest: str) -> bytes:
-        data = await self._store.blob(digest)
-        if data is None:
-            raise NotFound("blob", digest)
-        return data
+        return await self._blobs.get(digest)
 
     # -- housekeeping ------------------------------------------------------------------------------------------
 
@@ -170,7 +110,7 @@ class StoredLog(GroupCommit):
         while True:
             dropped = await self._store.drop_deltas(before, dict(keep or {}))
             total += dropped
-            self._pages.clear()
+            self._replay.clear()
             faults.reach("compaction")
             if dropped == 0:
                 return total
@@ -179,7 +119,7 @@ class StoredLog(GroupCommit):
         total = 0
         while dropped := await self._store.drop_channel_deltas(channel, below):
             total += dropped
-            self._pages.clear()
+            self._replay.clear()
         return total
 
     async def size(self, channel: Channel) -> int:
@@ -197,19 +137,16 @@ class StoredLog(GroupCommit):
 
     async def delete(self, channel: Channel) -> None:
         await self.flush()
-        self._lazy = {key: data for key, data in self._lazy.items() if key[0] != channel}
-        self._kept.clear()
-        blobs = await self._store.own_blobs(channel)
-        # What was stored again while we looked has a new owner, whose event may come only now.
-        await self._store.delete(channel, blobs - self._kept)
-        self._pages.clear()
+        self._notes.forget(channel)
+        await self._blobs.delete_with(channel)
+        self._replay.clear()
 
     async def close(self) -> None:
         if self._closed:
             return
         with contextlib.suppress(LogUnavailable):  # whoever wrote it has heard
-            if self._lazy and self._down is None:
-                (channel, key), data = self._lazy.popitem()
+            if self._notes.lazy and self._down is None:
+                (channel, key), data = self._notes.pop_lazy()
                 self.put_kv(channel, key, data)  # a commit for those that found none to go with
             await self.flush()
         self._closed = True
@@ -217,7 +154,3 @@ class StoredLog(GroupCommit):
             self._timer.cancel()
         self._announce()
         await self._shut()
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

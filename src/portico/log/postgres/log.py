@@ -18,10 +18,11 @@ from portico import faults, limits
 from portico.errors import Conflict, LogUnavailable, PorticoError
 from portico.events import HOST, Channel, Delta, Event, Record
 from portico.log.checksum import kv_sum
-from portico.log.group_commit import PROBE_SECONDS, Committed, KeyValue
+from portico.log.group_commit import PROBE_SECONDS, Committed
 from portico.log.identity import Identity
 from portico.log.log import DiskUse
 from portico.log.mark import Mark
+from portico.log.notes import KeyValue
 from portico.log.page import Page
 from portico.log.pending import Pending
 from portico.log.postgres.connect import connect, pool
