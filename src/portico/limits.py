@@ -115,6 +115,8 @@ INTERRUPTIONS = 20
 """A task in whose middle the host ended so often waits for a person: perhaps it is what ends the host."""
 
 # -- the doors -------------------------------------------------------------------------------------------------
+DOOR_SECONDS = 60.0
+"""A door has this long to open, and to close: a long queue on a slow disk. One that hangs is left out."""
 BODY_BYTES = 8 * MIB
 """One HTTP body: MESSAGE_BYTES with room for JSON escapes."""
 ARCHIVE_BYTES = 64 * MIB

@@ -108,6 +108,14 @@ class Gate:
             self.table.append(route)
             self._entries[_first(route.path)].append(_Entry(route))
 
+    def taken(self, route: Route | Socket) -> str | None:
+        """The path of the route that would get the requests of this one."""
+        for entry in self._entries.get(_first(route.path), ()):
+            same = isinstance(entry.route, Socket) is isinstance(route, Socket)
+            if same and entry.match(route.path) is not None and _overlap(entry.route, route):
+                return entry.route.path
+        return None
+
     # -- one request -------------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -301,6 +309,10 @@ class Gate:
 
 def _methods(route: Route) -> tuple[str, ...]:
     return (*route.methods, "HEAD") if "GET" in route.methods else route.methods
+
+
+def _overlap(one: Route | Socket, other: Route | Socket) -> bool:
+    return not (isinstance(one, Route) and isinstance(other, Route)) or not set(one.methods).isdisjoint(other.methods)
 
 
 def _first(path: str) -> str:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from portico.doors.app import App
+from portico.doors.door import Door
 from portico.doors.gate import VISITOR, Gate
 from portico.doors.identity import COOKIE_SECONDS
 from portico.doors.origin import is_loopback
@@ -106,9 +107,13 @@ def root(request: Request) -> str:
     return found
 
 
-def web(app: App, gate: Gate) -> Table:
-    pages = Pages(pages_folder())
+class WebDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.routes = _routes(app.gate, Pages(pages_folder()))
 
+
+def _routes(gate: Gate, pages: Pages) -> Table:
     def send(request: Request, name: str) -> Response:
         return isolated(request, pages.answer(name, request.headers.get("accept-encoding", "")))
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from portico import limits
-from portico.doors.anywhere import anywhere
 from portico.doors.route import Route
 from portico.events import Message
 from portico.host.turn import Turn
@@ -346,7 +345,7 @@ async def test_every_route_is_documented_with_its_scope(here: Bridge) -> None:
     found = {(row[0].strip("`"), row[1], row[2]) for row in cells if row[0].startswith("`/") and len(row) == 5}
     offered = {
         (route.path.replace(":path", ""), method, route.scope)
-        for route in anywhere(here.server.app)
+        for route in here.server.doors["anywhere"].routes
         if isinstance(route, Route)
         for method in route.methods
     }
