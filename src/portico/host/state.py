@@ -87,6 +87,8 @@ class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
     """It waits for a token."""
     result: Json = {}
     """In the words of the client that ran it, where ours say less."""
+    exit_code: int | None = None
+    """Of the command that it ran."""
 
     @property
     def approval(self) -> Approval | None:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from portico import events as e
 from portico import limits
-from portico.errors import AlreadyExists, Conflict, LogUnavailable, NotFound, RateLimited
+from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import HOST, Channel, Json, Record, number_of
 from portico.host.part import Part
 from portico.host.session import Session
 from portico.log.listeners import Listeners
-from portico.terminals.known import KnownTerminal, show
+from portico.terminals.decide import check_new
+from portico.terminals.state import TerminalState
 from portico.workspace import terminal as pty
 from portico.workspace.process import environment
 from portico.workspace.scrollback import Scrollback
@@ -40,22 +41,14 @@ Pace = Callable[[str], Awaitable[None]]
 Listener = Callable[[pty.Event], None]
 
 
-class OpenTerminal(KnownTerminal):
-    """One terminal that is there."""
+class OpenTerminal(TerminalState):
+    """One terminal with its program. What people ask of it takes effect when it is committed (`apply`)."""
 
     def __init__(
-        self,
-        terminals: "Terminals",
-        ident: str,
-        started: e.TerminalStarted,
-        env: Mapping[str, str],
-        listener: Listener | None,
+        self, terminals: "Terminals", started: e.TerminalStarted, env: Mapping[str, str], listener: Listener | None
     ) -> None:
-        super().__init__(ident, started)
-        self.kept = 0
-        """The position up to which a whole event holds what was shown: the pieces before it may go."""
-        self.since: int | None = None
-        """When the first piece behind that came."""
+        super().__init__(started)
+        self.channel = f"terminal/{self.id}"
         self._terminals = terminals
         self._listener = listener
         self._ahead = 0
@@ -81,9 +74,8 @@ class OpenTerminal(KnownTerminal):
                 if self._stored > limits.TERMINAL_BYTES:
                     self._stored = 0
                     self._terminals.host.own(self._trim(), f"trim {self.channel}")
-                self.since = self.since or record.time
-            case e.TerminalShown(upto=upto):
-                self.kept, self.since = upto, record.time if record.pos > upto + 1 else None
+            case e.TerminalResized(cols=cols, rows=rows):
+                self.pty.resize(cols, rows)
         if isinstance(record.event, _LISTED):
             self._terminals.changed()
 
@@ -148,19 +140,6 @@ class OpenTerminal(KnownTerminal):
     def input(self, text: str) -> None:
         self.pty.input(text)
 
-    async def resize(self, cols: int, rows: int, *, by: str) -> None:
-        self.pty.resize(cols, rows)
-        await self._append(e.TerminalResized(cols=cols, rows=rows, by=by))
-
-    async def claim_for(self, claim: Json, *, by: str, session: str | None = None) -> None:
-        await self._append(e.TerminalClaimed(claim=claim, by=by, session=session))
-
-    async def rename(self, title: str, *, by: str) -> None:
-        await self._append(e.TerminalTitled(title=title[: limits.TITLE_CHARS], by=by))
-
-    async def clear(self, *, by: str) -> None:
-        await self._append(e.TerminalCleared(by=by))
-
     async def kill(self) -> None:
         """Ends the program and all it started; what it has shown stays."""
         await self.pty.dispose()
@@ -215,7 +194,7 @@ class Terminals(Part):
         after = max(0, self.host.log.head(channel) - limits.READ_EVENTS)
         while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
             for record in records:
-                show(shown, record.event)
+                _show(shown, record.event)
             after = records[-1].pos
         return shown.text()
 
@@ -223,15 +202,15 @@ class Terminals(Part):
         """Whether there is, or was, a terminal of this id."""
         return self.host.log.head(f"terminal/{ident}") > 0
 
-    async def past(self, ident: str) -> KnownTerminal | None:
+    async def past(self, ident: str) -> TerminalState | None:
         """One that is gone, as it was at its end: its story stays in the log."""
         channel, known, after = f"terminal/{ident}", None, 0
         while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
             for record in records:
                 if isinstance(record.event, e.TerminalStarted):
-                    known = KnownTerminal(ident, record.event)
+                    known = TerminalState(record.event)
                 elif known is not None:
-                    known.replay(record)
+                    _replay(known, record)
             after = records[-1].pos
         return known
 
@@ -259,12 +238,7 @@ class Terminals(Part):
         listener: Listener | None = None,
     ) -> OpenTerminal:
         """A shell, or with `command` what an agent wants to run: `listener` hears of it at once."""
-        if uri is not None and self.find(uri) is not None:
-            raise AlreadyExists(f"There is a terminal {uri!r} already.")
-        if len(self._open) >= limits.TERMINALS:
-            raise RateLimited(f"There are {limits.TERMINALS} terminals; close some.")
         ident = f"terminal-{self._next}"
-        self._next += 1
         shell = os.path.basename(os.environ.get("SHELL") or "sh")
         started = e.TerminalStarted(
             terminal=ident,
@@ -278,7 +252,9 @@ class Terminals(Part):
             session=session,
             command=list(command),
         )
-        terminal = OpenTerminal(self, ident, started, env or {}, listener)
+        check_new(len(self._open), [*self._open, *filter(None, (each.uri for each in self.list()))], started)
+        self._next += 1
+        terminal = OpenTerminal(self, started, env or {}, listener)
         self._open[ident] = terminal
         try:
             self.host.log.put_kv(terminal.channel, OPEN, b"open")
@@ -347,3 +323,23 @@ class Terminals(Part):
 
     def changed(self) -> None:
         self._watchers.call()
+
+
+def _show(shown: Scrollback, event: e.Event) -> None:
+    match event:
+        case e.TerminalData(text=text):
+            shown.add(text)
+        case e.TerminalShown(text=text):
+            shown.clear()
+            shown.add(text)
+        case e.TerminalCleared():
+            shown.clear()
+
+
+def _replay(known: TerminalState, record: Record) -> None:
+    """Of one that is gone: what was shown may be left in one event, and its program has ended."""
+    known.apply(record)
+    if isinstance(record.event, e.TerminalShown) and not known.shown.size:
+        _show(known.shown, record.event)
+    elif isinstance(record.event, e.TerminalRemoved):
+        known.exited = True

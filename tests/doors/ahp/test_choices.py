@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from portico import limits
 from portico.agents.copilot.option import thinking
+from portico.commands import Caller, JoinSession
 from portico.doors.ahp.view import message, snapshots
 from portico.events import Message
 from portico.host.agent import AgentInfo, Model
@@ -71,3 +73,12 @@ async def test_a_client_is_named_by_its_title(served: Served, own: str | None, n
         await client.act("scripted:/s1", "session/activeClientRemoved", clientId=client.client_id)
     session = await served.host.get("scripted:/s1")
     assert session.state.client_names == {client.client_id: named}, "also when it has left"
+
+
+async def test_the_names_of_clients_are_bounded(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CLIENT_NAMES", 2)
+    session = await served.host.start(agent="scripted", cwd=str(served.work), by="tester")
+    for number in range(4):
+        join = JoinSession(session=session.id, client=f"c{number}", name=f"Editor {number}", tools=[])
+        await served.host.do(join, Caller.inside("tester"))
+    assert session.state.client_names == {"c2": "Editor 2", "c3": "Editor 3"}

@@ -34,7 +34,7 @@ from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo, client_of
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
-from portico.terminals.known import KnownTerminal
+from portico.terminals.state import TerminalState
 from portico.terminals.terminals import Terminals
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Broker:
         self.known = Cache[str, Known](_KNOWN)
         self.away: dict[str, Connection] = {}
         """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
-        self._past = Cache[str, KnownTerminal](limits.SUBSCRIPTIONS)
+        self._past = Cache[str, TerminalState](limits.SUBSCRIPTIONS)
         """Terminals that are gone, between the reading of their story and the snapshot of it."""
         self.watches: dict[str, Watch] = {}
         self.loading: dict[str, set[asyncio.Task[None]]] = {}
@@ -108,7 +108,7 @@ class Broker:
 
     @property
     def root_values(self) -> Json:
-        return self.host.client_settings
+        return self.host.shared.settings
 
     async def describe_agents(self) -> None:
         described = {each.id: each for each in await self.host.describe()}

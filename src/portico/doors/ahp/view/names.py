@@ -14,7 +14,7 @@ from portico.events import Origin
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
-from portico.terminals.known import KnownTerminal
+from portico.terminals.state import TerminalState
 from portico.terminals.terminals import OpenTerminal, Terminals
 
 CHAT = "ahp-chat:/"
@@ -91,7 +91,7 @@ def find_changeset(host: Host, name: str) -> str | None:
     return f"{session.id}/{view}" if session is not None else None
 
 
-def terminal_uri(of: KnownTerminal) -> str:
+def terminal_uri(of: TerminalState) -> str:
     return of.uri or TERMINAL + of.id
 
 

@@ -1,14 +1,13 @@
-"""What is known of a terminal, from the events of its channel: while it is there, and when it is gone."""
+"""What is known of a terminal: it follows from its records, so nobody sees what a crash forgets."""
 
 from portico import events as e
 from portico.events import Record
 from portico.workspace.scrollback import Command, Scrollback
 
 
-class KnownTerminal:
-    def __init__(self, ident: str, started: e.TerminalStarted) -> None:
-        self.id = ident
-        self.channel = f"terminal/{ident}"
+class TerminalState:
+    def __init__(self, started: e.TerminalStarted) -> None:
+        self.id = started.terminal
         self.uri = started.uri
         self.title = started.title
         self.cwd = started.cwd
@@ -23,13 +22,19 @@ class KnownTerminal:
         self.detects = False
         self.exit_code: int | None = None
         self.exited = False
+        self.kept = 0
+        """The position up to which a whole event holds what was shown: the pieces before it may go."""
+        self.since: int | None = None
+        """When the first piece behind that came."""
 
     def apply(self, record: Record) -> None:
-        """What is known of a terminal follows from the log, as with sessions: nobody sees what a crash forgets."""
         self.pos = record.pos
         match record.event:
-            case e.TerminalData(text=text):
-                self.shown.add(text)
+            case e.TerminalData() as event:
+                self.shown.add(event.text)
+                self.since = self.since or record.time
+            case e.TerminalShown(upto=upto):
+                self.kept, self.since = upto, record.time if record.pos > upto + 1 else None
             case e.TerminalCommand(command=command, line=line):
                 self.shown.start(Command(command, line, record.time / 1000))
             case e.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
@@ -51,27 +56,8 @@ class KnownTerminal:
             case e.TerminalExited(code=code):
                 self.exited, self.exit_code = True, code
 
-    def replay(self, record: Record) -> None:
-        """The same for one that is gone: what was shown may be left in one event, and its program has ended."""
-        self.apply(record)
-        if isinstance(record.event, e.TerminalShown) and not self.shown.size:
-            show(self.shown, record.event)
-        elif isinstance(record.event, e.TerminalRemoved):
-            self.exited = True
-
     def _complete(self, command: str, code: int | None, seconds: float) -> None:
         for part in reversed(self.shown.parts):
             if isinstance(part, Command) and part.command_id == command:
                 part.complete, part.exit_code, part.seconds = True, code, seconds
                 return
-
-
-def show(shown: Scrollback, event: e.Event) -> None:
-    match event:
-        case e.TerminalData(text=text):
-            shown.add(text)
-        case e.TerminalShown(text=text):
-            shown.clear()
-            shown.add(text)
-        case e.TerminalCleared():
-            shown.clear()
