@@ -40,6 +40,7 @@ _QUIET = frozenset(
         e.ClientJoined,
         e.ClientLeft,
         e.ClientKept,
+        e.ChatsOrdered,
         e.QuestionDrafted,
     }
 )
@@ -111,6 +112,10 @@ def _archived(state: SessionState, event: e.SessionArchived, record: Record) -> 
 
 def _read(state: SessionState, event: e.SessionRead, record: Record) -> None:
     state.read = event.read
+
+
+def _chats_ordered(state: SessionState, event: e.ChatsOrdered, record: Record) -> None:
+    state.chat_order = event.order
 
 
 def _vendor(state: SessionState, event: e.SessionVendor, record: Record) -> None:
@@ -433,6 +438,7 @@ _FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {
     e.SessionArchived: _archived,
     e.SessionRead: _read,
     e.SessionVendor: _vendor,
+    e.ChatsOrdered: _chats_ordered,
     e.SessionClosed: _closed,
     e.SessionReopened: _reopened,
     e.SessionTruncated: _truncated,

@@ -195,6 +195,8 @@ class SessionState(Struct, omit_defaults=True):
     turns: list[TurnState] = []
     queue: list[PendingState] = []
     clients: list[ClientState] = []
+    chat_order: list[str] = []
+    """Ids of its conversations, as a person has put them."""
     client_names: dict[str, str] = {}
     """What clients call themselves, also those that have left: what they said is still here."""
     children: list[str] = []
@@ -264,6 +266,7 @@ class Summary(Struct, omit_defaults=True):
     folder_subset: list[str] | None = msgspec.field(name="chosen", default=None)
     """As in the state: where it works besides `cwd`, and which of its family's folders it has."""
     model_config: Json = {}
+    chat_order: list[str] = []
     last_turn_at: int = msgspec.field(name="moved", default=0)
     """As in the state."""
     interrupted: bool = False
@@ -317,6 +320,7 @@ def summarise(state: SessionState) -> Summary:
         folders=state.folders,
         folder_subset=state.folder_subset,
         model_config=state.model_config,
+        chat_order=state.chat_order,
         last_turn_at=state.last_turn_at,
         interrupted=state.last_outcome == "interrupted",
     )

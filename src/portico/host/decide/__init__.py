@@ -20,6 +20,7 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.ConfigureSession: session.configure,
     c.ArchiveSession: session.archive,
     c.MarkRead: session.mark_read,
+    c.OrderChats: session.order_chats,
     c.CloseSession: session.close,
     c.ReopenSession: session.reopen,
     c.TruncateSession: session.truncate,

@@ -49,6 +49,17 @@ def mark_read(state: SessionState, command: c.MarkRead, context: Context) -> Dec
     return Decision([e.SessionRead(read=command.read, by=context.by)])
 
 
+def order_chats(state: SessionState, command: c.OrderChats, context: Context) -> Decision:
+    family: list[str] = context.found
+    for ident in command.order:
+        if ident not in family:
+            raise NotFound("session", ident, f"It is no conversation of {state.id!r}.")
+    order = list(dict.fromkeys(command.order))
+    if order == state.chat_order:
+        return Decision()
+    return Decision([e.ChatsOrdered(order=order, by=context.by)])
+
+
 def close(state: SessionState, command: c.CloseSession, context: Context) -> Decision:
     """The history and the queue stay."""
     return Decision([] if state.closed else [e.SessionClosed(by=context.by, reason=command.reason)])

@@ -8,6 +8,7 @@ a snapshot and the subscription that goes with it nothing can slip through.
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.act.drafts import Drafts
 from portico.doors.ahp.connection.replay_buffer import ReplayBuffers
 from portico.doors.ahp.connection.subscription import Subscription
-from portico.doors.ahp.view import card, config, customizations, git_meta, snapshots, terminals
+from portico.doors.ahp.view import card, config, customizations, git_meta, names, snapshots, terminals
 from portico.doors.ahp.view.targets import ROOT, Target
 from portico.doors.ahp.wire import origin
 from portico.doors.ahp.wire.envelope import Outgoing
@@ -322,7 +323,11 @@ class Broker:
         root = snapshots.chat_head(state, "", dialect)
         shown = snapshots.session(
             state,
-            [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
+            snapshots.ordered(
+                [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
+                [names.chat_uri(each.summary) for ident in state.chat_order if (each := self.host.find(ident))],
+                itemgetter("resource"),
+            ),
             [each for chat in states for each in snapshots.input_needed(chat)],
             self._tools(state),
             self.config_of(state),

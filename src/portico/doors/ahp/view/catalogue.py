@@ -32,6 +32,8 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Outgo
         if event.chat:
             return [_updated(state, snapshots.chosen(state))]
         return _folders(event, state) if state.parent is None else []
+    if isinstance(event, e.ChatsOrdered):
+        return [_reordered(event, state, line)]
     if isinstance(event, e.SessionConfigured):
         return [translate.configured(event, state)] if state.parent is None else []
     said = _WHOLE[type(event)](event) if state.parent is None and type(event) in _WHOLE else []
@@ -50,6 +52,11 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Outgo
 
 def _added(summary: Json) -> list[Outgoing]:
     return [Outgoing("chatAdded", {"summary": summary}), *_plain(summary["resource"], summary["status"])]
+
+
+def _reordered(event: e.ChatsOrdered, state: SessionState, line: ChatLine) -> Outgoing:
+    found = {ident: line(ident) for ident in dict.fromkeys((*event.order, state.id, *state.children))}
+    return Outgoing("chatsReordered", {"chats": [each["resource"] for each in found.values() if each is not None]})
 
 
 def _stands(state: SessionState) -> list[Outgoing]:

@@ -1,6 +1,8 @@
 """Whole states, computed from the host's: what a client gets when it subscribes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import TypeVar
 
 from msgspec import structs
 
@@ -32,6 +34,8 @@ from portico.host.state import (
     Summary,
     TurnState,
 )
+
+C = TypeVar("C")
 
 ANNOTATION = "annotation/"
 REVIEWED = "reviewed/"
@@ -104,8 +108,23 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = (), activi
         shown["changes"] = of.changes
     if dialect.since("1.0.0"):
         shown["defaultChat"] = names.chat_uri(of)
-        shown["chats"] = [_listed(each, chats) for each in chats]
+        shown["chats"] = [_listed(each, chats) for each in ordered(chats, of.chat_order, attrgetter("id"))]
     return shown | {"workingDirectories": directories(of)}
+
+
+def ordered(chats: Iterable[C], order: Sequence[str], ident: Callable[[C], str]) -> list[C]:
+    """As a person has put them; the others behind them as they come."""
+    place = {each: at for at, each in enumerate(order)}
+    return sorted(chats, key=lambda chat: place.get(ident(chat), len(place)))
+
+
+def is_movable(of: Summary | SessionState) -> bool:
+    """Among the chats of its session: neither the default chat nor an agent's own."""
+    return of.parent is not None and (of.origin is None or of.origin.kind != "agent")
+
+
+def _movable(of: Summary | SessionState, dialect: Dialect) -> Json:
+    return {"movable": True} if dialect.since("1.0.0") and is_movable(of) else {}
 
 
 def model(ident: str, config: Json) -> Json:
@@ -219,6 +238,7 @@ def chat_head(state: SessionState, source: str, dialect: Dialect) -> Json:
         **chosen(state),
         **counted(state),
         **_interactivity(state),
+        **_movable(state, dialect),
     }
     return shown | ({"origin": origin(state, source)} if state.parent is not None else {})
 
@@ -246,6 +266,7 @@ def chat_line(of: Summary, source: str, dialect: Dialect) -> Json:
         **chosen(of),
         **({"changes": of.changes} if of.changes else {}),
         **_interactivity(of),
+        **_movable(of, dialect),
     }
     return shown | ({"origin": origin(of, source)} if of.parent is not None else {})
 
