@@ -21,6 +21,7 @@ from portico.changes.captures import in_work_tree
 from portico.doors.ahp.act import changes, sign_in, terminal_commands
 from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.act.drafts import Drafts
+from portico.doors.ahp.connection.background import BackgroundWork
 from portico.doors.ahp.connection.replay_buffer import ReplayBuffers
 from portico.doors.ahp.connection.subscription import Subscription
 from portico.doors.ahp.view import card, config, customizations, git_meta, names, snapshots, terminals
@@ -87,6 +88,7 @@ class Broker:
         self._hearers: dict[Target, set[Connection]] = {}
         self.replay = ReplayBuffers()
         self.drafts = Drafts(self)
+        self.background = BackgroundWork(self)
         self.passed = 0
         """The last record that everybody who hears it has been told."""
         self._active: set[str] = set()
@@ -185,6 +187,7 @@ class Broker:
             terminal_commands.narrow(self.host, record.channel.removeprefix("session/"), event)
         if not self.connections and not self.replay:
             return
+        self.background.hear(record)
         concerned = subscriptions.get(record.channel)
         if concerned is None:
             concerned = [
@@ -312,7 +315,9 @@ class Broker:
                 shown = snapshots.seed_session(state, self._tools(state), self.config_of(state), dialect)
                 return shown | extra | self.meta(state)
             case "chat":
-                return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
+                work = self.background.of(state) if dialect.since("1.0.0") else []
+                chat = snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
+                return chat | ({"backgroundWork": work} if work else {})
             case "annotations":
                 return snapshots.annotations(state)
         return self._session(state, dialect)

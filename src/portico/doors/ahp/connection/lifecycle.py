@@ -262,7 +262,9 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     missed = sorted(connection.wanted(named, last_seen), key=attrgetter("number"))
     if ROOT in found:
         missed += _now(connection, ROOT, connection.broker.root_now())
-    for target in found:  # how its folder stands is not in the log
+    for target in found:  # what follows is not in the log
+        if target.kind == "chat" and connection.dialect.since("1.0.0"):
+            missed += _now(connection, target, connection.broker.background.now(target.ident))
         state = connection.broker.state(target.ident) if target.kind in ("session", "seed") else None
         if state is not None and connection.broker.meta(state):
             missed += _now(connection, target, [connection.broker.meta_changed(state)])
