@@ -35,11 +35,12 @@ ROOMS: dict[str, set[str]] = {
     "changes": {"changes", "host", "workspace"},
     "terminals": {"terminals", "host", "log.listeners", "workspace"},
     "queries": {"queries", "host", "log.log", "workspace"},
+    "usage": {"usage", "host"},
     "transcripts": {"transcripts", "host", "log.schema"},
     "maintenance": {"maintenance", "log"},
     "agents": {"agents", "approvals", "host", "terminals", "workspace", "models", "mcp", "settings", "home"},
     "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent"},
-    "client": {"client", "host.agent", "host.state", "home"},
+    "client": {"client", "host.agent", "host.state", "home", "usage.shapes"},
     "models": {"models", "workspace", "home"},
 }
 """Room -> the rooms it may import from. The doors, the CLI and the test doubles stand outside and may use them all,

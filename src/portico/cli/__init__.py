@@ -28,6 +28,7 @@ VERBS = (
     "sessions",
     "acp",
     "token",
+    "usage",
     "config",
     "doctor",
     "service",
