@@ -161,7 +161,7 @@ async def test_a_cancelled_append_is_decided_before_it_returns(log: SqliteLog, m
     disk, write = threading.Event(), log._database.write
 
     def slowly(batch: Batch) -> None:
-        disk.wait(10)
+        disk.wait(60)
         write(batch)
 
     monkeypatch.setattr(log._database, "write", slowly)
@@ -187,7 +187,7 @@ async def test_settled_does_not_wait_for_what_comes_later(log: SqliteLog) -> Non
 
     task = asyncio.create_task(stream())
     log.post("a", fact(1))
-    await asyncio.wait_for(log.flush(), 5)
+    await asyncio.wait_for(log.flush(), 60)
     assert log.head("a") == 1
     task.cancel()
 

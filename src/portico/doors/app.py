@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from portico.home import Home
 from portico.host.host import Host
-from portico.host.search import Search
 from portico.jobs import Jobs
+from portico.queries.search import Search
 from portico.settings import Loaded, Settings
 
 if TYPE_CHECKING:
