@@ -50,6 +50,7 @@ class Tokens:
 
     def __init__(self, home: Home, required: bool = True) -> None:
         self._home = home
+        self._paths = (str(home.token_path), str(home.tokens_path))
         self.required = required
         self._stamp: tuple[int, int] | None = None
         self._named: list[NamedToken] = []
@@ -72,7 +73,7 @@ class Tokens:
 
     def version(self) -> object:
         """Another one whenever who somebody is may have changed."""
-        return stamp(self._home.token_path), stamp(self._home.tokens_path)
+        return stamp(self._paths[0]), stamp(self._paths[1])
 
     # -- recognising -------------------------------------------------------------------------------------------
 
