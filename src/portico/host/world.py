@@ -50,8 +50,13 @@ async def _agents(
     return session.host.agents
 
 
+async def _covers(session: "Session", command: c.AnswerApproval) -> list[str] | None:
+    return session.approvals.covers(command.approval)
+
+
 _ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = {
     c.SetModel: _model,
+    c.AnswerApproval: _covers,
     c.ConfigureSession: _agents,
     c.SendMessage: _message_model,
     c.QueueMessage: _agents,
