@@ -3,7 +3,7 @@ import { changedFiles } from "../src/conversation/changes";
 import { Conversation } from "../src/conversation/conversation";
 import { diffView, kindsOf, unified } from "../src/conversation/diff";
 import { exact, pretty, relative } from "../src/conversation/pieces";
-import { markdownReady } from "../src/conversation/rows";
+import { markdownReady, pieceEnd, TextRow } from "../src/conversation/rows";
 import type { CallPart, SessionState } from "../src/conversation/state";
 import { Transcript } from "../src/conversation/transcript";
 import { ago, count, duration, folder, who, words } from "../src/conversation/words";
@@ -162,6 +162,60 @@ describe("the transcript", () => {
     expect([(first!.firstElementChild as HTMLInputElement).value, built.length, stand.size]).toEqual(["kept", 32, 7]);
     view.remove();
     vi.unstubAllGlobals();
+  });
+
+  test("of a very long conversation only some sections have boxes, and what is long away is built anew", () => {
+    const [stand, report] = observed();
+    const view = document.createElement("div");
+    document.body.append(view);
+    const transcript = new Transcript(view);
+    let built = 0;
+    const row = (key: string) => ({ key, build: () => (built++, Object.assign(document.createElement("p"), { textContent: key })) });
+    transcript.append(...Array.from({ length: 10_000 }, (_, n) => row(`row-${n}`)));
+    transcript.settle();
+    const sections = [...view.querySelectorAll<HTMLElement>(".section")];
+    expect([sections.length, built, transcript.built("row-9999")?.textContent, sections[4]!.style.getPropertyValue("--height")]).toEqual([10, 48, "row-9999", "4096rem"]);
+    report(sections[0]!, false, 777);
+    expect([sections[0]!.children.length, sections[0]!.style.getPropertyValue("--height"), view.querySelectorAll(".chunk").length < 70]).toEqual([0, "777px", true]);
+    report(sections[4]!, true);
+    const chunks = [...sections[4]!.children];
+    for (const chunk of chunks) report(chunk, true);
+    expect([chunks.length, chunks[0]!.children.length, built]).toEqual([64, 16, 48 + 1024]);
+    report(sections[4]!, false, 5000);
+    expect(view.querySelectorAll(".chunk").length).toBeLessThan(70);
+    // One more that leaves makes the oldest forget its elements.
+    transcript.element("row-0");
+    report(sections[0]!, false, 777);
+    const before = built;
+    transcript.element("row-4096");
+    expect([built - before, transcript.built("row-4096")?.textContent, stand.size < 150]).toEqual([16, "row-4096", true]);
+    view.remove();
+    vi.unstubAllGlobals();
+  });
+
+  test.each<[string, string, boolean]>([
+    ["a paragraph", "word ".repeat(2000) + "\n\nNext ", true],
+    ["a fence", "```\n" + "code\n\n".repeat(2500) + "Next ", false],
+    ["a list", "- one\n\n".repeat(2500), false],
+    ["a line", "x".repeat(20_000), false],
+  ])("a long text is cut behind %s: %#", (_, text, cut) => {
+    const end = pieceEnd(`${text}- ${"y".repeat(16_000)}`, 0);
+    expect([end > 0, end === 0 || text.slice(0, end).endsWith("\n\n")]).toEqual([cut, true]);
+  });
+
+  test("a growing text is rendered in pieces and looks as it would in one", async () => {
+    await markdownReady;
+    const part = { part: "text" as const, id: "p", kind: "text" as const, text: "" };
+    const row = new TextRow(part);
+    const element = row.build();
+    for (let n = 0; n < 60; n++) {
+      part.text += `Paragraph **${n}** ${"of many words ".repeat(60)}\n\n`;
+      row.update();
+    }
+    Object.assign(part, { done: true });
+    row.update();
+    expect(element.querySelectorAll(".markdown-piece").length).toBeGreaterThan(2);
+    expect([element.querySelectorAll("p").length, element.querySelectorAll("strong").length, element.textContent!.includes("59")]).toEqual([60, 60, true]);
   });
 
   test("what is said while the end is away stands there when it comes back", () => {
