@@ -193,14 +193,25 @@ describe("the transcript", () => {
     vi.unstubAllGlobals();
   });
 
-  test.each<[string, string, boolean]>([
-    ["a paragraph", "word ".repeat(2000) + "\n\nNext ", true],
-    ["a fence", "```\n" + "code\n\n".repeat(2500) + "Next ", false],
-    ["a list", "- one\n\n".repeat(2500), false],
-    ["a line", "x".repeat(20_000), false],
-  ])("a long text is cut behind %s: %#", (_, text, cut) => {
-    const end = pieceEnd(`${text}- ${"y".repeat(16_000)}`, 0);
-    expect([end > 0, end === 0 || text.slice(0, end).endsWith("\n\n")]).toEqual([cut, true]);
+  test.each<[string, string, number | "anywhere"]>([
+    ["a paragraph", `${"word ".repeat(500)}\n\nNext `, 2502],
+    ["a fence", "```\n" + "code\n\n".repeat(700), 0],
+    ["a list", "- one\n\n".repeat(700), 0],
+    ["a line", "x".repeat(5_000), 0],
+    ["far too much code", "```\n" + "code\n\n".repeat(7000), "anywhere"],
+    ["a line without end", "x".repeat(40_000), "anywhere"],
+  ])("a long text is cut behind %s", (_, text, cut) => {
+    const end = pieceEnd(`${text}- ${"y".repeat(4_000)}`, 0);
+    if (cut === "anywhere") expect(end).toBeGreaterThan(30_000);
+    else expect(end).toBe(cut);
+  });
+
+  test("code that is cut goes on as code, and a line that is no prose stays text", async () => {
+    await markdownReady;
+    const text = `\`\`\`py\n${"a = **1**\n".repeat(7_000)}\`\`\`\n\nThen **this**.\n\n${"!".repeat(5_000)}`;
+    const element = new TextRow({ part: "text", id: "p", kind: "text", text, done: true }).build();
+    expect([element.querySelectorAll("pre").length > 1, element.querySelectorAll("pre strong").length, element.querySelector("p strong")?.textContent]).toEqual([true, 0, "this"]);
+    expect(element.querySelector(".markdown-piece:last-child")!.textContent).toContain("!".repeat(5_000));
   });
 
   test("a growing text is rendered in pieces and looks as it would in one", async () => {
