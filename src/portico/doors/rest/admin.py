@@ -11,7 +11,7 @@ from starlette.responses import Response
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
-from portico.doors.identity import new_token, read_tokens, revoke_token
+from portico.doors.identity import NamedToken, new_token, read_tokens, revoke_token
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import SCOPES, Doc, Route, Table, caller
 from portico.errors import BadRequest
@@ -28,15 +28,19 @@ _ZONES = 14 * 60
 class TokenBody(Struct, forbid_unknown_fields=True):
     name: str
     scopes: list[str] = msgspec.field(default_factory=lambda: ["read"])
+    days: float | None = None
+    """How long it lasts; absent: until it is revoked."""
 
 
-class TokenShown(Struct):
+class TokenShown(Struct, kw_only=True):
     name: str
     scopes: list[str]
     created: int
+    expires: int = 0
+    """Milliseconds since the epoch; 0: never."""
 
 
-class TokenMade(TokenShown):
+class TokenMade(TokenShown, kw_only=True):
     token: str
     """This is the only time it can be seen."""
 
@@ -71,17 +75,16 @@ def table(app: App) -> Table:
         return JsonResponse(UsageAnswer([], roll_up(rows, by), source()) if by else UsageAnswer(rows, [], source()))
 
     async def tokens(request: Request) -> Response:
-        found = [TokenShown(each.name, each.scopes, each.created) for each in read_tokens(app.home)]
-        return JsonResponse(TokenList(found))
+        return JsonResponse(TokenList([TokenShown(**_token(each)) for each in read_tokens(app.home)]))
 
     async def make_token(request: Request) -> Response:
         body = await read_as(request, TokenBody)
         if not body.scopes:
             raise BadRequest(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
-        token = new_token(app.home, body.name, body.scopes)
+        token = new_token(app.home, body.name, body.scopes, days=body.days)
         made = next(each for each in read_tokens(app.home) if each.name == body.name)
         await app.host.audit("token.made", caller(request).by, name=body.name, scopes=body.scopes)
-        return JsonResponse(TokenMade(made.name, made.scopes, made.created, token), 201)
+        return JsonResponse(TokenMade(**_token(made), token=token), 201)
 
     async def revoke(request: Request) -> Response:
         name = request.path_params["name"]
@@ -124,6 +127,10 @@ def table(app: App) -> Table:
             doc={"answer": SettingList},
         ),
     ]
+
+
+def _token(each: NamedToken) -> dict[str, Any]:
+    return {"name": each.name, "scopes": each.scopes, "created": each.created, "expires": each.expires}
 
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|authorization")
