@@ -79,6 +79,8 @@ TOOL_OUTPUT_CHARS = 64 * KIB
 """Tool output kept inside the event; the whole output goes into a blob."""
 GRANT_SECONDS = 12 * 3600.0
 """A working day; a remembered yes must end."""
+GRANT_SECONDS_MAX = 365 * 86_400.0
+"""A year: what was allowed before that is forgotten by everybody."""
 GRANTS = 1_000
 """Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0

@@ -165,7 +165,7 @@ async def test_a_cancelled_append_is_decided_before_it_returns(
     disk, write = threading.Event(), sqlite_log._database.write
 
     def slowly(batch: Batch) -> None:
-        disk.wait(10)
+        disk.wait(60)
         write(batch)
 
     monkeypatch.setattr(sqlite_log._database, "write", slowly)
@@ -191,7 +191,7 @@ async def test_settled_does_not_wait_for_what_comes_later(log: StoredLog) -> Non
 
     task = asyncio.create_task(stream())
     log.post("a", fact(1))
-    await asyncio.wait_for(log.flush(), 5)
+    await asyncio.wait_for(log.flush(), 60)
     assert log.head("a") == 1
     task.cancel()
 

@@ -69,7 +69,7 @@ async def test_while_the_disk_says_no_each_is_refused(
     seqs = [await client.dispatch(chat, "chat/draftChanged", **draft(str(index))) for index in range(20)]
     await client.echo(seqs[-1])
     log._database._db.execute("PRAGMA query_only = OFF")
-    await asyncio.wait_for(log.available(), 5)
+    await asyncio.wait_for(log.available(), 60)
     seqs.append(await client.dispatch(chat, "chat/draftChanged", **draft("again")))
     got = await answers(client, seqs)
     assert got == [*((seq, False) for seq in seqs[:-1]), (seqs[-1], True)]

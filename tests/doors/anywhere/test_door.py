@@ -363,6 +363,6 @@ async def test_what_a_full_disk_refuses_is_not_acknowledged(
     log._database._db.execute("PRAGMA query_only = ON")
     problem(await here.http.post("/sessions", json={"path": str(folder)}), 503, "log_unavailable")
     log._database._db.execute("PRAGMA query_only = OFF")
-    await asyncio.wait_for(log.available(), 5)
+    await asyncio.wait_for(log.available(), 60)
     assert [each["path"] for each in (await here.http.get("/sessions")).json()] == [str(here.project)]
     assert (await here.http.post("/sessions", json={"path": str(folder)})).status_code == 201
