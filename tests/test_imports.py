@@ -38,6 +38,7 @@ ROOMS: dict[str, set[str]] = {
     "usage": {"usage", "host"},
     "transcripts": {"transcripts", "host", "log.schema"},
     "maintenance": {"maintenance", "log"},
+    "cluster": {"cluster", "host", "log", "settings"},
     "agents": {"agents", "approvals", "host", "terminals", "workspace", "models", "mcp", "settings", "home"},
     "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent"},
     "client": {"client", "host.agent", "host.state", "home", "usage.shapes"},
