@@ -25,6 +25,7 @@ ROOMS: dict[str, set[str]] = {
     "host": {"host", "log", "workspace"},
     "agents": {"agents", "host", "workspace", "models", "mcp", "settings", "home"},
     "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent"},
+    "automation": {"automation", "host", "log.log", "workspace", "jobs", "home"},
     "client": {"client", "host.agent", "host.state", "home"},
     "models": {"models", "workspace", "home"},
 }
