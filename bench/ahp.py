@@ -29,9 +29,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from bench.flood import Flood, frame
 from bench.place import a_host
 from bench.row import Row, ms, p50, verdict
+from portico.doors.ahp.connection.replay_buffer import ReplayBuffer
 from portico.doors.ahp.door import ahp
-from portico.doors.ahp.replay_buffer import ReplayBuffer
-from portico.doors.ahp.uri import ROOT, default_chat
+from portico.doors.ahp.wire.uri import ROOT, default_chat
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens

@@ -15,6 +15,7 @@ from portico.host.decide import DECISIONS
 from portico.host.do import RECEIPTS
 from portico.host.host import Host
 from portico.log import sqlite
+from portico.terminals.terminals import Terminals
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -137,7 +138,7 @@ async def test_what_has_no_shape_of_its_own_is_answered_as_it_is_now(host: Host,
     assert await host.do(c.OpenTerminal(title="mine"), ADA.asking("t")) is opened
     grant = c.AddGrant(agent="demo", tool="shell", allow=True, project=str(tmp_path))
     assert await host.do(grant, ADA.asking("g")) == await host.do(grant, ADA.asking("g"))
-    assert (len(host.terminals.list()), len(host.grants)) == (1, 1)
+    assert (len(host.part(Terminals).list()), len(host.grants)) == (1, 1)
 
 
 async def test_an_id_belongs_to_its_caller_and_its_command(host: Host, tmp_path: Path) -> None:

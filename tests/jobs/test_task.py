@@ -6,8 +6,8 @@ import pytest
 
 from portico import events as e
 from portico.agents.agent import AgentInfo, Capabilities, Message, Model, Turn
+from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.host.host import Host
-from portico.host.policy import Rules
 from portico.host.session import Session
 from portico.jobs import Jobs
 from portico.jobs.entry import EntryError
@@ -394,7 +394,7 @@ async def test_in_a_job_its_own_policy_decides_and_is_written_down(open_host: Ho
     """Nobody is asked, since nobody is there. What the settings refuse stays refused."""
     host = await open_host(Maker())
     host.approval_timeout = 0.01
-    host.rules.settings = Rules("setting", refused=("rm",))
+    host.part(WorkspacePolicy).settings = Rules("setting", refused=("rm",))
     assert (await played(host, tmp_path, task("Go.")))[-1] == "taskSucceeded"
     [summary] = host.list()
     told: list[e.Event] = [record.event for record in await host.log.read(f"session/{summary.id}")]

@@ -158,7 +158,7 @@ async def test_only_the_last_pages_are_kept_and_none_of_what_is_deleted(tmp_path
         reader = aiter(log.follow("a"))
         for _ in range(10):
             await anext(reader)
-        assert len(log._pages) == 3
+        assert len(log._replay._pages) == 3
         await log.delete("a")
-        assert len(log._pages) == 0
+        assert len(log._replay._pages) == 0
         await log.close()

@@ -20,7 +20,7 @@ from portico.doors.web import NO_PAGES, pages_folder, pages_missing
 from portico.errors import LogUnavailable, PorticoError
 from portico.home import Home
 from portico.host.readiness import check_agent
-from portico.log.examination import examine
+from portico.maintenance.examination import examine
 from portico.settings import load
 
 _ROOM = 100_000_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from portico.home import Home
 from portico.host.host import Host
-from portico.host.search import Search
+from portico.queries.search import Search
 from portico.settings import Loaded, Settings
 
 if TYPE_CHECKING:

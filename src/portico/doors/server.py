@@ -26,8 +26,11 @@ from portico import __version__, limits
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
+from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.automation.automations import Automations
 from portico.automation.source import apply as apply_automations
+from portico.changes.room import FolderChanges
+from portico.compose import build_host
 from portico.doors.ahp.door import ahp
 from portico.doors.anywhere import anywhere
 from portico.doors.app import App
@@ -53,13 +56,11 @@ from portico.doors.websocket import Line
 from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
-from portico.host.host import Host
-from portico.host.policy import Rules
-from portico.host.search import Search
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
 from portico.log.trouble import AGAIN, GOES_ON
+from portico.queries.search import Search
 from portico.settings import ApprovalSettings, Loaded, Settings, load
 from portico.workspace.orphans import end_orphans
 
@@ -138,7 +139,7 @@ class Server:
         log = await SqliteLog.open(self.home.log_path, durability=settings.log.durability)
         stack.push_async_callback(log.close)
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
-        self.host = await Host.open(log, discover(context, options.agents))
+        self.host = await build_host(log, discover(context, options.agents))
         stack.push_async_callback(self.host.close)
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
@@ -366,10 +367,10 @@ class Server:
         self.host.default_agent = settings.default_agent
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
-        self.host.capture_changes = settings.agent.capture_changes
+        self.host.part(FolderChanges).enabled = settings.agent.capture_changes
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
-        self.host.rules.settings = settings_rules(settings.approvals)
+        self.host.part(WorkspacePolicy).settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
         self.host.workspaces[:] = self._workspaces()

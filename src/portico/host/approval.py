@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from portico import events as e
 from portico.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
 from portico.events import HOST, Channel, Grant, Json, Option
-from portico.host.action import Action, coverage, covered
+from portico.host.action import Action
 from portico.host.fold import find_approval
+from portico.host.part import Judge
 
 if TYPE_CHECKING:
     from portico.host.session import Session
@@ -119,15 +120,15 @@ def matching(grants: Iterable[Grant], session: "Session", request: Request, allo
             and grant.agent == session.state.agent
             and grant.tool in ("*", request.tool)
             and (grant.session == session.id if grant.session else grant.project == session.state.cwd)
-            and _covers(grant, request)
+            and _covers(grant, request, session.host.rules)
         ),
         None,
     )
 
 
-def _covers(grant: Grant, request: Request) -> bool:
+def _covers(grant: Grant, request: Request, judge: Judge) -> bool:
     if grant.covers:
-        return covered(grant.covers, request.action, request.paths, request.input, request.home)
+        return judge.covered(grant.covers, request)
     return fnmatch.fnmatchcase(request.subject, grant.pattern)
 
 
@@ -265,7 +266,7 @@ class Approvals:
         session = self._session
         if request is None:
             return  # nobody waits for it any more
-        covers = coverage(request.action, request.paths, request.input, request.home)
+        covers = session.host.rules.coverage(request)
         await session.host.grants.add(
             agent=session.state.agent,
             tool=tool,

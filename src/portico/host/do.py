@@ -23,7 +23,6 @@ from portico.host.decide.decision import Context, Decision
 from portico.host.follow_up import follow_up
 from portico.host.rate import Bucket
 from portico.host.state import Summary
-from portico.host.terminals import OpenTerminal
 from portico.host.world import ask
 
 if TYPE_CHECKING:
@@ -73,6 +72,7 @@ class Dispatcher:
     def __init__(self, host: "Host") -> None:
         self._host = host
         self._handlers: dict[type[c.Command], Handler] = {}
+        self._subjects: dict[str, Callable[[str], Any]] = {}
         self._guards: list[Guard] = []
         self._buckets: dict[str, Bucket] = {}
         self._running: dict[str, tuple[str, asyncio.Task[Any]]] = {}
@@ -82,6 +82,10 @@ class Dispatcher:
         if kind in self._handlers or kind in DECISIONS:
             raise TypeError(f"{kind.__name__} has a handler already.")
         self._handlers[kind] = handler
+
+    def subject(self, about: c.About, find: Callable[[str], Any]) -> None:
+        """How a thing that commands are about, or that answers show, is found by its id; it raises where none is."""
+        self._subjects[about] = find
 
     def guard(self, check: Guard) -> None:
         """Asked before every command, in the order of their registration, after the scope."""
@@ -188,10 +192,10 @@ class Dispatcher:
                 await self._host.get(ident)
             case "approval" | "question":
                 self._host.session_of(ident)
-            case "terminal":
-                self._host.terminals.get(ident)
             case "grant" if ident not in self._host.grants:
                 raise NotFound("grant", ident)
+            case other if other in self._subjects:
+                self._subjects[other](ident)
 
     def _charge(self, caller: c.Caller) -> None:
         if not caller.id:
@@ -275,14 +279,14 @@ class Dispatcher:
     async def _answer_again(self, command: c.Command, receipt: Receipt) -> Any:
         if not receipt.shown:
             return msgspec.json.decode(receipt.answer, type=_ANSWERS.get(receipt.kind, bool))
-        if command.shows == "terminal":
-            return self._host.terminals.get(receipt.shown)
+        if command.shows in self._subjects:
+            return self._subjects[command.shows](receipt.shown)
         return (await self._host.get(receipt.shown)).summary
 
     def _remember(self, name: str, command: c.Command, answer: Any, shown: str = "") -> None:
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
         receipt = Receipt(digest, shown=shown)
-        if isinstance(answer, Summary | OpenTerminal):
+        if isinstance(answer, Summary) or (command.gives is None and command.shows in self._subjects):
             receipt.shown = answer.id
         elif not shown:
             receipt.kind, receipt.answer = type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer))

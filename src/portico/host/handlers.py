@@ -10,11 +10,9 @@ from portico import commands as c
 from portico import events as e
 from portico.errors import BadRequest
 from portico.events import HOST, Grant, Json
-from portico.host import terminal_rules
 from portico.host.autonomy import APPROVAL_KEYS
 from portico.host.folders import check_reach
 from portico.host.state import Summary, TurnState
-from portico.host.terminals import OpenTerminal
 from portico.host.tool import ToolResult
 
 if TYPE_CHECKING:
@@ -163,69 +161,6 @@ CLIENT_SETTINGS = "ahp.root"
 """Beside the host's channel: the settings that editors push. The name is that of the first protocol that had them."""
 
 
-# -- terminals -------------------------------------------------------------------------------------------------
-
-
-async def _open(host: "Host", command: c.OpenTerminal, caller: c.Caller) -> OpenTerminal:
-    return await host.terminals.start(
-        claim=command.claim or {"kind": "client", "clientId": caller.by},
-        cwd=terminal_rules.folder(host, command),
-        by=caller.by,
-        title=terminal_rules.checked_title(command.title),
-        cols=command.cols,
-        rows=command.rows,
-        uri=command.uri,
-        session=command.session,
-    )
-
-
-async def _type(host: "Host", command: c.TypeInput, caller: c.Caller) -> c.Done:
-    terminal = host.terminals.get(command.terminal)
-    terminal_rules.check_input(terminal, command.data, caller, host.connected)
-    terminal.input(command.data)
-    return c.Done()
-
-
-async def _resize(host: "Host", command: c.ResizeTerminal, caller: c.Caller) -> OpenTerminal:
-    terminal = _free(host, command.terminal, caller)
-    if (command.cols, command.rows) != (terminal.cols, terminal.rows):
-        await terminal.resize(command.cols, command.rows, by=caller.by)
-    return terminal
-
-
-async def _claim(host: "Host", command: c.ClaimTerminal, caller: c.Caller) -> OpenTerminal:
-    terminal = _free(host, command.terminal, caller)
-    await terminal.claim_for(command.claim, by=caller.by, session=command.session)
-    return terminal
-
-
-async def _rename(host: "Host", command: c.RenameTerminal, caller: c.Caller) -> OpenTerminal:
-    terminal = _free(host, command.terminal, caller)
-    if not command.title.strip():
-        raise BadRequest("A title has at least one character.", field="title")
-    await terminal.rename(command.title, by=caller.by)
-    return terminal
-
-
-async def _clear(host: "Host", command: c.ClearTerminal, caller: c.Caller) -> OpenTerminal:
-    terminal = _free(host, command.terminal, caller)
-    await terminal.clear(by=caller.by)
-    return terminal
-
-
-async def _close(host: "Host", command: c.CloseTerminal, caller: c.Caller) -> c.Done:
-    """Also one that an agent uses; what a connected editor holds, no other editor closes."""
-    terminal_rules.check_close(host.terminals.get(command.terminal), caller, host.connected)
-    await host.terminals.dispose(command.terminal, by=caller.by)
-    return c.Done()
-
-
-def _free(host: "Host", ident: str, caller: c.Caller) -> OpenTerminal:
-    terminal = host.terminals.get(ident)
-    terminal_rules.check_free(terminal, caller, host.connected)
-    return terminal
-
-
 _HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any]]] = {
     c.StartSession: _start,
     c.ForkSession: _fork,
@@ -238,11 +173,4 @@ _HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any
     c.CompleteCall: _complete,
     c.ReportContent: _report,
     c.ConfigureHost: _configure,
-    c.OpenTerminal: _open,
-    c.TypeInput: _type,
-    c.ResizeTerminal: _resize,
-    c.ClaimTerminal: _claim,
-    c.RenameTerminal: _rename,
-    c.ClearTerminal: _clear,
-    c.CloseTerminal: _close,
 }

@@ -1,15 +1,13 @@
 """The log on SQLite: one writer thread, group commit, deliver after commit.
 
 The way of an event: `append` or `post` puts it into `_pending`; when the writer is free, everything pending gets its
-numbers and becomes one transaction; when that is durable the batch goes to the taps and to the followers. Deltas
-merge while they wait. There is one batch in flight at a time, so a failed one leaves no hole: its numbers are
+numbers and becomes one transaction; when that is durable the batch goes to the commit listeners and to the followers.
+Deltas merge while they wait. There is one batch in flight at a time, so a failed one leaves no hole: its numbers are
 taken back and given to the next.
 """
 
 import asyncio
 import contextlib
-import hashlib
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,20 +18,22 @@ import msgspec
 
 from portico import faults, limits
 from portico.cache import Cache
-from portico.errors import BadRequest, LogUnavailable, NotFound, TooLarge
+from portico.errors import BadRequest, LogUnavailable
 from portico.events import Channel, Delta, Event, Record
-from portico.log.database import Batch, Database, KeyValue, Row, compacted_key
+from portico.log.blobs import Blobs
+from portico.log.checkpoints import Checkpoints
+from portico.log.database import Batch, Database, Row, compacted_key
 from portico.log.hub import Follower, Hub
 from portico.log.identity import Identity
 from portico.log.listeners import Listeners
 from portico.log.log import CommitListener, DiskUse, FailureListener
+from portico.log.notes import Notes
 from portico.log.page import Page
 from portico.log.pending import Pending
+from portico.log.replay import Replay
 
 Durability = Literal["normal", "full"]
 T = TypeVar("T")
-PageKey = tuple[tuple[Channel, ...], int]
-"""The channels that are followed, and the cursor."""
 
 SIZES = 1_000
 """Channels whose size is known without counting."""
@@ -50,19 +50,14 @@ class SqliteLog:
         self._loop = asyncio.get_running_loop()
         self._writer = ThreadPoolExecutor(1, "portico-log")
         self._readers = ThreadPoolExecutor(2, "portico-read")
-        self._checkpointer = ThreadPoolExecutor(1, "portico-checkpoint")
-        self._checkpointing = False
-        self._uncheckpointed = 0
+        self._checkpoints = Checkpoints(database.checkpoint, self._writer)
         self._hub = Hub()
         self._commit_listeners = Listeners[[Sequence[Record]]]("commit")
         self._listeners = Listeners[[LogUnavailable]]("failure")
         self._seq, self._heads = database.heads()
         self._pending: list[Pending] = []
         self._last: dict[Channel, Pending] = {}
-        self._values: dict[tuple[Channel, str], tuple[int, bytes | None]] = {}
-        self._lazy: dict[tuple[Channel, str], bytes | None] = {}
-        """Notes that go with the next commit, whoever makes it; `_writing` are those of the one that runs."""
-        self._writing: dict[tuple[Channel, str], bytes | None] = {}
+        self._notes = Notes()
         self._pending_bytes = 0
         self._ticket = 0
         self._settled = 0
@@ -74,9 +69,8 @@ class SqliteLog:
         self._changed: set[asyncio.Future[None]] = set()
         self._sizes = Cache[Channel, int](SIZES)
         """The bytes of channels that somebody asked for."""
-        self._pages = Cache[PageKey, asyncio.Task[Page]](limits.REPLAY_PAGES)
-        self._kept: set[str] = set()
-        """Blobs that were stored since the last deletion began."""
+        self._replay = Replay(self._read_page)
+        self._blobs = Blobs(database, self._read, self._write)
         self._down: LogUnavailable | None = None
         self._failure: LogUnavailable | None = None
         """Why the last failed commit failed; `_down` says the same until the disk is back."""
@@ -169,11 +163,10 @@ class SqliteLog:
 
     def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
         if lazy:
-            self._lazy[channel, key] = data
+            self._notes.put_lazy((channel, key), data)
             return
-        self._lazy.pop((channel, key), None)
         self._ticket += 1
-        self._values[channel, key] = (self._ticket, data)
+        self._notes.put((channel, key), self._ticket, data)
         self._loop.call_soon(self._kick)  # not at once: what is appended in the same breath joins this commit
 
     def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
@@ -182,7 +175,7 @@ class SqliteLog:
             self._database.journal.put(channel, key, data)
         except OSError as error:
             raise LogUnavailable(f"The log's journal cannot be written: {error.strerror}.") from error
-        self._lazy[channel, key] = data
+        self._notes.put_lazy((channel, key), data)
 
     async def wait_capacity(self) -> None:
         while self._pending_bytes > limits.PENDING_BYTES and self._down is None:
@@ -213,7 +206,7 @@ class SqliteLog:
 
     def _kick(self) -> None:
         """Starts the next commit if the writer is free: at once, or after the cadence when only deltas wait."""
-        if self._busy or self._closed or self._down is not None or not (self._pending or self._values):
+        if self._busy or self._closed or self._down is not None or not (self._pending or self._notes):
             return
         wait = 0.0 if self._urgent else self._committed_at + limits.COMMIT_CADENCE - self._loop.time()
         if wait > 0:
@@ -235,12 +228,7 @@ class SqliteLog:
         while cut < len(self._pending) and self._pending[cut - 1].more:
             cut += 1
         taken, self._pending = self._pending[:cut], self._pending[cut:]
-        # A note belongs to what was appended around it, so it goes with the events up to the next one behind it.
         settles = taken[-1].ticket if self._pending else self._ticket
-        values = {key: value for key, value in self._values.items() if value[0] <= settles}
-        self._values = {key: value for key, value in self._values.items() if value[0] > settles}
-        lazy, self._lazy = self._lazy, {}
-        self._writing = lazy
         self._urgent = bool(self._pending)
         self._last.clear()
         heads: dict[Channel, int] = {}
@@ -248,14 +236,11 @@ class SqliteLog:
         batch = Batch(
             rows=[Row(r.seq, r.channel, r.pos, r.time, _part(r.event), r.data) for r in records],
             heads=heads,
-            values=[
-                *[KeyValue(channel, key, data) for (channel, key), data in lazy.items()],
-                *[KeyValue(channel, key, data) for (channel, key), (_, data) in values.items()],
-            ],
+            values=self._notes.take(settles),
         )
         self._busy = True
         done = self._loop.run_in_executor(self._writer, self._database.write, batch)
-        done.add_done_callback(lambda future: self._finish(future, taken, records, heads, settles, lazy))
+        done.add_done_callback(lambda future: self._finish(future, taken, records, heads, settles))
 
     def _number(self, taken: list[Pending], heads: dict[Channel, int]) -> Page:
         now = int(self._clock() * 1000)
@@ -276,14 +261,12 @@ class SqliteLog:
         records: Page,
         heads: dict[Channel, int],
         settles: int,
-        lazy: dict[tuple[Channel, str], bytes | None],
     ) -> None:
         self._busy = False
-        self._writing = {}
         self._committed_at = self._loop.time()
         error = future.exception()
+        self._notes.written(failed=error is not None)
         if error is not None:
-            self._lazy = {**lazy, **self._lazy}  # what they say holds whatever became of the batch
             self._fail(error if isinstance(error, LogUnavailable) else LogUnavailable(str(error)), taken)
             return
         self.commits += 1
@@ -303,28 +286,15 @@ class SqliteLog:
         if self._moved is not None:
             self._fail(self._moved, [])
         self._kick()
-        if not self._lazy:
+        if not self._notes.lazy:
             self._database.journal.committed()
-        self._uncheckpointed += limits.COMMIT_BYTES + sum(len(record.data) for record in records)
-        if self._uncheckpointed > limits.CHECKPOINT_BYTES and not self._checkpointing and not self._closed:
-            self._checkpoint()
+        self._checkpoints.committed(limits.COMMIT_BYTES + sum(len(record.data) for record in records))
 
     def _measure(self, records: list[Record]) -> None:
         sizes = self._sizes
         for record in records:
             if record.channel in sizes:
                 dict.__setitem__(sizes, record.channel, sizes[record.channel] + len(record.data))
-
-    def _checkpoint(self) -> None:
-        """Beside the commits. When these are faster for so long that the write-ahead log only grows, in their place."""
-        self._checkpointing, self._uncheckpointed = True, 0
-        done = self._loop.run_in_executor(self._checkpointer, self._database.checkpoint)
-        done.add_done_callback(self._checkpointed)
-
-    def _checkpointed(self, future: "asyncio.Future[int]") -> None:
-        self._checkpointing = False
-        if not self._closed and future.result() > limits.WAL_BYTES:
-            self._loop.run_in_executor(self._writer, self._database.checkpoint)
 
     # -- when the disk says no ---------------------------------------------------------------------------------
 
@@ -346,7 +316,7 @@ class SqliteLog:
             if pending.waiter is not None and not pending.waiter.done():
                 pending.waiter.set_exception(error.copy())
         self._pending.clear()
-        self._values.clear()
+        self._notes.refuse()
         self._last.clear()
         self._pending_bytes = 0
         self._settled = self._ticket
@@ -421,7 +391,7 @@ class SqliteLog:
             if after >= mark:
                 self._hub.add(follower, channels)
                 break
-            page = await self._page(channels, after, mark)
+            page = await self._replay.page(channels, after, mark)
             after = mark if not page else page[-1].seq if single is None else page[-1].pos
             if page:
                 yield page
@@ -432,53 +402,28 @@ class SqliteLog:
         finally:
             self._hub.remove(follower, channels)
 
-    async def _page(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
-        """A page of what a follower missed; the same one for all who ask for it."""
-        key = (channels, after)
-        reading = self._pages.get(key)
-        if reading is None:
-            reading = self._pages[key] = self._loop.create_task(self._read_page(channels, after, mark))
-            reading.add_done_callback(lambda task: self._keep_page(key, task))
-        return await asyncio.shield(reading)
-
     async def _read_page(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
         count, size = limits.READ_EVENTS, limits.REPLAY_BYTES
         if len(channels) == 1:
             return Page(await self._read(self._database.read, channels[0], after, mark, count, size))
         return Page(await self._read(self._database.read_all, channels, after, mark, count, False, size))
 
-    def _keep_page(self, key: PageKey, task: "asyncio.Task[Page]") -> None:
-        if (task.cancelled() or task.exception() is not None or not task.result()) and self._pages.get(key) is task:
-            del self._pages[key]
-
     async def list_kv(self, key: str) -> dict[Channel, bytes]:
         found: dict[Channel, bytes | None] = {**await self._read(self._database.list_kv, key)}
-        found |= {channel: data for (channel, name), data in self._uncommitted().items() if name == key}
+        found |= {channel: data for (channel, name), data in self._notes.uncommitted().items() if name == key}
         return {channel: data for channel, data in found.items() if data is not None}
 
     async def get_kv(self, channel: Channel, key: str) -> bytes | None:
-        waiting = self._uncommitted()
+        waiting = self._notes.uncommitted()
         if (channel, key) in waiting:
             return waiting[channel, key]
         return await self._read(self._database.get_kv, channel, key)
 
-    def _uncommitted(self) -> dict[tuple[Channel, str], bytes | None]:
-        """Lazy notes hold at once."""
-        return {**self._writing, **self._lazy}
-
     async def put_blob(self, data: bytes) -> str:
-        if len(data) > limits.BLOB_BYTES:
-            raise TooLarge(f"A blob of {len(data)} bytes is over the limit of {limits.BLOB_BYTES}.")
-        digest = await self._read(_digest, data)  # not in the loop: a large one takes a tenth of a second
-        self._kept.add(digest)
-        await self._write(self._database.put_blob, digest, data)
-        return digest
+        return await self._blobs.put(data)
 
     async def blob(self, digest: str) -> bytes:
-        data = await self._read(self._database.blob, digest)
-        if data is None:
-            raise NotFound("blob", digest)
-        return data
+        return await self._blobs.get(digest)
 
     async def _read(self, function: Callable[..., T], *args: object) -> T:
         return await self._loop.run_in_executor(self._readers, function, *args)
@@ -490,21 +435,18 @@ class SqliteLog:
     # -- housekeeping ------------------------------------------------------------------------------------------
 
     async def compact(self, before: int, keep: Mapping[Channel, int] | None = None) -> int:
-        """In small transactions of their own, so that commits go on in between."""
-        total = 0
-        while True:
-            dropped = await self._write(self._database.drop_deltas, before, dict(keep or {}))
-            total += dropped
-            self._pages.clear()
-            faults.reach("compaction")
-            if dropped == 0:
-                return total
+        return await self._drop(self._database.drop_deltas, before, dict(keep or {}))
 
     async def compact_channel(self, channel: Channel, below: int) -> int:
+        return await self._drop(self._database.drop_channel_deltas, channel, below)
+
+    async def _drop(self, some: Callable[..., int], *args: object) -> int:
+        """In small transactions of their own, so that commits go on in between."""
         total = 0
-        while dropped := await self._write(self._database.drop_channel_deltas, channel, below):
+        while dropped := await self._write(some, *args):
             total += dropped
-            self._pages.clear()
+            self._replay.clear()
+            faults.reach("compaction")
         return total
 
     async def size(self, channel: Channel) -> int:
@@ -513,11 +455,7 @@ class SqliteLog:
         return self._sizes[channel]
 
     def disk(self) -> DiskUse:
-        path = self._database.path
-        files = [path.with_name(path.name + suffix) for suffix in ("", "-wal")]
-        disk = os.statvfs(path.parent)
-        used = sum(file.stat().st_size for file in files if file.exists())
-        return DiskUse(used, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
+        return self._database.disk()
 
     async def expire_kv(self, prefix: str, before: int) -> int:
         return await self._write(self._database.expire_kv, prefix, before)
@@ -529,22 +467,20 @@ class SqliteLog:
 
     async def delete(self, channel: Channel) -> None:
         await self.flush()
-        self._lazy = {key: data for key, data in self._lazy.items() if key[0] != channel}
-        self._kept.clear()
-        blobs = await self._read(self._database.own_blobs, channel)
-        # What was stored again while we looked has a new owner, whose event may come only now.
-        await self._write(self._database.delete, channel, blobs - self._kept)
-        self._pages.clear()
+        self._notes.forget(channel)
+        await self._blobs.delete_with(channel)
+        self._replay.clear()
 
     async def close(self) -> None:
         if self._closed:
             return
         with contextlib.suppress(LogUnavailable):  # whoever wrote it has heard
-            if self._lazy and self._down is None:
-                (channel, key), data = self._lazy.popitem()
+            if self._notes.lazy and self._down is None:
+                (channel, key), data = self._notes.pop_lazy()
                 self.put_kv(channel, key, data)  # a commit for those that found none to go with
             await self.flush()
         self._closed = True
+        self._checkpoints.stop()
         if self._timer is not None:
             self._timer.cancel()
         self._watching.cancel()
@@ -554,12 +490,8 @@ class SqliteLog:
     def _shut(self) -> None:
         self._writer.shutdown()
         self._readers.shutdown()
-        self._checkpointer.shutdown()
+        self._checkpoints.shutdown()
         self._database.close()
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _part(event: Event) -> str | None:

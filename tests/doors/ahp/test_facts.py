@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from portico import limits
-from portico.doors.ahp import action_batch
+from portico.doors.ahp.act import action_batch
 from portico.log import sqlite
 from portico.log.sqlite import SqliteLog
 from tests.doors.ahp.conftest import Connect, Served

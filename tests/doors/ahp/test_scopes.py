@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from portico.doors.ahp import uri
+from portico.approvals.policy import WorkspacePolicy
+from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token
 from portico.errors import LogUnavailable
 from tests.doors.ahp.conftest import Connect, Served
@@ -59,13 +60,13 @@ async def test_rules_that_could_not_be_written_down_do_not_hold(
         patched.setattr(served.host.log, "append", refuse)
         echo = await client.act(client.root, "root/configChanged", config=rules)
         assert echo["rejectionReason"] == "The disk is full."
-    assert not served.host.rules.clients.everything
+    assert not served.host.part(WorkspacePolicy).clients.everything
     assert client.states[client.root]["config"]["values"] == {}
     await served.restart()
-    assert not served.host.rules.clients.everything
+    assert not served.host.part(WorkspacePolicy).clients.everything
     client.url = served.url
     await client.open()
     await client.initialize(client.root)
     assert client.states[client.root]["config"]["values"] == {}
     await client.act(uri.SEED_ROOT if client.seed else uri.ROOT, "root/configChanged", config=rules)
-    assert served.host.rules.clients.everything
+    assert served.host.part(WorkspacePolicy).clients.everything

@@ -16,7 +16,7 @@ from portico import limits
 from portico.doors.identity import new_token
 from portico.doors.rest import attachment
 from portico.doors.route import SCOPES
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal, Terminals
 from portico.workspace.terminal import SIDE_MAX
 from tests.doors.standing import Standing, problem, read_events, standing
 
@@ -84,7 +84,7 @@ async def viewing(here: Standing, ident: str, after: int | None = None, **header
 
 
 def terminal(here: Standing, ident: str) -> OpenTerminal:
-    return here.server.host.terminals.get(ident)
+    return here.server.host.part(Terminals).get(ident)
 
 
 async def test_a_shell_is_opened_typed_into_resized_and_closed(shared: Standing) -> None:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from starlette.websockets import WebSocket
 
-from portico.doors.ahp.names import child_uri
+from portico.doors.ahp.view.names import child_uri
 from portico.doors.app import App
 from portico.doors.route import Socket, Table, caller
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.broker import Broker
+    from portico.doors.ahp.connection.broker import Broker
 
 
 def ahp(app: App) -> Table:
@@ -26,9 +26,9 @@ def ahp(app: App) -> Table:
     async def meet() -> "Broker":
         nonlocal broker
         if broker is None:
-            await asyncio.to_thread(import_module, "portico.doors.ahp.connection")
+            await asyncio.to_thread(import_module, "portico.doors.ahp.connection.connection")
         if broker is None:  # still: nobody else came while it was imported
-            from portico.doors.ahp.broker import Broker
+            from portico.doors.ahp.connection.broker import Broker
 
             broker = Broker(app)
             _announce(broker)
@@ -48,8 +48,8 @@ def build(broker: "Broker") -> Table:
 
 
 def _announce(broker: "Broker") -> None:
-    from portico.doors.ahp.documents import document_tools
-    from portico.doors.ahp.notices import Notices
+    from portico.doors.ahp.act.documents import document_tools
+    from portico.doors.ahp.connection.notices import Notices
 
     Notices(broker)
     broker.host.tools.update(document_tools(broker))
@@ -58,7 +58,7 @@ def _announce(broker: "Broker") -> None:
 def _table(meet: Callable[[], Awaitable["Broker"]]) -> Table:
     async def serve(socket: WebSocket) -> None:
         broker = await meet()
-        from portico.doors.ahp.connection import Connection
+        from portico.doors.ahp.connection.connection import Connection
 
         await Connection(broker, socket, caller(socket)).run()
 

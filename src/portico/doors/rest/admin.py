@@ -15,7 +15,7 @@ from portico.doors.identity import new_token, read_tokens, revoke_token
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import SCOPES, Doc, Route, Table, caller
 from portico.errors import BadRequest
-from portico.host.usage import UsageBook, UsageRow
+from portico.queries.usage import UsageBook, UsageRow
 from portico.settings import describe, keys
 
 _ZONES = 14 * 60

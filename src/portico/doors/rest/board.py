@@ -13,7 +13,7 @@ from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Route, Socket, Table
-from portico.host.board import Asked, Board, Row
+from portico.queries.board import Asked, Board, Row
 
 
 class BoardPage(Struct):
