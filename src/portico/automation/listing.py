@@ -1,15 +1,18 @@
 """What lists and pages show of automations."""
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from cronsim import CronSim
 from msgspec import Struct
 
-from portico.automation.automations import Automations
 from portico.automation.decide import next_time
 from portico.automation.schedule import cron_of, next_due
 from portico.automation.state import AutomationState, RunSummary
 from portico.events import AutomationPlan, Json
+
+if TYPE_CHECKING:
+    from portico.automation.automations import Automations
 
 
 class AutomationInfo(Struct, omit_defaults=True):
@@ -44,7 +47,7 @@ class AutomationInfo(Struct, omit_defaults=True):
     scopes: list[str] = []
 
 
-def info_of(automations: Automations, state: AutomationState) -> AutomationInfo:
+def info_of(automations: "Automations", state: AutomationState) -> AutomationInfo:
     runs = automations.store.runs_of(state.id)
     return AutomationInfo(
         id=state.id,

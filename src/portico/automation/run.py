@@ -149,8 +149,8 @@ class Runs:
     def _ended(self, run: RunSummary, outcome: e.EndOutcome, error: str) -> e.RunEnded:
         used = [each.usage for each in self._sessions(run)]
         tokens, output = sum(each.input for each in used), sum(each.output for each in used)
-        known = all(each.cost or not each.input + each.output for each in used)
-        cost = sum(each.cost for each in used) if known and used else None
+        priced = tokens + output > 0 and all(each.cost or not each.input + each.output for each in used)
+        cost = sum(each.cost for each in used) if priced else None
         return e.RunEnded(outcome=outcome, error=error, input=tokens, output=output, cost=cost)
 
     def _sessions(self, run: RunSummary) -> list[Summary]:

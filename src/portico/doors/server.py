@@ -198,7 +198,7 @@ class Server:
         self.gate.add(portal(self.app, self.jobs, level=level, test_folder=self.options.test_folder))
         self.gate.add(anywhere(self.app))
         self.gate.add(ahp(self.app))
-        self.gate.add(mcp(self.app, self.jobs))
+        self.gate.add(mcp(self.app, self.jobs, self.automations))
         self.gate.add(rest(self.app))
         self.gate.add(job_routes(self.app, self.jobs))
         self.gate.add(automation_routes(self.app, self.automations))

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import mcp as protocol
+from portico.automation.automations import Automations
 from portico.doors.app import App
 from portico.doors.mcp.tools import HostTools
 from portico.doors.route import Route, Table, caller
@@ -14,9 +15,9 @@ from portico.events import Json
 from portico.jobs.jobs import Jobs
 
 
-def mcp(app: App, jobs: Jobs | None = None) -> Table:
+def mcp(app: App, jobs: Jobs | None = None, automations: Automations | None = None) -> Table:
     async def answer(request: Request) -> Response:
-        reply = await protocol.answer(await request.body(), HostTools(app, jobs, caller(request)))
+        reply = await protocol.answer(await request.body(), HostTools(app, jobs, caller(request), automations))
         if reply is None:
             return Response(status_code=202)
         return Response(reply, media_type="application/json")
