@@ -1,6 +1,8 @@
 """From a trigger to the end of a run: claims, overlap, missed times, life and history."""
 
 import asyncio
+from collections import Counter
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,10 @@ import pytest
 
 from portico import commands as c
 from portico import events as e
+from portico.automation.schedule import next_due
 from portico.automation.state import RunSummary
 from portico.errors import AlreadyExists, Conflict, Forbidden
+from portico.events import Schedule
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, made, opened, pass_time, settle, until, until_over
@@ -258,3 +262,34 @@ async def test_changed_files_start_one_run(open_host: HostOpener, tmp_path: Path
     assert '"a.txt"' in text
     assert '"b.txt"' in text
     assert "c.log" not in text
+
+
+ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
+
+
+async def test_a_year_of_sundays(open_host: HostOpener, tmp_path: Path) -> None:
+    """The clock changes on Sundays. Each of them has exactly one run in each zone, with a restart every month."""
+    clock = FakeClock(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    for zone in ZONES:
+        schedule = {"cron": "30 2 * * SUN", "zone": zone}
+        await made(automations, zone.lower().replace("/", "-").replace("_", "-"), schedule=schedule, keep_runs=100)
+    expected = 0
+    for day in range(365):
+        await pass_time(clock, 86_400)
+        before = int(clock.time() * 1000)
+        expected += sum(
+            due < before <= due + 86_400_000
+            for zone in ZONES
+            if (due := next_due(Schedule(cron="30 2 * * SUN", zone=zone), before - 86_400_000 - 1, 0)) is not None
+        )
+        await settle(automations, expected)
+        if day % 30 == 29:
+            await automations.close()
+            automations = await opened(await open_host(clock=clock), tmp_path)
+    runs = await settle(automations, 156)
+    assert Counter(run.name for run in runs) == Counter(
+        {"europe-berlin": 52, "america-new-york": 52, "australia-lord-howe": 52}
+    )
+    assert {run.status for run in runs} == {"succeeded"}
+    assert len({(run.name, run.due) for run in runs}) == 156

@@ -4,8 +4,8 @@ A claim is keyed by the UTC instant, so an hour that a clock change repeats cann
 
 - A fixed time (`30 2 * * *`) in the hour that a zone leaves out runs at the end of the gap; in the hour that comes
   twice it runs once, the first time.
-- An hour with a step or a star (`*/15 * * * *`) goes by the real time that passes: nothing in the gap, and every
-  instant of the doubled hour. With a starred minute and a fixed hour (`*/15 2 * * *`) the gap has no run that day.
+- With a star or a step in the minute or the hour (`*/15 * * * *`) it goes by the real time that passes: nothing in the
+  gap (`*/15 2 * * *` has no run on that day), and every instant of the doubled hour.
 """
 
 import re
@@ -117,14 +117,46 @@ def cron_of(schedule: Schedule) -> str:
 
 
 def _cron_times(schedule: Schedule, after: int) -> Iterator[int]:
-    start = datetime.fromtimestamp(after / 1000, UTC).astimezone(zone_of(schedule.zone))
+    zone = zone_of(schedule.zone)
+    start = _local(after, zone)
     try:
-        for found in CronSim(cron_of(schedule), start):
-            instant = int(found.timestamp() * 1000)
-            if instant > after:  # asked in the second of the doubled hours, it begins in the first
+        while True:
+            for found in CronSim(cron_of(schedule), start):
+                instant = int(found.timestamp() * 1000)
+                if instant <= after:  # asked in the second of the doubled hours, it begins in the first
+                    continue
+                changed = found.utcoffset() != _local(after - _UNITS["h"], zone).utcoffset()
+                if changed:
+                    instant = min([instant, *_behind_change(schedule, after, instant)])
                 yield instant
+                start, after = found, instant
+                if changed:
+                    start = _local(instant, zone)
+                    break
+            else:
+                return
     except (OverflowError, ValueError):
         return
+
+
+def _behind_change(schedule: Schedule, after: int, until: int) -> list[int]:
+    """Asked again from where the clock changes: where that is by half an hour, the library passes over the first time
+    behind it."""
+    zone = zone_of(schedule.zone)
+    first = _local(after - _UNITS["h"], zone).utcoffset()
+    low, high = after - _UNITS["h"], until
+    while high - low > 1000:
+        middle = (low + high) // 2
+        same = _local(middle, zone).utcoffset() == first
+        low, high = (middle, high) if same else (low, middle)
+    change = high // 1000 * 1000
+    hour = change + (60 - _local(change, zone).minute) % 60 * 60_000
+    found = [next(CronSim(cron_of(schedule), _local(each - 1000, zone))) for each in (change, hour)]
+    return [instant for each in found if (instant := int(each.timestamp() * 1000)) > after]
+
+
+def _local(instant: int, zone: ZoneInfo) -> datetime:
+    return datetime.fromtimestamp(instant / 1000, UTC).astimezone(zone)
 
 
 def missed_dues(schedule: Schedule, after: int, until: int, anchor: int) -> tuple[list[int], bool]:
