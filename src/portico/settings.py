@@ -100,6 +100,12 @@ class HttpSettings(Struct, forbid_unknown_fields=True):
     sends it."""
 
 
+class DoorSettings(Struct, forbid_unknown_fields=True):
+    disabled: list[str] = []
+    """Doors that are not opened, by name, such as `anywhere` or `mcp`; `portico doctor` lists them. The command line
+    needs `rest`, and browsers need `web`. Read at start."""
+
+
 class ApprovalSettings(Struct, forbid_unknown_fields=True):
     reads: bool = True
     """Reads inside the working directory pass unasked."""
@@ -121,6 +127,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     http: HttpSettings = msgspec.field(default_factory=HttpSettings)
+    doors: DoorSettings = msgspec.field(default_factory=DoorSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
@@ -150,7 +157,7 @@ _MOST_SECONDS = _MOST_HOURS * 3600
 
 _OTHERS = ("PORTICO_HOME", "PORTICO_URL", "PORTICO_TOKEN", "PORTICO_CONTEXT")
 """Variables of ours that are no settings."""
-SECTIONS = ("server", "security", "log", "telemetry", "agent", "http", "approvals")
+SECTIONS = ("server", "security", "log", "telemetry", "agent", "http", "doors", "approvals")
 
 
 def keys() -> dict[str, Any]:

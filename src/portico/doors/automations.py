@@ -19,6 +19,7 @@ from portico.automation.state import RunSummary
 from portico.commands import AutomationCommand
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, check_depth, read_as
+from portico.doors.door import Door
 from portico.doors.rest.commands import routes
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Route, Table
@@ -41,6 +42,12 @@ class CheckedPlan(Struct, omit_defaults=True):
 
     when: str
     next: list[int] = []
+
+
+class AutomationsDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.routes = automation_routes(app, app.automations)
 
 
 def automation_routes(app: App, automations: Automations) -> Table:

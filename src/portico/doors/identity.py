@@ -70,6 +70,10 @@ class Tokens:
         write_private(path, key)
         return key
 
+    def version(self) -> object:
+        """Another one whenever who somebody is may have changed."""
+        return stamp(self._home.token_path), stamp(self._home.tokens_path)
+
     # -- recognising -------------------------------------------------------------------------------------------
 
     def by_token(self, token: str) -> Caller | None:
@@ -91,6 +95,11 @@ class Tokens:
         if caller is None or not _same(mac, self._mac(ident, expires)):
             return None
         return caller
+
+    @staticmethod
+    def cookie_until(cookie: str) -> float:
+        """When a valid one ends, in seconds since the epoch."""
+        return float(cookie.split(".")[1])
 
     def by_id(self, ident: str) -> Caller | None:
         owner = self.owner()

@@ -1,8 +1,8 @@
 """The process: home, log, host, gate and doors put together, started and stopped in a written order.
 
-Start: lock the home, open the log, open the host (which closes what a crash left open), build the doors, listen,
+Start: lock the home, open the log, open the host (which closes what a crash left open), open the doors, listen,
 announce. Stop: refuse new work, end the running turns, retract the announcement, end the open streams, stop listening,
-close the log, unlock. `tests/doors/test_server.py` holds both orders true.
+close the doors and the log, unlock. `tests/doors/test_server.py` holds both orders true.
 """
 
 import asyncio
@@ -31,27 +31,16 @@ from portico.automation.automations import Automations
 from portico.automation.source import apply as apply_automations
 from portico.changes.room import FolderChanges
 from portico.compose import build_host
-from portico.doors.ahp.door import ahp
-from portico.doors.anywhere import anywhere
 from portico.doors.app import App
-from portico.doors.automations import automation_routes
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
-from portico.doors.jobs import job_routes
-from portico.doors.mcp import mcp
 from portico.doors.notify import Notify
-from portico.doors.openapi import openapi
-from portico.doors.ops import ops
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
-from portico.doors.portal import portal
-from portico.doors.portal.answer import Level
 from portico.doors.protocol import BoundedHttp
 from portico.doors.proxy import BehindProxy, Proxies, check_root_path
-from portico.doors.rest import rest
-from portico.doors.route import Table
+from portico.doors.registry import Doors
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
-from portico.doors.web import web
 from portico.doors.websocket import Line
 from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
@@ -71,8 +60,6 @@ _WATCH_SECONDS = 1.0
 
 _TOKENS = "tokens"
 """The note that remembers which tokens the audit record knows."""
-
-Door = Callable[[App], Table]
 
 
 @dataclass
@@ -159,11 +146,21 @@ class Server:
             cookie=f"portico-{self.port}",
             audit=self._audit,
         )
-        self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.gate, search)
+        self.app = App(
+            self.host,
+            self.home,
+            self.loaded,
+            self._stop.set,
+            options.test,
+            search,
+            options.api_level,
+            options.test_folder,
+        )
+        self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
         self._apply_settings()
-        self._build()
         self._measure()
-        await self._open_doors()
+        self.doors = await Doors.open(self.app)
+        stack.push_async_callback(self.doors.close)
         await self.jobs.recover()
         await self._look_at_automations()
         await self.automations.start()
@@ -193,19 +190,6 @@ class Server:
         ports = [each.getsockname()[1] for each in self._sockets if each.family != socket.AF_UNIX]
         self.port = ports[0] if ports else 0
 
-    def _build(self) -> None:
-        level: Level = "000" if self.options.api_level == "000" else "latest"
-        self.gate.add(portal(self.app, self.jobs, level=level, test_folder=self.options.test_folder))
-        self.gate.add(anywhere(self.app))
-        self.gate.add(ahp(self.app))
-        self.gate.add(mcp(self.app, self.jobs, self.automations))
-        self.gate.add(rest(self.app))
-        self.gate.add(job_routes(self.app, self.jobs))
-        self.gate.add(automation_routes(self.app, self.automations))
-        self.gate.add(openapi(self.gate))
-        self.gate.add(ops(self.app, self.gate))
-        self.gate.add(web(self.app, self.gate))
-
     def _measure(self) -> None:
         settings = self.loaded.settings.telemetry
         if not settings.endpoint:
@@ -216,13 +200,6 @@ class Server:
             words = f"Telemetry needs more packages: pip install 'portico[otel]' ({error})."
             raise BadRequest(words, field="telemetry.endpoint") from error
         self._stack.push_async_callback(Telemetry(self.host, settings).close)
-
-    async def _open_doors(self) -> None:
-        for begin in self.app.at_start:
-            try:
-                await begin()
-            except LogUnavailable as error:
-                logger.warning("a door begins at its first request: %s", error.message)
 
     async def _listen(self) -> None:
         config = uvicorn.Config(

@@ -156,7 +156,7 @@ class Served:
         self.gate = Gate(self.tokens, hosts=frozenset({"127.0.0.1", "localhost"}))
         loaded = load(self.home.settings_path, environ={})
         self.host.workspaces = [self.work]
-        self.app = App(self.host, self.home, loaded, lambda: None, False, self.gate)
+        self.app = App(self.host, self.home, loaded, lambda: None)
         self.broker = Broker(self.app)
         self.gate.add(build(self.broker))
         config = uvicorn.Config(

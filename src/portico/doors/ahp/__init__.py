@@ -2,3 +2,7 @@
 Four floors, each of which may import those below it: `wire`, `view`, `act`, `connection`. The reducers that a client
 folds actions with are in `portico.testing.ahp`; the host needs none of them.
 """
+
+from portico.doors.ahp.door import AhpDoor
+
+__all__ = ["AhpDoor"]
