@@ -32,7 +32,7 @@ def measure() -> list[Row]:
 
 def rows(told: list[dict[str, Any]]) -> list[Row]:
     def of(name: str, number: str) -> float:
-        return statistics.median(each[number] for each in told if each["name"] == name)
+        return float(statistics.median(each[number] for each in told if each["name"] == name))
 
     portal, opened, worked = of("portal", "opened"), of("opened", "shown"), of("opened", "worked")
     longest, frame, short = of("typed", "longest"), of("scrolled 100,000", "worked"), of("scrolled", "worked")
