@@ -16,11 +16,13 @@ from msgspec import Struct
 
 from portico import events as e
 from portico import limits
+from portico.automation.automations import Automations
 from portico.cache import Cache
 from portico.changes.captures import in_work_tree
 from portico.doors.ahp.act import changes, sign_in, terminal_commands
 from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.act.drafts import Drafts
+from portico.doors.ahp.connection.automation_feed import AutomationFeed
 from portico.doors.ahp.connection.background import BackgroundWork
 from portico.doors.ahp.connection.replay_buffer import ReplayBuffers
 from portico.doors.ahp.connection.subscription import Subscription
@@ -89,6 +91,7 @@ class Broker:
         self.replay = ReplayBuffers()
         self.drafts = Drafts(self)
         self.background = BackgroundWork(self)
+        self.automation_feed = AutomationFeed(self)
         self.passed = 0
         """The last record that everybody who hears it has been told."""
         self._active: set[str] = set()
@@ -108,6 +111,11 @@ class Broker:
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
         self.drafts.look()
+
+    @property
+    def automations(self) -> Automations | None:
+        """None: this host has none."""
+        return getattr(self.app, "automations", None)
 
     @property
     def root_values(self) -> Json:
@@ -178,6 +186,8 @@ class Broker:
                 self.replay.clear()
                 logger.exception("the record %d was not passed on", record.seq)
             self.passed = record.seq
+        if self.connections:
+            self.automation_feed.hear(records)
 
     def _pass_on(self, record: Record, subscriptions: dict[Channel, list[Subscription]]) -> None:
         event = record.event

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from portico.doors.ahp.act import (
+    automations,
     changes,
     completions,
     logs,
@@ -32,6 +33,7 @@ COMMANDS: dict[str, Command] = {
     **watches.COMMANDS,
     **terminal_commands.COMMANDS,
     **changes.COMMANDS,
+    **automations.COMMANDS,
 }
 
 _BEFORE = ("initialize", "reconnect", "ping")

@@ -8,7 +8,7 @@ import msgspec
 
 from portico import __version__, limits
 from portico import events as e
-from portico.doors.ahp.act import changes, clients, command_prefix, completions
+from portico.doors.ahp.act import automations, changes, clients, command_prefix, completions
 from portico.doors.ahp.act.command import Command, optional, subject, text, texts
 from portico.doors.ahp.connection.broker import Known
 from portico.doors.ahp.connection.encoder import Encoder
@@ -63,7 +63,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
         "snapshots": [each for each in snapshots if each is not None],
         "defaultDirectory": names.file_uri(str(connection.broker.app.workspaces[0])),
     }
-    return result if seed else result | _about() | command_prefix.offered(connection)
+    return result if seed else result | _about() | command_prefix.offered(connection) | automations.offered(connection)
 
 
 def _about() -> Json:
@@ -165,7 +165,7 @@ async def _prepare(connection: "Connection", target: Target) -> None:
         await clients.sort_out(connection, session)
 
 
-_SPECIAL = ("watch", "logs", "changeset")
+_SPECIAL = ("watch", "logs", "changeset", "automations", "run")
 
 
 async def _special(connection: "Connection", target: Target, name: str) -> Json | None:
@@ -177,6 +177,8 @@ async def _special(connection: "Connection", target: Target, name: str) -> Json 
     try:
         if target.kind == "watch":
             state = watches.state(connection, target)
+        elif target.kind in ("automations", "run"):
+            state = connection.broker.automation_feed.state(target)
         else:
             state = await changes.state(connection, target)
     except Exception:  # whatever it was is told by the caller; a subscription without a beginning must not stay
@@ -271,6 +273,8 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     for target, snapshot in special.items():  # nothing of these is in the log
         if target.kind == "changeset":
             missed += _now(connection, target, [changes.content(snapshot["state"])])
+        elif target.kind in ("automations", "run"):
+            missed += _now(connection, target, connection.broker.automation_feed.now(target, snapshot["state"]))
     envelopes = rpc.Raw(envelope.together(missed))
     return {"type": "replay", "actions": envelopes, "missing": missing}
 
