@@ -131,13 +131,16 @@ async def test_a_run_by_hand(connect: Connect, served: Served, automations: Auto
     assert (summary["resource"], summary["sessionCount"]) == (run, 1)
     assert summary["lifecycle"] == client.states[run]["lifecycle"]
     listed = (await client.request("listSessions", channel=client.root))["items"]
-    assert summary["primarySession"] in [each["resource"] for each in listed]
+    [line] = [each for each in listed if each["resource"] == summary["primarySession"]]
+    assert line["origin"] == {"kind": "automation", "automation": MINE, "run": run}
+    await client.subscribe(summary["primarySession"])
+    assert client.states[summary["primarySession"]]["origin"] == line["origin"]
 
 
 def done(client: WireClient, number: int) -> bool:
     runs = entries(client)[MINE]["runs"]
-    newest = runs[0] if runs else {"resource": "", "lifecycle": {"status": ""}}
-    return newest["resource"].endswith(f"-{number}") and newest["lifecycle"]["status"] == "completed"
+    ended = [each["resource"] for each in runs if each["lifecycle"]["status"] == "completed"]
+    return ended[:1] == [f"ahp-automation-run:/run-{number}"]
 
 
 async def test_a_run_that_is_done_and_the_pages_of_history(

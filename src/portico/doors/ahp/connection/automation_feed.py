@@ -80,6 +80,16 @@ class AutomationFeed:
         shown = self._shown.get(state.id, view.HISTORY)
         return view.entry(self._broker.host, state, runs, times[0] if times else None, shown)
 
+    def origin(self, by: str) -> Json:
+        """Of a session that a run has made, for its state and its line."""
+        automations = self._broker.automations
+        run = automations.store.runs.get(by.removeprefix("run:")) if automations is not None else None
+        if run is None or not by.startswith("run:") or automations is None:
+            return {}
+        known = automations.store.automations.get(run.automation)
+        name = view.uri_of(known) if known is not None else view.AUTOMATION + run.automation
+        return {"origin": {"kind": "automation", "automation": name, "run": view.RUN + run.id}}
+
     def widen(self, ident: str) -> None:
         self._shown[ident] = self._shown.get(ident, view.HISTORY) + view.HISTORY
         self.tell(ident)

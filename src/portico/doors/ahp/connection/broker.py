@@ -350,7 +350,8 @@ class Broker:
             dialect,
         )
         extra = customizations.of_session(self.agents.get(state.agent), state, as_seed=False)
-        return shown | extra | self.meta(state)
+        made_by = self.automation_feed.origin(state.by) if dialect.since("0.9.0") else {}
+        return shown | extra | self.meta(state) | made_by
 
     def chat_line(self, ident: str, dialect: Dialect) -> Json | None:
         session = self.host.find(ident)
