@@ -30,7 +30,7 @@ def offered(connection: "Connection") -> Json:
 def _all(connection: "Connection") -> Automations:
     found = connection.broker.automations
     if found is None:
-        raise Conflict("This host has no automations.")
+        raise WireError(rpc.METHOD_NOT_FOUND, "This host has no automations.")
     return found
 
 
@@ -106,6 +106,7 @@ async def cancel(client_action: "ClientAction", run: str) -> None:
 
 async def definitions(connection: "Connection", params: Json) -> Json:
     """Schedules are the protocol's own; this host has no events of its own that clients could choose."""
+    _all(connection)
     return {"items": []}
 
 
@@ -146,7 +147,7 @@ def _known(automations: Automations, name: str) -> AutomationState:
 
 
 COMMANDS = {
-    "listAutomationTriggerDefinitions": Command(definitions, "read", seed=False),
-    "runAutomation": Command(run, "jobs", seed=False),
-    "fetchAutomationRuns": Command(fetch, "read", seed=False),
+    "listAutomationTriggerDefinitions": Command(definitions, "read", seed=False, since="0.9.0"),
+    "runAutomation": Command(run, "jobs", seed=False, since="0.9.0"),
+    "fetchAutomationRuns": Command(fetch, "read", seed=False, since="0.9.0"),
 }

@@ -342,6 +342,6 @@ COMMANDS = {
     "listSessions": Command(list_sessions, "read"),
     "createChat": Command(create_chat, seed=False),
     "disposeChat": Command(dispose_chat, seed=False),
-    "moveChat": Command(move_chat, seed=False),
+    "moveChat": Command(move_chat, seed=False, since="1.0.0"),
     "fetchTurns": Command(fetch_turns, "read"),
 }
