@@ -36,6 +36,7 @@ ROOMS: dict[str, set[str]] = {
     "terminals": {"terminals", "host", "log.listeners", "workspace"},
     "queries": {"queries", "host", "log.log", "workspace"},
     "usage": {"usage", "host"},
+    "budgets": {"budgets", "host", "usage", "settings"},
     "transcripts": {"transcripts", "host", "log.schema"},
     "maintenance": {"maintenance", "log"},
     "cluster": {"cluster", "host", "log", "settings"},

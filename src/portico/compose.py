@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from portico.approvals.policy import WorkspacePolicy
+from portico.budgets.budgets import Budgets
 from portico.changes.room import FolderChanges
 from portico.host.agent import Agent
 from portico.host.clock import Clock
@@ -11,7 +12,7 @@ from portico.host.part import Part
 from portico.log.log import Log
 from portico.terminals.handlers import open_terminals
 
-ROOMS: tuple[Callable[[Host], Part], ...] = (WorkspacePolicy, open_terminals, FolderChanges)
+ROOMS: tuple[Callable[[Host], Part], ...] = (WorkspacePolicy, open_terminals, FolderChanges, Budgets)
 """In the order of their start."""
 
 

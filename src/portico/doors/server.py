@@ -29,6 +29,7 @@ from portico.agents.scripted import seed
 from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.automation.automations import Automations
 from portico.automation.source import apply as apply_automations
+from portico.budgets.budgets import Budgets, rules_of
 from portico.changes.room import FolderChanges
 from portico.compose import build_host
 from portico.doors.app import App
@@ -357,6 +358,7 @@ class Server:
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
         self.host.part(FolderChanges).enabled = settings.agent.capture_changes
+        self.host.part(Budgets).rules = rules_of(settings.budgets)
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
         self.host.part(WorkspacePolicy).settings = settings_rules(settings.approvals)
