@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from portico import commands as c
 from portico import limits
-from portico.errors import Conflict, NotFound, PorticoError, RateLimited
+from portico.errors import BadRequest, Conflict, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Grant
 from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
 from portico.host.decide.decision import Context, Decision
@@ -267,6 +267,8 @@ class Dispatcher:
 
     async def _once(self, command: c.Command, caller: c.Caller) -> Any:
         """The first one with this id does it; the others get its answer, also those that come meanwhile."""
+        if command.secret:
+            raise BadRequest("What this command is about must not be kept: send it without an id.", field="id")
         if len(caller.request) > limits.REQUEST_ID_CHARS:
             raise Conflict(f"The id of a command has at most {limits.REQUEST_ID_CHARS} characters.", field="id")
         who = caller.id or caller.by  # inside of the host there are no tokens

@@ -3,18 +3,16 @@
 import re
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import limits
 from portico.doors.app import App
-from portico.doors.body import JsonResponse, read_as
-from portico.doors.identity import new_token, read_tokens, revoke_token
+from portico.doors.body import JsonResponse
+from portico.doors.identity import read_tokens
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import SCOPES, Doc, Route, Table, caller
-from portico.errors import BadRequest
+from portico.doors.route import Route, Table
 from portico.queries.usage import UsageBook, UsageRow
 from portico.settings import describe, keys
 
@@ -26,20 +24,10 @@ class Usage(Struct):
     rows: list[UsageRow]
 
 
-class TokenBody(Struct, forbid_unknown_fields=True):
-    name: str
-    scopes: list[str] = msgspec.field(default_factory=lambda: ["read"])
-
-
 class TokenShown(Struct):
     name: str
     scopes: list[str]
     created: int
-
-
-class TokenMade(TokenShown):
-    token: str
-    """This is the only time it can be seen."""
 
 
 class TokenList(Struct):
@@ -73,21 +61,6 @@ def table(app: App) -> Table:
         found = [TokenShown(each.name, each.scopes, each.created) for each in read_tokens(app.home)]
         return JsonResponse(TokenList(found))
 
-    async def make_token(request: Request) -> Response:
-        body = await read_as(request, TokenBody)
-        if not body.scopes:
-            raise BadRequest(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
-        token = new_token(app.home, body.name, body.scopes)
-        made = next(each for each in read_tokens(app.home) if each.name == body.name)
-        await app.host.audit("token.made", caller(request).by, name=body.name, scopes=body.scopes)
-        return JsonResponse(TokenMade(made.name, made.scopes, made.created, token), 201)
-
-    async def revoke(request: Request) -> Response:
-        name = request.path_params["name"]
-        revoke_token(app.home, name)
-        await app.host.audit("token.revoked", caller(request).by, name=name)
-        return Response(status_code=204)
-
     async def settings(request: Request) -> Response:
         defaults = keys()
         shown = [
@@ -96,7 +69,6 @@ def table(app: App) -> Table:
         ]
         return JsonResponse(SettingList(str(app.home.settings_path), shown))
 
-    made: Doc = {"body": TokenBody, "answer": TokenMade, "status": 201, "codes": ["conflict"]}
     return [
         Route(
             "/v1/usage",
@@ -112,8 +84,6 @@ def table(app: App) -> Table:
             },
         ),
         Route("/v1/tokens", tokens, "admin", summary="Named tokens.", doc={"answer": TokenList}),
-        Route("/v1/tokens", make_token, "admin", ("POST",), "Make a token.", doc=made),
-        Route("/v1/tokens/{name}", revoke, "admin", ("DELETE",), "End a token.", doc={"others": {204: None}}),
         Route(
             "/v1/settings",
             settings,
