@@ -30,6 +30,8 @@ class AddToken(Command, frozen=True, tag="token.add"):
 
     name: str
     scopes: list[str] = field(default_factory=lambda: ["read"])
+    days: float | None = None
+    """How long it lasts; absent: until it is revoked."""
 
 
 class RevokeToken(Command, frozen=True, tag="token.revoke"):

@@ -11,7 +11,20 @@ from msgspec import Struct
 
 from portico.commands.caller import Scope
 
-About = Literal["host", "session", "approval", "question", "terminal", "job", "task", "grant", "project", "token"]
+About = Literal[
+    "host",
+    "session",
+    "approval",
+    "question",
+    "terminal",
+    "job",
+    "task",
+    "grant",
+    "automation",
+    "run",
+    "project",
+    "token",
+]
 """What a command is about: the kind of thing whose id it names. `host`: none."""
 
 

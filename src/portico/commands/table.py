@@ -5,6 +5,7 @@ from typing import get_args
 import msgspec
 
 from portico.commands.admin import AdminCommand
+from portico.commands.automation import AutomationCommand
 from portico.commands.client import ClientCommand
 from portico.commands.command import Command, check_table
 from portico.commands.job import JobCommand
@@ -25,6 +26,7 @@ AnyCommand = (
     | WorkspaceCommand
     | ProjectCommand
     | AdminCommand
+    | AutomationCommand
 )
 
 COMMANDS: dict[str, type[Command]] = check_table(get_args(AnyCommand))

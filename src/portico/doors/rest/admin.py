@@ -10,24 +10,25 @@ from starlette.responses import Response
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.identity import read_tokens
+from portico.doors.identity import NamedToken, read_tokens
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Route, Table
-from portico.queries.usage import UsageBook, UsageRow
 from portico.settings import describe, keys
+from portico.usage.book import UsageBook
+from portico.usage.prices import source
+from portico.usage.rollup import read_keys, roll_up
+from portico.usage.shapes import UsageAnswer
 
 _ZONES = 14 * 60
 """No zone is further from Greenwich, in minutes."""
 
 
-class Usage(Struct):
-    rows: list[UsageRow]
-
-
-class TokenShown(Struct):
+class TokenShown(Struct, kw_only=True):
     name: str
     scopes: list[str]
     created: int
+    expires: int = 0
+    """Milliseconds since the epoch; 0: never."""
 
 
 class TokenList(Struct):
@@ -55,11 +56,12 @@ def table(app: App) -> Table:
     async def usage(request: Request) -> Response:
         days = number(request, "days", 30, 1, limits.USAGE_DAYS)
         east = number(request, "east", _ZONES, 0, 2 * _ZONES) - _ZONES
-        return JsonResponse(Usage(await book.rows(days, east)))
+        by = read_keys(request.query_params.get("by", ""))
+        rows = await book.rows(days, east)
+        return JsonResponse(UsageAnswer([], roll_up(rows, by), source()) if by else UsageAnswer(rows, [], source()))
 
     async def tokens(request: Request) -> Response:
-        found = [TokenShown(each.name, each.scopes, each.created) for each in read_tokens(app.home)]
-        return JsonResponse(TokenList(found))
+        return JsonResponse(TokenList([TokenShown(**_token(each)) for each in read_tokens(app.home)]))
 
     async def settings(request: Request) -> Response:
         defaults = keys()
@@ -74,10 +76,11 @@ def table(app: App) -> Table:
             "/v1/usage",
             usage,
             "read",
-            summary="Tokens and cost by day, session and model.",
+            summary="Tokens and cost by day, session, agent, model and person.",
             doc={
-                "answer": Usage,
+                "answer": UsageAnswer,
                 "query": {
+                    "by": "added up by some of day, session, agent, model, by: `sums` instead of `rows`",
                     "days": numbered("how many days back; 30", 1, limits.USAGE_DAYS),
                     "east": numbered("your zone: minutes east of Greenwich plus 840; 840", 0, 2 * _ZONES),
                 },
@@ -92,6 +95,10 @@ def table(app: App) -> Table:
             doc={"answer": SettingList},
         ),
     ]
+
+
+def _token(each: NamedToken) -> dict[str, Any]:
+    return {"name": each.name, "scopes": each.scopes, "created": each.created, "expires": each.expires}
 
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|authorization")
