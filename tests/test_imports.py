@@ -34,6 +34,8 @@ ROOMS: dict[str, set[str]] = {
     "approvals": {"approvals", "host", "workspace"},
     "changes": {"changes", "host", "workspace"},
     "terminals": {"terminals", "host", "log.listeners", "workspace"},
+    "files": {"files", "host", "workspace"},
+    "projects": {"projects", "host", "workspace"},
     "queries": {"queries", "host", "log.log", "workspace"},
     "usage": {"usage", "host"},
     "budgets": {"budgets", "host", "usage", "settings"},

@@ -42,6 +42,7 @@ from portico.doors.proxy import BehindProxy, Proxies, check_root_path
 from portico.doors.registry import Doors
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
+from portico.doors.token_commands import install_tokens
 from portico.doors.websocket import Line
 from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
@@ -51,6 +52,7 @@ from portico.jobs.source import EntrySource, find_entry
 from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
 from portico.log.trouble import AGAIN, GOES_ON
+from portico.projects.projects import Projects
 from portico.queries.search import Search
 from portico.settings import ApprovalSettings, Loaded, Settings, load
 from portico.workspace.orphans import end_orphans
@@ -138,6 +140,8 @@ class Server:
         self.automations = await Automations.open(self.host, self.jobs, self.home.path)
         stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
+        install_tokens(self.host, self.home)
+        self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
         seen = await log.get_kv(HOST, _TOKENS)
         self._known = msgspec.json.decode(seen, type=dict[str, str]) if seen else {}
         await self._audit_tokens()
