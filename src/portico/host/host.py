@@ -29,7 +29,17 @@ from portico.host.do import RECEIPTS, Dispatcher
 from portico.host.folders import whole
 from portico.host.handlers import install
 from portico.host.lifecycle import Lifecycle
-from portico.host.part import AskAlways, FolderCaptures, Judge, NoCaptures, NoWorktrees, Part, Worktrees
+from portico.host.part import (
+    AskAlways,
+    FolderCaptures,
+    Judge,
+    NoBudgets,
+    NoCaptures,
+    NoWorktrees,
+    Part,
+    Spending,
+    Worktrees,
+)
 from portico.host.readiness import Readiness
 from portico.host.session import Session
 from portico.host.shared import Shared
@@ -73,6 +83,7 @@ class Host:
         ]
         self.captures: Callable[[Session], FolderCaptures] = NoCaptures
         self.worktrees: Worktrees = NoWorktrees()
+        self.spending: Spending = NoBudgets()
         self.shared = Shared(self)
         self.grants = self.shared.grants
         self.approval_timeout: float | None = None

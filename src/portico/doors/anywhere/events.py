@@ -10,7 +10,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from portico import events as e
 from portico.doors.anywhere import translate
 from portico.doors.anywhere.identity import Idents
-from portico.doors.anywhere.project import Projects
 from portico.doors.anywhere.translate import Watched
 from portico.doors.app import App
 from portico.doors.cursor import read_cursor
@@ -19,6 +18,7 @@ from portico.errors import NotFound
 from portico.events import Record
 from portico.host.state import TextPart
 from portico.log.log import Log
+from portico.projects.projects import Projects
 
 
 def stream(app: App, projects: Projects, idents: Idents) -> ASGIApp:
