@@ -27,6 +27,7 @@ VERBS = (
     "agents",
     "sessions",
     "acp",
+    "do",
     "token",
     "config",
     "doctor",
