@@ -127,6 +127,7 @@ async def test_what_a_command_showed_stays_with_the_call(open_host: HostOpener, 
     shown = {"type": "terminal", "terminal": "terminal-1", "title": "sh -c echo one; exit 3"}
     assert (asked.content, asked.outcome) == ([shown], "completed")
     assert (call.content, call.output, call.outcome) == ([{**shown, "code": 3}], "one\n", "failed")
+    assert call.exit_code == 3
     assert answered[-1]["code"] == -32002  # it has released it
 
 

@@ -14,7 +14,7 @@ from portico.errors import Conflict, Forbidden, LogUnavailable, NotFound, RateLi
 from portico.host.decide import DECISIONS, HOST_DECISIONS
 from portico.host.do import RECEIPTS
 from portico.host.host import Host
-from portico.log import sqlite
+from portico.log import group_commit
 from portico.terminals.terminals import Terminals
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
@@ -165,7 +165,7 @@ async def test_a_command_that_the_disk_refused_leaves_its_id_free(
     open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its receipt waited for the disk to come back, and then said that it was done."""
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
     host = await open_host(PlayAgent(idle))
     session = await host.start(by="test", cwd=str(tmp_path))
     rename, start = c.RenameSession(session=session.id, title="one"), c.StartSession(cwd=str(tmp_path))

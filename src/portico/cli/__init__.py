@@ -29,6 +29,7 @@ VERBS = (
     "acp",
     "do",
     "token",
+    "usage",
     "config",
     "doctor",
     "service",

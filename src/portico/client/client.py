@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ from portico.events import Json, QuestionResponse, TurnEnded, TurnStarted
 from portico.home import Endpoint, Home
 from portico.host.agent import AgentInfo, Check
 from portico.host.state import ChangeList, SessionState, Summary
+from portico.usage.shapes import UsageAnswer
 
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Waits between attempts to come back; the last one repeats."""
@@ -157,6 +158,11 @@ class Client(Methods):
             agents: list[AgentInfo]
 
         return msgspec.json.decode(await self.call("GET", "/v1/agents"), type=_Agents).agents
+
+    async def usage(self, by: Sequence[str], days: int = 30, east: int = 840) -> UsageAnswer:
+        """Added up by some of day, session, agent, model, by; `east` is the zone as in `GET /v1/usage`."""
+        found = await self.call("GET", "/v1/usage", by=",".join(by), days=days, east=east)
+        return msgspec.json.decode(found, type=UsageAnswer)
 
     async def default_agent(self) -> str | None:
         """The agent of sessions that name none, as far as the host can tell without starting one."""

@@ -107,9 +107,9 @@ class Methods(Protocol):
         """One of its session's folders that a conversation is to have, or not to have any more."""
         return await self.do(c.ChooseFolder(session=session, folder=folder, chosen=chosen), request=request)
 
-    async def set_draft(self, session: str, text: str, *, request: str = "") -> DraftText:
+    async def set_draft(self, session: str, text: str, *, typed: bool = False, request: str = "") -> DraftText:
         """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
-        return await self.do(c.SetDraft(session=session, text=text), request=request)
+        return await self.do(c.SetDraft(session=session, text=text, typed=typed), request=request)
 
     async def send_message(
         self,

@@ -101,15 +101,18 @@ class Board:
         doing, since = self._doing.get(summary.id) or (activity(session.state), summary.last_turn_at)
         return Row(summary, doing, since, waiting_of(session.state))
 
-    def rows(self, limit: int, before: int | None = None) -> tuple[list[Row], int]:
+    def rows(self, limit: int, before: int | None = None, archived: bool = False) -> tuple[list[Row], int]:
         """What is going on, and the newest `limit` besides; the second number counts the older ones left out. With
         `before`, the newest of those that changed before that time."""
-        found = self._host.list(archived=False)
+        found = self._host.list(archived=archived)
         if before is not None:
             older = [each for each in found if each.modified < before]
             return [self.row(each) for each in older[:limit]], max(0, len(older) - limit)
         busy = [each for each in found[limit:] if each.status in ("running", "waiting")]
         return [self.row(each) for each in (*found[:limit], *busy)], max(0, len(found) - limit - len(busy))
+
+    def archived(self) -> int:
+        return len(self._host.list(archived=True))
 
     def since(self, version: int) -> Changed:
         rows: list[Row] = []

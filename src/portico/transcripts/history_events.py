@@ -36,6 +36,7 @@ def _part(turn: str, part: Part) -> Iterator[e.Event]:
                 part.past,
                 part.detail,
                 part.outcome or "completed",
+                exit_code=part.exit_code,
             )
         case QuestionPart():
             return

@@ -208,6 +208,7 @@ async def test_a_flood_of_output_is_bounded_and_a_failing_command_is_told(desk: 
     assert len(flood.output) < 80_000
     assert "timed out after 0.2 s" in slow.output
     assert listed.output == "a b\n[exit code 0]"
+    assert [call.exit_code for call in (flood, slow, listed)] == [3, None, 0]
 
 
 async def test_unknown_tools_and_wrong_arguments_are_tool_errors(desk: Desk) -> None:

@@ -9,7 +9,7 @@ from portico import limits
 from portico.doors.route import Route
 from portico.events import Message
 from portico.host.turn import Turn
-from portico.log import sqlite
+from portico.log import group_commit
 from portico.log.sqlite import SqliteLog
 from portico.testing.model import Step
 from portico.testing.play import PlayAgent
@@ -356,7 +356,7 @@ async def test_what_a_full_disk_refuses_is_not_acknowledged(
     here: Bridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A project was acknowledged with 201, and gone after the next start."""
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
     folder, log = tmp_path / "other", here.server.host.log
     folder.mkdir()
     assert isinstance(log, SqliteLog)

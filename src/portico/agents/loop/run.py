@@ -32,7 +32,7 @@ from portico.agents.loop.protocol import (
 )
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
-from portico.agents.loop.tools import TOOLS, Plan, Toolbox, plain
+from portico.agents.loop.tools import TOOLS, CommandFailed, Plan, Toolbox, plain
 from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, compacts, render
 from portico.errors import AgentError, Forbidden, PorticoError
 from portico.events import ErrorInfo, Json, ToolSpec
@@ -275,7 +275,9 @@ async def perform(turn: Turn, action: Action, wanted: Json, planned: Awaitable[P
     except OSError as error:  # a full disk, an unreadable folder: the model may find another way
         await call.end(ok=False, error=ErrorInfo("agent_failed", f"{error.strerror or error}"))
         return f"error: {error.strerror or error}"
-    await call.end(output=text, title=plan.title, content=[plan.edit] if plan.edit is not None else None)
+    exit_code = 0 if plan.action.kind == "shell" else None
+    content = [plan.edit] if plan.edit is not None else None
+    await call.end(output=text, title=plan.title, content=content, exit_code=exit_code)
     return text
 
 
@@ -284,7 +286,9 @@ async def _fail(turn: Turn, call: Call, error: PorticoError) -> str:
     if isinstance(error, Forbidden):
         by = f"session:{turn.session.id}"
         await turn.session.host.audit("path.refused", by, tool=call.tool, reason=error.message[:QUOTE])
-    await call.end(ok=False, output=error.message, error=ErrorInfo(error.code, error.message[:QUOTE]))
+    exit_code = error.exit_code if isinstance(error, CommandFailed) else None
+    said = ErrorInfo(error.code, error.message[:QUOTE])
+    await call.end(ok=False, output=error.message, error=said, exit_code=exit_code)
     return f"error: {error.message}"
 
 
