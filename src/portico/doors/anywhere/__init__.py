@@ -78,12 +78,12 @@ class Ok(Struct):
 class AnywhereDoor(Door):
     def __init__(self, app: App) -> None:
         super().__init__(app)
-        self._projects = Projects(app)
-        self.routes = _routes(app, self._projects)
+        self.projects = Projects(app)
+        self.routes = _routes(app, self.projects)
 
     async def open(self) -> None:
         """Messages that a crash has left waiting go on now, not when somebody next calls."""
-        await self._projects.ready()
+        await self.projects.ready()
 
 
 def _routes(app: App, projects: Projects) -> Table:

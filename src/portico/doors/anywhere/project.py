@@ -10,10 +10,12 @@ import asyncio
 import hashlib
 import os
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
 
+from portico import limits
 from portico.cache import Cache
 from portico.commands import Caller, StartSession
 from portico.doors.app import App
@@ -22,6 +24,7 @@ from portico.events import HOST, number_of
 from portico.host.folders import check_folder
 from portico.host.session import Session
 from portico.host.state import Summary
+from portico.log.feed import Follower
 from portico.workspace.git import repository
 from portico.workspace.jail import Jail
 
@@ -71,6 +74,7 @@ class Projects:
         self._kept = _Kept()
         self._ready = False
         self._lock = asyncio.Lock()
+        self._followers: WeakKeyDictionary[Follower, str | None] = WeakKeyDictionary()
         self._since = app.host.now()
         app.host.watch(self._changed)
 
@@ -183,6 +187,15 @@ class Projects:
             raise
         self._kept = kept
 
+    def follower(self, project: str | None) -> Follower:
+        """Of all conversations of a project (of every one, when None), and of those that will begin. So many that it
+        would cost more to look for them than to pass over others' are followed with everything else."""
+        sessions = [each for each, found in self._conversations.items() if project in (None, found.project)]
+        many = len(sessions) > limits.SUBSCRIPTIONS
+        follower = Follower(None if many else [f"session/{each}" for each in sessions])
+        self._followers[follower] = project
+        return follower
+
     # -- conversations -----------------------------------------------------------------------------------------
 
     def of_session(self, session: str) -> str | None:
@@ -213,6 +226,9 @@ class Projects:
             command = StartSession(agent=chosen, cwd=project.path, title=project.name, worktree=project.worktree)
             started: Summary = await self._host.do(command, who)
             self._conversations[started.id] = Conversation(project.id, chosen, model=started.model)
+            for follower, wanted in self._followers.items():
+                if wanted in (None, project.id):
+                    follower.add(f"session/{started.id}")
             await self._note(started.id)
             return await self._host.get(started.id)
 
