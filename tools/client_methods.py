@@ -17,7 +17,7 @@ _HEAD = '''"""One method for each command. Written by `python -m tools.client_me
 """
 
 # mypy: disable-error-code="no-any-return"
-# ruff: noqa: B006
+# ruff: noqa: B006, B008
 from typing import Any, Protocol
 
 from portico import commands as c

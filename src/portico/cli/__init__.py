@@ -21,6 +21,7 @@ VERBS = (
     "send",
     "run",
     "jobs",
+    "automations",
     "check",
     "chart",
     "model",

@@ -4,28 +4,32 @@
 """
 
 # mypy: disable-error-code="no-any-return"
-# ruff: noqa: B006
+# ruff: noqa: B006, B008
 from typing import Any, Protocol
 
 from portico import commands as c
 from portico import limits
 from portico.commands import (
     Answered,
+    AutomationMade,
+    AutomationNamed,
     Busy,
     Decided,
     Deleted,
     Done,
     Drafted,
     DraftText,
+    HookSecret,
     Isolation,
     JobNamed,
     Offered,
     Queued,
+    RunNamed,
     Steered,
     TaskNamed,
     TurnBegun,
 )
-from portico.events import ErrorInfo, Grant, Json, Message, PendingKind, QuestionResponse, ToolSpec
+from portico.events import AutomationPlan, ErrorInfo, Grant, Json, Message, PendingKind, QuestionResponse, ToolSpec
 from portico.host.state import Summary
 
 
@@ -380,3 +384,39 @@ class Methods(Protocol):
     async def stop_task(self, task: str, *, request: str = "") -> Done:
         """Stop a task."""
         return await self.do(c.StopTask(task=task), request=request)
+
+    async def create_automation(
+        self, name: str, *, plan: AutomationPlan = AutomationPlan(), enabled: bool = True, request: str = ""
+    ) -> AutomationMade:
+        """Make an automation: a trigger, what to start, and the rules."""
+        return await self.do(c.CreateAutomation(name=name, plan=plan, enabled=enabled), request=request)
+
+    async def edit_automation(
+        self, automation: str, *, name: str | None = None, plan: AutomationPlan | None = None, request: str = ""
+    ) -> AutomationNamed:
+        """Change an automation; what is not named stays."""
+        return await self.do(c.EditAutomation(automation=automation, name=name, plan=plan), request=request)
+
+    async def pause_automation(self, automation: str, *, reason: str = "", request: str = "") -> AutomationNamed:
+        """Let an automation start nothing by itself until it is resumed."""
+        return await self.do(c.PauseAutomation(automation=automation, reason=reason), request=request)
+
+    async def resume_automation(self, automation: str, *, request: str = "") -> AutomationNamed:
+        """Let a paused automation go on, from now."""
+        return await self.do(c.ResumeAutomation(automation=automation), request=request)
+
+    async def run_automation(self, automation: str, *, input: str | None = None, request: str = "") -> RunNamed:
+        """Start an automation now, also a paused one."""
+        return await self.do(c.RunAutomation(automation=automation, input=input), request=request)
+
+    async def cancel_run(self, run: str, *, request: str = "") -> Done:
+        """Cancel a run, with what it has started."""
+        return await self.do(c.CancelRun(run=run), request=request)
+
+    async def rotate_secret(self, automation: str, *, request: str = "") -> HookSecret:
+        """Give a hook another secret, which is shown this once; the old one is void."""
+        return await self.do(c.RotateSecret(automation=automation), request=request)
+
+    async def delete_automation(self, automation: str, *, request: str = "") -> Done:
+        """Delete an automation and its history; what it has started goes on."""
+        return await self.do(c.DeleteAutomation(automation=automation), request=request)

@@ -1,16 +1,17 @@
 """The tools: those that look, and one for each command of the table, with its scope and what it takes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from portico import commands as c
 from portico.doors.app import App
-from portico.doors.route import Caller, Scope
+from portico.doors.mcp.automations import AutomationTools
+from portico.doors.mcp.offer import Nothing, Offer
+from portico.doors.route import Caller
 from portico.errors import BadRequest, Forbidden
 from portico.events import Json, ToolSpec
 from portico.host.session import Session
@@ -23,10 +24,6 @@ _TURNS = 20
 """Turns shown at once, the last ones."""
 _CHARS = 20_000
 """Of one answer or tool output: what a model can use."""
-
-
-class Nothing(Struct, forbid_unknown_fields=True):
-    pass
 
 
 class SessionBody(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -64,6 +61,7 @@ WITHOUT = {
     "session.read": _PERSON,
     "folder.choose": _PERSON,
     "queue.add": "send_message queues by itself",
+    "automation.secret": "it shows a secret",
 }
 """Commands that are no tool, and why."""
 
@@ -77,17 +75,9 @@ _WORDS: dict[type[c.Command], str] = {
     c.StartSession: "Returns its id. Those of fallback (agent or agent/model) take over if it cannot answer.",
     c.SendMessage: "Waits (seconds) until the agent is done or needs somebody. If it still runs, call wait_session.",
     c.AnswerApproval: "Allows or denies a call that waits.",
+    c.CreateAutomation: "plan: a trigger, such as schedule {cron, zone}, and a job {job, input} or prompt {text}.",
     c.AnswerQuestion: "With text, or, where it has several fields, with answers by their ids.",
 }
-
-
-class Offer(NamedTuple):
-    scope: Scope
-    body: type[Struct]
-    run: Callable[[Any], Awaitable[Any]]
-    description: str
-    subject: str = ""
-    """The argument that `id` stands for."""
 
 
 @cache
@@ -117,6 +107,7 @@ class HostTools:
             for name, kind in c.COMMANDS.items()
             if name not in WITHOUT and who.may(kind.scope)
         }
+        offers |= AutomationTools(app.automations).offers()
         self._offers = {name: offer for name, offer in offers.items() if who.may(offer.scope)}
 
     def _offer(self, kind: type[c.Command]) -> Offer:
