@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from bench.row import Row, verdict
 
@@ -29,9 +30,9 @@ def measure() -> list[Row]:
         return rows([json.loads(line) for line in path.read_text().splitlines()])
 
 
-def rows(told: list[dict[str, float]]) -> list[Row]:
+def rows(told: list[dict[str, Any]]) -> list[Row]:
     def of(name: str, number: str) -> float:
-        return statistics.median(each[number] for each in told if each["name"] == name)
+        return float(statistics.median(each[number] for each in told if each["name"] == name))
 
     portal, opened, worked = of("portal", "opened"), of("opened", "shown"), of("opened", "worked")
     longest, frame, short = of("typed", "longest"), of("scrolled 100,000", "worked"), of("scrolled", "worked")

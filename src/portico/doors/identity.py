@@ -57,6 +57,7 @@ class Tokens:
 
     def __init__(self, home: Home, required: bool = True) -> None:
         self._home = home
+        self._paths = (str(home.token_path), str(home.tokens_path))
         self.required = required
         self._stamp: tuple[int, int] | None = None
         self._named: list[NamedToken] = []
@@ -76,6 +77,10 @@ class Tokens:
         key = secrets.token_bytes(32)
         write_private(path, key)
         return key
+
+    def version(self) -> object:
+        """Another one whenever who somebody is may have changed."""
+        return stamp(self._paths[0]), stamp(self._paths[1])
 
     # -- recognising -------------------------------------------------------------------------------------------
 
@@ -98,6 +103,11 @@ class Tokens:
         if caller is None or not _same(mac, self._mac(ident, expires)):
             return None
         return caller
+
+    @staticmethod
+    def cookie_until(cookie: str) -> float:
+        """When a valid one ends, in seconds since the epoch."""
+        return float(cookie.split(".")[1])
 
     def by_id(self, ident: str) -> Caller | None:
         owner = self.owner()

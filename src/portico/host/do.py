@@ -13,12 +13,13 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from portico import commands as c
 from portico import limits
 from portico.errors import Conflict, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Grant
-from portico.host.decide import DECISIONS, decide
+from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
 from portico.host.decide.decision import Context, Decision
 from portico.host.follow_up import follow_up
 from portico.host.rate import Bucket
@@ -50,7 +51,7 @@ class Receipt(msgspec.Struct):
     """The session or terminal that is the answer, where it has no shape of its own: as it is when asked again."""
 
 
-_receipt: ContextVar[Callable[[str], None] | None] = ContextVar("receipt", default=None)
+_receipt: ContextVar[Callable[[Any, str], None] | None] = ContextVar("receipt", default=None)
 
 
 def note_started(session: str) -> None:
@@ -58,7 +59,14 @@ def note_started(session: str) -> None:
     into the same commit, so that no crash can come between."""
     write = _receipt.get()
     if write is not None:
-        write(session)
+        write(None, session)
+
+
+def note_answer(answer: Any) -> None:
+    """The same for a command that is answered with this."""
+    write = _receipt.get()
+    if write is not None:
+        write(answer, "")
 
 
 class Dispatcher:
@@ -72,7 +80,7 @@ class Dispatcher:
         """Commands with an id that are being done: their digest, and who does them."""
 
     def handle(self, kind: type[c.Command], handler: Handler) -> None:
-        if kind in self._handlers or kind in DECISIONS:
+        if kind in self._handlers or kind in DECISIONS or kind in HOST_DECISIONS:
             raise TypeError(f"{kind.__name__} has a handler already.")
         self._handlers[kind] = handler
 
@@ -113,6 +121,8 @@ class Dispatcher:
         handler = self._handlers.get(type(command))
         if handler is not None:
             return await self._hand(handler, command, caller, receipt)
+        if type(command) in HOST_DECISIONS:
+            return await self._decide_host(command, caller, receipt)
         if type(command) not in DECISIONS:
             raise Conflict(f"This host does not take {command.__struct_config__.tag!r}.")
         session = await self._host.get(self._session_of(command))
@@ -122,6 +132,9 @@ class Dispatcher:
         elif isinstance(command, _AT_REST):
             async with session.at_rest(caller.by):
                 decision = await self._decide(session, command, caller, found, receipt)
+        elif isinstance(command, c.AnswerApproval):  # what is to be remembered of it goes into the same commit
+            async with session.lock, self._host.shared.lock:
+                decision = await self._decide(session, command, caller, found, receipt)
         else:
             async with session.lock:
                 decision = await self._decide(session, command, caller, found, receipt)
@@ -130,14 +143,19 @@ class Dispatcher:
     async def _hand(self, handler: Handler, command: c.Command, caller: c.Caller, receipt: str) -> Any:
         if not receipt:
             return await handler(command, caller)
-        started = isinstance(command, c.StartSession)
-        write = (lambda session: self._remember(receipt, command, None, session)) if started else None
+        noted = False
+
+        def write(answer: Any, shown: str) -> None:
+            nonlocal noted
+            noted = True
+            self._remember(receipt, command, answer, shown)
+
         token = _receipt.set(write)
         try:
             answer = await handler(command, caller)
         finally:
             _receipt.reset(token)
-        if not started:
+        if not noted:
             self._remember(receipt, command, answer)
             await self._host.log.flush()
         return answer
@@ -145,21 +163,40 @@ class Dispatcher:
     async def _decide(
         self, session: "Session", command: c.Command, caller: c.Caller, found: Any, receipt: str
     ) -> Decision:
-        decision = decide(session.state, command, self.context(session, caller, found))
+        context = self.context(session, caller, found)
+        if isinstance(command, c.AnswerApproval):
+            context = replace(context, shared=self._host.shared.state())
+        decision = decide(session.state, command, context)
         if receipt:
             # In the same commit as its events.
             self._remember(receipt, command, decision.answer, "" if decision.answer is not None else session.id)
-        if decision.events:
+        if decision.events or decision.host_events:
             await self._append(session, decision)
         elif receipt:
             await self._host.log.flush()
         return decision
 
-    async def _append(self, session: "Session", *decisions: Decision) -> None:
+    async def _decide_host(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
+        """What is about all sessions: one after another."""
+        async with self._host.shared.lock:
+            state = self._host.shared.state()
+            decision = HOST_DECISIONS[type(command)](state, command, Context(caller, str))
+            if receipt:
+                self._remember(receipt, command, decision.answer)
+            await self._append(None, decision)
+            if receipt and not decision.host_events:
+                await self._host.log.flush()
+        return decision.answer
+
+    async def _append(self, session: "Session | None", *decisions: Decision) -> None:
         """In one commit."""
-        events = [(session.channel, event) for each in decisions for event in each.events]
-        events += [(HOST, event) for each in decisions for event in each.host_events]
-        if events:
+        shared = [event for each in decisions for event in each.host_events]
+        events = [(session.channel, event) for each in decisions for event in each.events] if session else []
+        events += [(HOST, event) for event in shared]
+        if shared:
+            with self._host.shared.noted(shared):
+                await self._host.log.append_all(*events)
+        elif events:
             await self._host.log.append_all(*events)
 
     def context(self, session: "Session", caller: c.Caller, found: Any = None) -> Context:

@@ -4,22 +4,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from portico import commands as c
-from portico import events as e
-from portico.errors import BadRequest
-from portico.events import HOST, Grant, Json
-from portico.host.autonomy import APPROVAL_KEYS
+from portico.events import Json
 from portico.host.folders import check_reach
 from portico.host.state import Summary, TurnState
 from portico.host.tool import ToolResult
 
 if TYPE_CHECKING:
     from portico.host.host import Host
-
-_GRANT_SECONDS_MAX = 365 * 86400
-"""A year: what was allowed before that is forgotten by everybody."""
 
 
 def install(host: "Host") -> None:
@@ -80,43 +72,6 @@ async def _steer(host: "Host", command: c.SteerQueued, caller: c.Caller) -> c.Of
     return c.Offered(await session.queue.offer(command.pending, caller.by))
 
 
-# -- people ----------------------------------------------------------------------------------------------------
-
-
-async def _approve(host: "Host", command: c.AnswerApproval, caller: c.Caller) -> c.Decided:
-    session = await host.get(host.session_of(command.approval))
-    decision = await session.approvals.answer(
-        command.approval,
-        by=caller.by,
-        allow=command.allow,
-        option=command.option,
-        reason=command.reason,
-        input=command.input,
-        meta=command.meta,
-    )
-    return c.Decided(command.approval, decision.allowed, decision.by)
-
-
-async def _grant(host: "Host", command: c.AddGrant, caller: c.Caller) -> Grant:
-    if not 0 < command.seconds <= _GRANT_SECONDS_MAX:
-        raise BadRequest("A grant lasts more than 0 seconds and at most a year.", field="seconds")
-    return await host.grants.add(
-        agent=command.agent,
-        tool=command.tool,
-        allow=command.allow,
-        by=caller.by,
-        session=command.session,
-        project=command.project,
-        pattern=command.pattern,
-        seconds=command.seconds,
-    )
-
-
-async def _revoke(host: "Host", command: c.RevokeGrant, caller: c.Caller) -> c.Done:
-    await host.grants.revoke(command.grant, by=caller.by)
-    return c.Done()
-
-
 # -- clients ---------------------------------------------------------------------------------------------------
 
 
@@ -140,37 +95,12 @@ async def _report(host: "Host", command: c.ReportContent, caller: c.Caller) -> c
     return c.Done()
 
 
-async def _configure(host: "Host", command: c.ConfigureHost, caller: c.Caller) -> bool:
-    """The rules change with the commit, and only then. False: nothing is new, and nothing was written."""
-    async with host.configuring:
-        before = host.client_settings
-        values = command.values if command.replace else {**before, **command.values}
-        changed = {key for key in {*values, *before} if values.get(key) != before.get(key)}
-        if not changed:
-            return False
-        if changed & APPROVAL_KEYS:
-            caller.require("approve")
-        await host.log.append(
-            HOST, e.ClientKept(key=CLIENT_SETTINGS, by=caller.by, value=values, action=command.action)
-        )
-        host.log.put_kv(HOST, CLIENT_SETTINGS, msgspec.json.encode(values))
-    return True
-
-
-CLIENT_SETTINGS = "ahp.root"
-"""Beside the host's channel: the settings that editors push. The name is that of the first protocol that had them."""
-
-
 _HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any]]] = {
     c.StartSession: _start,
     c.ForkSession: _fork,
     c.DeleteSession: _delete,
     c.CancelTurn: _cancel,
     c.SteerQueued: _steer,
-    c.AnswerApproval: _approve,
-    c.AddGrant: _grant,
-    c.RevokeGrant: _revoke,
     c.CompleteCall: _complete,
     c.ReportContent: _report,
-    c.ConfigureHost: _configure,
 }

@@ -9,8 +9,6 @@ from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from portico import __version__, limits
 from portico import events as e
 from portico.errors import (
@@ -19,7 +17,7 @@ from portico.errors import (
     NotFound,
     PorticoError,
 )
-from portico.events import HOST, Json, Origin, Record, ToolSpec
+from portico.events import HOST, Origin, Record, ToolSpec
 from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
 from portico.host.catalogue import Catalogue
@@ -28,12 +26,12 @@ from portico.host.descriptions import Descriptions
 from portico.host.disk import Disk
 from portico.host.do import RECEIPTS, Dispatcher
 from portico.host.folders import whole
-from portico.host.grants import Grants
-from portico.host.handlers import CLIENT_SETTINGS, install
+from portico.host.handlers import install
 from portico.host.lifecycle import Lifecycle
 from portico.host.part import AskAlways, FolderCaptures, Judge, NoCaptures, NoWorktrees, Part, Worktrees
 from portico.host.readiness import Readiness
 from portico.host.session import Session
+from portico.host.shared import Shared
 from portico.host.state import SessionState, Summary
 from portico.host.tool import Tool
 from portico.host.turn import Turn
@@ -74,16 +72,14 @@ class Host:
         ]
         self.captures: Callable[[Session], FolderCaptures] = NoCaptures
         self.worktrees: Worktrees = NoWorktrees()
-        self.grants = Grants(self)
+        self.shared = Shared(self)
+        self.grants = self.shared.grants
         self.approval_timeout: float | None = None
         self.turn_idle_timeout = limits.TURN_IDLE_SECONDS
         self.retention_hours = limits.RETENTION_HOURS
         self.stopping = False
         self.workspaces: list[Path] = []
         """Where sessions and terminals begin that name no folder: in the first of them."""
-        self.client_settings: Json = {}
-        """What editors share through the host; some of it are rules of approval."""
-        self.configuring = asyncio.Lock()
         self.connected: Container[str] = ()
         """The clients that are connected, by their own ids."""
         self.commands = Dispatcher(self)
@@ -121,9 +117,7 @@ class Host:
         host = cls(log, agents, clock or Clock())
         host.parts = [make(host) for make in parts]
         await host.catalogue.read()
-        await host.grants.load()
-        data = await log.get_kv(HOST, CLIENT_SETTINGS)
-        host._share(msgspec.json.decode(data) if data else {})
+        await host.shared.load()
         for part in host.parts:
             await part.recover()
         await host.catalogue.recover()
@@ -199,9 +193,7 @@ class Host:
             if record.channel.startswith("session/"):
                 parts.setdefault(record.channel, []).append(record)
             elif record.channel == HOST:
-                self.grants.apply(record.event)
-                if isinstance(record.event, e.ClientKept) and record.event.key == CLIENT_SETTINGS:
-                    self._share(record.event.value or {})
+                self.shared.apply(record.event)
             else:
                 self._apply_to_part(record)
         for channel, part in parts.items():
@@ -227,10 +219,6 @@ class Host:
     def tasks(self, prefix: str) -> Sequence["asyncio.Task[Any]"]:
         """Those that run under such a name."""
         return [task for task in self._tasks if task.get_name().startswith(prefix)]
-
-    def _share(self, values: Json) -> None:
-        self.client_settings = values
-        self.rules.push(values)
 
     async def _sweep(self) -> None:
         while True:

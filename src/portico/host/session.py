@@ -347,6 +347,12 @@ class Session:
         while True:
             try:
                 await self.host.log.flush()
+            except LogUnavailable as lost:
+                if outcome == "completed":  # not all of what it said can be read
+                    outcome, error, by = "failed", ErrorInfo(lost.code, lost.message), "host"
+                await self.host.log.available()
+                continue
+            try:
                 async with self.lock:
                     active = self.state.active
                     if active is not None and active.id == turn.id:

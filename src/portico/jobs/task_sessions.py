@@ -170,6 +170,7 @@ class TaskSessions:
             await asyncio.get_running_loop().create_future()
         if state is None or state.outcome == "cancelled":
             raise TurnCancelled(detailed("TaskStopped", f"The turn in {session.id} was cancelled."))
+        _check_disk(state)
         if state.outcome != "completed":
             raise SessionCrash(detailed("Error", state.error.message if state.error else "The session crashed."))
         return report_of(state, task_sessions.takes_tools)
@@ -235,6 +236,7 @@ class TaskSessions:
             turn = session.adopt(ident, message)
             answer = await turn.ask(text, fields)
             await session.end_turn(turn, "completed")
+            _check_disk(await session.wait(ident))
             answered = answer.response == "accept"
             return answer
         finally:
@@ -319,6 +321,12 @@ class TaskSessions:
 
     def decide(self, reason: str, passed: bool | None = None, exit_code: int | None = None) -> None:
         self.record(e.TaskDecided(reason=reason, passed=passed, exit_code=exit_code))
+
+
+def _check_disk(turn: TurnState) -> None:
+    """A turn that a full disk has ended says nothing about its agent, nor about the person who was asked."""
+    if turn.error is not None and turn.error.code == LogUnavailable.code:
+        raise LogUnavailable(turn.error.message)
 
 
 async def withdraw(session: Session, task: str) -> None:

@@ -19,7 +19,9 @@ from portico.log.identity import Identity, check_files, check_pair, identify
 from portico.log.journal import Journal
 from portico.log.log import DiskUse
 from portico.log.mark import Files, Mark, Marked
+from portico.log.notes import KeyValue
 from portico.log.reader import Reader
+from portico.log.stored import compacted_key
 from portico.log.trouble import translate
 
 _DROP_ROWS = 2_000
@@ -35,11 +37,6 @@ class _Piece(msgspec.Struct):
 _piece = msgspec.json.Decoder(_Piece)
 
 
-def compacted_key(part: str) -> str:
-    """The note that remembers which pieces of a part were compacted away: seq and length, in turns."""
-    return f"trail/{part}"
-
-
 class Row(NamedTuple):
     seq: int
     channel: Channel
@@ -47,12 +44,6 @@ class Row(NamedTuple):
     time: int
     delta: str | None
     data: bytes
-
-
-class KeyValue(NamedTuple):
-    channel: Channel
-    key: str
-    data: bytes | None
 
 
 class Batch(NamedTuple):

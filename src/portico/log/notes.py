@@ -1,9 +1,16 @@
 """Notes that wait for a commit: those that ask for one, and lazy ones that go with whichever comes next."""
 
+from typing import NamedTuple
+
 from portico.events import Channel
-from portico.log.database import KeyValue
 
 Key = tuple[Channel, str]
+
+
+class KeyValue(NamedTuple):
+    channel: Channel
+    key: str
+    data: bytes | None
 
 
 class Notes:

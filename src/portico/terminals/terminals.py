@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 
 from portico import events as e
 from portico import limits
-from portico.errors import AlreadyExists, Conflict, LogUnavailable, NotFound, RateLimited
+from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import HOST, Channel, Json, Record, number_of
 from portico.host.part import Part
 from portico.host.session import Session
 from portico.log.listeners import Listeners
+from portico.terminals.decide import check_new
+from portico.terminals.state import TerminalState
 from portico.workspace import terminal as pty
 from portico.workspace.process import environment
-from portico.workspace.scrollback import Command, Scrollback
+from portico.workspace.scrollback import Scrollback
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -39,37 +41,14 @@ Pace = Callable[[str], Awaitable[None]]
 Listener = Callable[[pty.Event], None]
 
 
-class OpenTerminal:
-    """One terminal and what is known of it."""
+class OpenTerminal(TerminalState):
+    """One terminal with its program. What people ask of it takes effect when it is committed (`apply`)."""
 
     def __init__(
-        self,
-        terminals: "Terminals",
-        ident: str,
-        started: e.TerminalStarted,
-        env: Mapping[str, str],
-        listener: Listener | None,
+        self, terminals: "Terminals", started: e.TerminalStarted, env: Mapping[str, str], listener: Listener | None
     ) -> None:
-        self.id = ident
-        self.channel = f"terminal/{ident}"
-        self.uri = started.uri
-        self.title = started.title
-        self.cwd = started.cwd
-        self.cols, self.rows = started.cols, started.rows
-        self.claim = started.claim
-        self.session = started.session
-        self.command = started.command
-        """What an agent runs in it; empty for a shell, into which people type."""
-        self.pos = 0
-        """Of the last record that is part of what is known here: whoever shows it goes on from there."""
-        self.shown = Scrollback()
-        self.detects = False
-        self.exit_code: int | None = None
-        self.exited = False
-        self.kept = 0
-        """The position up to which a whole event holds what was shown: the pieces before it may go."""
-        self.since: int | None = None
-        """When the first piece behind that came."""
+        super().__init__(started)
+        self.channel = f"terminal/{self.id}"
         self._terminals = terminals
         self._listener = listener
         self._ahead = 0
@@ -88,46 +67,17 @@ class OpenTerminal:
         )
 
     def apply(self, record: Record) -> None:
-        """What is known of a terminal follows from the log, as with sessions: nobody sees what a crash forgets."""
-        self.pos = record.pos
+        super().apply(record)
         match record.event:
-            case e.TerminalData() as event:
-                self.shown.add(event.text)
+            case e.TerminalData():
                 self._stored += len(record.data)
                 if self._stored > limits.TERMINAL_BYTES:
                     self._stored = 0
                     self._terminals.host.own(self._trim(), f"trim {self.channel}")
-                self.since = self.since or record.time
-            case e.TerminalShown(upto=upto):
-                self.kept, self.since = upto, record.time if record.pos > upto + 1 else None
-            case e.TerminalCommand(command=command, line=line):
-                self.shown.start(Command(command, line, record.time / 1000))
-            case e.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
-                self._complete(command, code, spent / 1000)
-            case e.TerminalDetects():
-                self.detects = True
-            case e.TerminalMoved(cwd=cwd):
-                self.cwd = cwd
-            case e.TerminalTitled(title=title):
-                self.title = title
             case e.TerminalResized(cols=cols, rows=rows):
-                self.cols, self.rows = cols, rows
-            case e.TerminalClaimed(claim=claim, session=session):
-                if "session" in (claim.get("kind"), self.claim.get("kind")):
-                    self.session = session  # one that was only opened from a session still ends with it
-                self.claim = claim
-            case e.TerminalCleared():
-                self.shown.clear()
-            case e.TerminalExited(code=code):
-                self.exited, self.exit_code = True, code
+                self.pty.resize(cols, rows)
         if isinstance(record.event, _LISTED):
             self._terminals.changed()
-
-    def _complete(self, command: str, code: int | None, seconds: float) -> None:
-        for part in reversed(self.shown.parts):
-            if isinstance(part, Command) and part.command_id == command:
-                part.complete, part.exit_code, part.seconds = True, code, seconds
-                return
 
     # -- what the program does ---------------------------------------------------------------------------------
 
@@ -189,19 +139,6 @@ class OpenTerminal:
 
     def input(self, text: str) -> None:
         self.pty.input(text)
-
-    async def resize(self, cols: int, rows: int, *, by: str) -> None:
-        self.pty.resize(cols, rows)
-        await self._append(e.TerminalResized(cols=cols, rows=rows, by=by))
-
-    async def claim_for(self, claim: Json, *, by: str, session: str | None = None) -> None:
-        await self._append(e.TerminalClaimed(claim=claim, by=by, session=session))
-
-    async def rename(self, title: str, *, by: str) -> None:
-        await self._append(e.TerminalTitled(title=title[: limits.TITLE_CHARS], by=by))
-
-    async def clear(self, *, by: str) -> None:
-        await self._append(e.TerminalCleared(by=by))
 
     async def kill(self) -> None:
         """Ends the program and all it started; what it has shown stays."""
@@ -285,12 +222,7 @@ class Terminals(Part):
         listener: Listener | None = None,
     ) -> OpenTerminal:
         """A shell, or with `command` what an agent wants to run: `listener` hears of it at once."""
-        if uri is not None and self.find(uri) is not None:
-            raise AlreadyExists(f"There is a terminal {uri!r} already.")
-        if len(self._open) >= limits.TERMINALS:
-            raise RateLimited(f"There are {limits.TERMINALS} terminals; close some.")
         ident = f"terminal-{self._next}"
-        self._next += 1
         shell = os.path.basename(os.environ.get("SHELL") or "sh")
         started = e.TerminalStarted(
             terminal=ident,
@@ -304,7 +236,9 @@ class Terminals(Part):
             session=session,
             command=list(command),
         )
-        terminal = OpenTerminal(self, ident, started, env or {}, listener)
+        check_new(len(self._open), [*self._open, *filter(None, (each.uri for each in self.list()))], started)
+        self._next += 1
+        terminal = OpenTerminal(self, started, env or {}, listener)
         self._open[ident] = terminal
         try:
             self.host.log.put_kv(terminal.channel, OPEN, b"open")

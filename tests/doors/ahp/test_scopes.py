@@ -48,16 +48,16 @@ async def test_rules_that_could_not_be_written_down_do_not_hold(
 ) -> None:
     """`root/configChanged` switched approval rules on although its append was refused."""
     client: WireClient = await connect(version)
-    append = served.host.log.append
+    append = served.host.log.append_all
 
-    async def refuse(channel: str, *events: Any) -> int:
-        if channel == "host":
+    async def refuse(*events: tuple[str, Any]) -> int:
+        if any(channel == "host" for channel, _ in events):
             raise LogUnavailable("The disk is full.")
-        return await append(channel, *events)
+        return await append(*events)
 
     rules = {"globalAutoApproveEnabled": True}
     with monkeypatch.context() as patched:
-        patched.setattr(served.host.log, "append", refuse)
+        patched.setattr(served.host.log, "append_all", refuse)
         echo = await client.act(client.root, "root/configChanged", config=rules)
         assert echo["rejectionReason"] == "The disk is full."
     assert not served.host.part(WorkspacePolicy).clients.everything

@@ -13,7 +13,7 @@ from portico.doors.ahp.view import snapshots, translate
 from portico.doors.ahp.wire.actions import knows
 from portico.doors.ahp.wire.versions import Dialect
 from portico.events import ErrorInfo, Event, Message, Record
-from portico.host.approval import OPTIONS
+from portico.host.decide.approval import OPTIONS
 from portico.host.fold import closing, fold
 from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
 from portico.testing.ahp import reducer

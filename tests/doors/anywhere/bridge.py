@@ -72,7 +72,7 @@ class Bridge(Standing):
     @asynccontextmanager
     async def events(self, query: str = "", **headers: str) -> AsyncIterator[Stream]:
         wanted = {"Accept-Encoding": "identity", **headers}
-        async with self.http.stream("GET", f"/events{query}", headers=wanted, timeout=20) as answer:
+        async with self.http.stream("GET", f"/events{query}", headers=wanted, timeout=60) as answer:
             assert answer.status_code == 200, await answer.aread()
             yield Stream(answer)
 

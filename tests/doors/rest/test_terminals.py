@@ -12,6 +12,7 @@ import pytest
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
+from portico import commands as c
 from portico import limits
 from portico.doors.identity import new_token
 from portico.doors.rest import attachment
@@ -218,7 +219,8 @@ async def test_wrong_messages_are_answered_and_the_socket_stays(shared: Standing
 
 
 async def test_what_an_editor_holds_is_only_watched(shared: Standing, opened: str) -> None:
-    await terminal(shared, opened).claim_for({"kind": "client", "clientId": "editor"}, by="client:editor")
+    claim = {"kind": "client", "clientId": "editor"}
+    await shared.server.host.do(c.ClaimTerminal(terminal=opened, claim=claim), c.Caller.inside("client:editor"))
     path = f"/v1/terminals/{opened}"
     assert (await shared.http.get(path)).json()["held"] is True
     problem(await shared.http.post(f"{path}/input", json={"data": "x"}), 403, "forbidden")

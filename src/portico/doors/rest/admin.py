@@ -15,15 +15,14 @@ from portico.doors.identity import NamedToken, new_token, read_tokens, revoke_to
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import SCOPES, Doc, Route, Table, caller
 from portico.errors import BadRequest
-from portico.queries.usage import UsageBook, UsageRow
 from portico.settings import describe, keys
+from portico.usage.book import UsageBook
+from portico.usage.prices import source
+from portico.usage.rollup import read_keys, roll_up
+from portico.usage.shapes import UsageAnswer
 
 _ZONES = 14 * 60
 """No zone is further from Greenwich, in minutes."""
-
-
-class Usage(Struct):
-    rows: list[UsageRow]
 
 
 class TokenBody(Struct, forbid_unknown_fields=True):
@@ -71,7 +70,9 @@ def table(app: App) -> Table:
     async def usage(request: Request) -> Response:
         days = number(request, "days", 30, 1, limits.USAGE_DAYS)
         east = number(request, "east", _ZONES, 0, 2 * _ZONES) - _ZONES
-        return JsonResponse(Usage(await book.rows(days, east)))
+        by = read_keys(request.query_params.get("by", ""))
+        rows = await book.rows(days, east)
+        return JsonResponse(UsageAnswer([], roll_up(rows, by), source()) if by else UsageAnswer(rows, [], source()))
 
     async def tokens(request: Request) -> Response:
         return JsonResponse(TokenList([TokenShown(**_token(each)) for each in read_tokens(app.home)]))
@@ -105,10 +106,11 @@ def table(app: App) -> Table:
             "/v1/usage",
             usage,
             "read",
-            summary="Tokens and cost by day, session and model.",
+            summary="Tokens and cost by day, session, agent, model and person.",
             doc={
-                "answer": Usage,
+                "answer": UsageAnswer,
                 "query": {
+                    "by": "added up by some of day, session, agent, model, by: `sums` instead of `rows`",
                     "days": numbered("how many days back; 30", 1, limits.USAGE_DAYS),
                     "east": numbered("your zone: minutes east of Greenwich plus 840; 840", 0, 2 * _ZONES),
                 },

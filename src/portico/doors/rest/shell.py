@@ -5,7 +5,7 @@ from collections.abc import Container
 from msgspec import Struct
 
 from portico.events import Json
-from portico.terminals.rules import holder
+from portico.terminals.decide import holder
 from portico.terminals.terminals import OpenTerminal
 
 

@@ -116,7 +116,8 @@ def narrow(host: Host, ident: str, ended: e.ToolEnded) -> None:
 async def _narrow(host: Host, terminal: OpenTerminal, claim: Json) -> None:
     if terminal.claim == claim and host.part(Terminals).find(terminal.id) is terminal:
         left = {key: value for key, value in claim.items() if key not in ("turnId", "toolCallId")}
-        await terminal.claim_for(left, by="host", session=terminal.session)
+        handing_on = c.ClaimTerminal(terminal=terminal.id, claim=left, session=terminal.session)
+        await host.do(handing_on, c.Caller.inside("host"))
 
 
 COMMANDS = {

@@ -104,7 +104,7 @@ class Broker:
 
     @property
     def root_values(self) -> Json:
-        return self.host.client_settings
+        return self.host.shared.settings
 
     async def describe_agents(self) -> None:
         described = {each.id: each for each in await self.host.describe()}
