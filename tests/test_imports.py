@@ -39,7 +39,7 @@ ROOMS: dict[str, set[str]] = {
     "maintenance": {"maintenance", "log"},
     "agents": {"agents", "approvals", "host", "terminals", "workspace", "models", "mcp", "settings", "home"},
     "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent"},
-    "automation": {"automation", "host", "log.log", "workspace", "jobs", "home"},
+    "automation": {"automation", "approvals.regex_timeout", "host", "log.log", "workspace", "jobs", "home"},
     "client": {"client", "host.agent", "host.state", "home"},
     "models": {"models", "workspace", "home"},
 }

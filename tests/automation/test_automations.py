@@ -13,11 +13,12 @@ from portico import commands as c
 from portico import events as e
 from portico.automation.schedule import next_due
 from portico.automation.state import RunSummary
-from portico.errors import AlreadyExists, Conflict, Forbidden
+from portico.errors import AlreadyExists, Conflict, Forbidden, HomeInUse
 from portico.events import Schedule
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from tests.automation.playing import ME, made, opened, pass_time, settle, until, until_over
+from tests.doors.standing import standing
 
 
 async def test_a_run_by_hand_is_a_session_with_an_end(open_host: HostOpener, tmp_path: Path) -> None:
@@ -179,15 +180,35 @@ async def test_the_clock_is_set(open_host: HostOpener, tmp_path: Path, clock: Fa
     assert len(dues) == len(set(dues)) == 6
 
 
-async def test_one_lease_for_two_hosts(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
-    class Elsewhere:
-        def held(self) -> bool:
-            return False
+class Handed:
+    """A lease that another host holds until it is handed over."""
 
-    automations = await opened(await open_host(clock=clock), tmp_path, lease=Elsewhere())
-    await made(automations, "often", schedule={"every": "10m"})
-    await pass_time(clock, 1200)
+    def __init__(self) -> None:
+        self.here = False
+
+    def held(self) -> bool:
+        return self.here
+
+
+async def test_the_host_with_the_lease_claims_and_starts(
+    open_host: HostOpener, tmp_path: Path, clock: FakeClock
+) -> None:
+    lease = Handed()
+    automations = await opened(await open_host(clock=clock), tmp_path, lease=lease)
+    await made(automations, "often", schedule={"every": "10m"}, missed="all", overlap="queue")
+    await pass_time(clock, 1260)
     assert automations.store.runs == {}
+    lease.here = True
+    await pass_time(clock, 1)
+    runs = await settle(automations, 2)
+    assert [run.due for run in runs] == [int((1_700_000_000 + 600 * n) * 1000) for n in (1, 2)]
+
+
+async def test_a_second_host_on_one_log_does_not_start(tmp_path: Path) -> None:
+    async with standing(tmp_path):
+        with pytest.raises(HomeInUse):
+            async with standing(tmp_path):
+                pass
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,8 @@ def test_pointers(pointer: str, found: object) -> None:
         (Match("/n", matches="1"), False),
         (Match("/s", matches="a+"), True),
         (Match("/none", equals="x"), False),
+        (Match("/long", matches="(a+)+b"), False),
     ],
 )
 def test_equals_means_the_same_kind(match: Match, passes: bool) -> None:
-    assert wanted(Hook(filter=[match]), {"n": 1, "s": "aaa"}) is passes
+    assert wanted(Hook(filter=[match]), {"n": 1, "s": "aaa", "long": "a" * 5000}) is passes

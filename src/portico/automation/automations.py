@@ -33,6 +33,10 @@ SWEEP_SECONDS = 60.0
 """How often old runs leave the history."""
 
 
+_AT_ONCE = 50
+"""Automations that are looked at before others have their turn."""
+
+
 class Delivered(c.RunNamed, omit_defaults=True):
     reason: str = ""
     """Why there is no run."""
@@ -46,8 +50,7 @@ class Automations:
         self.secrets = hooks.Secrets(home / "hooks.key")
         self.store = Store(host.log, self._changed)
         self.runs = Runs(self)
-        self.timer = Timer(host.clock, self._due)
-        self.timer.reset = self._time_again
+        self.timer = Timer(host.clock, lease, self._due, self._begin)
         self.files = FileWatch(self)
         self.file_error = ""
         """What is wrong in `automations.toml`."""
@@ -68,11 +71,19 @@ class Automations:
         """Goes on with what the last host left, then begins."""
         self.closing = False
         self.host.log.on_commit(self._committed)
-        self._time_again()
-        for state in list(self.store.automations.values()):
-            self._look_at(state.id)
+        self._begin()
+        self._tasks += [self.host.own(self.timer.run(), "schedules"), self.host.own(self._sweep(), "old runs")]
+
+    def _begin(self) -> None:
+        """From what the log says, whatever was known before."""
+        self._tasks.append(self.host.own(self._look_at_all(), "automations"))
+
+    async def _look_at_all(self) -> None:
+        for number, ident in enumerate(list(self.store.automations)):
+            self._look_at(ident)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)  # a schedule takes 0.2 ms, and there may be thousands
         await self._offer_ended_jobs()
-        self._tasks = [self.host.own(self.timer.run(), "schedules"), self.host.own(self._sweep(), "old runs")]
 
     async def close(self) -> None:
         """Before the jobs close. Open runs get no end: the next start takes them up."""
@@ -135,14 +146,8 @@ class Automations:
 
     # -- the schedule ------------------------------------------------------------------------------------------
 
-    def _time_again(self) -> None:
-        for state in self.store.automations.values():
-            self.timer.set(state.id, next_time(state, self.host.now()))
-
     async def _due(self, idents: list[str], now: int) -> None:
         """All that are due in one commit."""
-        if not self.lease.held():
-            return
         planned: list[tuple[str, str]] = []
         events: Appended = []
         for state in [self.store.automations[ident] for ident in idents if ident in self.store.automations]:
@@ -244,7 +249,7 @@ class Automations:
     async def _offer_ended_jobs(self) -> None:
         """Jobs whose end the last host has not followed any more."""
         first = min((s.considered for s in self.store.automations.values() if s.plan.after is not None), default=None)
-        if self.jobs is None or first is None:
+        if self.jobs is None or first is None or not self.lease.held():
             return
         for job in self.jobs.history():
             if job.ended is not None and job.ended >= first:
