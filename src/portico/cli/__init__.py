@@ -29,6 +29,7 @@ VERBS = (
     "sessions",
     "acp",
     "token",
+    "usage",
     "config",
     "doctor",
     "service",

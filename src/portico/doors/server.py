@@ -47,6 +47,7 @@ from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
+from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
 from portico.log.trouble import AGAIN, GOES_ON
 from portico.queries.search import Search
@@ -123,7 +124,7 @@ class Server:
         stack.callback(self.home.unlock)
         await asyncio.to_thread(end_orphans)  # before anything runs a second time
         self._open_sockets()
-        log = await SqliteLog.open(self.home.log_path, durability=settings.log.durability)
+        log = await self._open_log()
         stack.push_async_callback(log.close)
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
         self.host = await build_host(log, discover(context, options.agents))
@@ -178,6 +179,17 @@ class Server:
         )
         self._watcher = asyncio.get_running_loop().create_task(self._watch(), name="watch settings")
         stack.push_async_callback(_cancel, self._watcher)
+
+    async def _open_log(self) -> Log:
+        settings = self.loaded.settings
+        if not settings.log.url:
+            return await SqliteLog.open(self.home.log_path, durability=settings.log.durability)
+        try:
+            from portico.cluster.open import open_log
+        except ImportError as error:
+            words = f"A log in PostgreSQL needs more packages: pip install 'portico[cluster]' ({error})."
+            raise BadRequest(words, field="log.url") from error
+        return await open_log(settings, self.home.path)
 
     def _open_sockets(self) -> None:
         self._sockets = open_sockets(self.loaded.settings.server)
