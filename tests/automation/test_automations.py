@@ -17,6 +17,7 @@ from portico.errors import AlreadyExists, Conflict, Forbidden, HomeInUse
 from portico.events import Schedule
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
+from portico.usage.prices import source
 from tests.automation.playing import ME, made, opened, pass_time, settle, until, until_over
 from tests.doors.standing import standing
 
@@ -273,7 +274,7 @@ async def test_changed_files_start_one_run(open_host: HostOpener, tmp_path: Path
     watched.mkdir()
     automations = await opened(await open_host(), tmp_path)
     prompt = {"text": "[[say:x]] look at {{files}}", "agent": "scripted"}
-    await made(automations, "inbox", files={"folder": str(watched), "globs": ["*.txt"], "quiet": 0.2}, prompt=prompt)
+    await made(automations, "inbox", files={"folder": str(watched), "globs": ["*.txt"], "quiet": 1.0}, prompt=prompt)
     await automations.files.ready("inbox")
     for name in ("a.txt", "b.txt", "c.log"):
         (watched / name).write_text("x")
@@ -314,3 +315,27 @@ async def test_a_year_of_sundays(open_host: HostOpener, tmp_path: Path) -> None:
     )
     assert {run.status for run in runs} == {"succeeded"}
     assert len({(run.name, run.due) for run in runs}) == 156
+
+
+async def test_a_run_tells_what_it_used(open_host: HostOpener, tmp_path: Path) -> None:
+    """What nobody tells the price of is unknown, never nothing."""
+    rules = """
+rules:
+  - {match: priced, steps: [{do: usage, input: 5, output: 7, cost: 0.25}, {do: say, text: x}]}
+  - {match: plain, steps: [{do: usage, input: 5, output: 7}, {do: say, text: x}]}
+  - {match: nothing, steps: [{do: say, text: x}]}
+"""
+    automations = await opened(await open_host(rules=rules), tmp_path)
+    found = {}
+    for text in ("priced", "plain", "nothing"):
+        prompt = {"text": text, "agent": "scripted", "model": "gpt-5-mini" if text == "priced" else "claude-haiku-4.5"}
+        await made(automations, text, prompt=prompt)
+        named = await automations.host.do(c.RunAutomation(automation=text), ME)
+        run = await until_over(automations, named.run)
+        found[text] = (run.input, run.output, run.cost is not None, run.estimated)
+    estimated = bool(source())
+    assert found == {
+        "priced": (5, 7, True, False),
+        "plain": (5, 7, estimated, estimated),
+        "nothing": (0, 0, False, False),
+    }

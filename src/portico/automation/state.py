@@ -70,6 +70,8 @@ class RunSummary(Struct, omit_defaults=True):
     input: int = 0
     output: int = 0
     cost: float | None = None
+    """In dollars; null: unknown."""
+    estimated: bool = False
     late: bool = False
     depth: int = 0
     ref: str = ""
@@ -171,4 +173,4 @@ def fold_run(run: RunSummary, event: e.Event, time: int) -> None:
             run.session, run.turn, run.job = event.session, event.turn, event.job
         case e.RunEnded():
             run.status, run.reason, run.ended = event.outcome, event.error, time
-            run.input, run.output, run.cost = event.input, event.output, event.cost
+            run.input, run.output, run.cost, run.estimated = event.input, event.output, event.cost, event.estimated
