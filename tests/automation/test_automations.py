@@ -339,3 +339,35 @@ rules:
         "plain": (5, 7, estimated, estimated),
         "nothing": (0, 0, False, False),
     }
+
+
+async def test_a_run_outlives_its_automation(open_host: HostOpener, tmp_path: Path) -> None:
+    """Deleted while a run goes on: the run ends, also over a restart, and goes with the rest of the history."""
+    automations = await opened(await open_host(), tmp_path)
+    await made(automations, "slow", prompt={"text": "[[hang]]", "agent": "scripted"})
+    named = await automations.host.do(c.RunAutomation(automation="slow"), ME)
+    await until(automations, lambda runs: runs[0].status == "running")
+    await automations.host.do(c.DeleteAutomation(automation="slow"), ME)
+    assert automations.store.run(named.run).open
+    await automations.close()
+    automations = await opened(await open_host(), tmp_path)
+    async with asyncio.timeout(20):
+        while automations.runs.tasks or automations.store.runs:
+            await asyncio.gather(*automations.runs.tasks.values())
+            await asyncio.sleep(0)
+    assert await automations.host.log.read(f"run/{named.run}") == []
+
+
+async def test_stop_after_runs_counts_what_is_made_up_for(
+    open_host: HostOpener, tmp_path: Path, clock: FakeClock
+) -> None:
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    rules: dict[str, Any] = {"missed": "all", "overlap": "queue", "stop_after_runs": 2}
+    await made(automations, "often", schedule={"every": "10m"}, **rules)
+    await automations.close()
+    clock.advance(6 * 600 + 120)
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    runs = await settle(automations, 6)
+    assert [run.status for run in runs] == ["succeeded"] * 2 + ["skipped"] * 4
+    state = automations.store.get("often")
+    assert (state.enabled, state.runs) == (False, 2)

@@ -79,7 +79,8 @@ class Automations:
         self._tasks.append(self.host.own(self._look_at_all(), "automations"))
 
     async def _look_at_all(self) -> None:
-        for number, ident in enumerate(list(self.store.automations)):
+        left = {run.automation for run in self.store.runs.values() if run.open}  # of deleted ones, too
+        for number, ident in enumerate([*self.store.automations, *(left - self.store.automations.keys())]):
             self._look_at(ident)
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # a schedule takes 0.2 ms, and there may be thousands
@@ -108,7 +109,8 @@ class Automations:
         if cause.kind in ("after", "files") and not cause.refused and not self.may_start(state):
             words = f"More than {limits.AUTOMATION_STARTS} runs in a minute: it goes on with the next one."
             cause = Cause(cause.kind, cause.due, cause.by, depth=cause.depth, ref=cause.ref, refused=words)
-        events = claim(state, self.open_runs(state.id), run, cause)
+        before = sum(each.cause != "person" for each in self._claiming.get(state.id, {}).values())
+        events = claim(state, self.open_runs(state.id), run, cause, before)
         skipped = any(isinstance(event, e.RunSkipped) for _, event in events)
         for _, event in events:
             if isinstance(event, e.RunClaimed) and not skipped:
@@ -174,7 +176,7 @@ class Automations:
                 self.claimed(automation, run)
         for ident in idents:
             if ident in self.store.automations:
-                self.timer.set(ident, next_time(self.store.automations[ident], self.host.now()))
+                self.timer.set(ident, self._next_time(self.store.automations[ident]))
 
     # -- what follows from a commit ----------------------------------------------------------------------------
 
@@ -185,13 +187,22 @@ class Automations:
             # After the whole commit: a run that is skipped in it is not pending.
             asyncio.get_running_loop().call_soon(self._look_at_runs, automation)
         elif not isinstance(event, e.RunReserved | e.RunStarted | e.RunSettled):
+            if isinstance(event, e.AutomationEdited | e.AutomationDeleted):
+                self._buckets.pop(f"hook {automation}", None)
             self._look_at(automation)
 
     def _look_at(self, automation: str) -> None:
         state = self.store.automations.get(automation)
-        self.timer.set(automation, next_time(state, self.host.now()) if state is not None else None)
+        self.timer.set(automation, self._next_time(state) if state is not None else None)
         self.files.look_at(automation, state)
         self._look_at_runs(automation)
+
+    def _next_time(self, state: AutomationState) -> int | None:
+        try:
+            return next_time(state, self.host.now())
+        except PorticoError as error:  # a zone that a newer system does not know any more
+            self.host.logger.error("the automation %s is not due any more: %s", state.name, error.message)
+            return None
 
     def _look_at_runs(self, automation: str) -> None:
         if self.closing or not self.lease.held():
@@ -266,10 +277,11 @@ class Automations:
             if after is None or after.job != job.name or not state.enabled or ident in state.refs:
                 continue
             ended = job.ended or self.host.now()
-            if ended >= state.since and (not after.outcomes or job.status in after.outcomes):
-                await self.claim(
-                    state, Cause("after", ended, f"job:{ident}", _after(state, ident), False, depth, ident)
-                )
+            if ended < state.since or (after.outcomes and job.status not in after.outcomes):
+                continue
+            if any(run.ref == ident for run in self._claiming.get(state.id, {}).values()):
+                continue  # its end is being followed
+            await self.claim(state, Cause("after", ended, f"job:{ident}", _after(state, ident), False, depth, ident))
 
     # -- hooks -------------------------------------------------------------------------------------------------
 
@@ -289,7 +301,7 @@ class Automations:
         payload = hooks.parse(body)
         if not hooks.wanted(plan, payload):
             return Delivered("", "The filter does not let it pass.")
-        text = hooks.fill(_text(state), {"payload": payload}, f"the hook {name!r}")
+        text = hooks.fill(state.input, {"payload": payload}, f"the hook {name!r}")
         command = c.RunAutomation(automation=state.id, input=text, delivery=delivery)
         named: c.RunNamed = await self.host.do(command, c.Caller.inside(f"automation:{state.id}").asking(delivery))
         return Delivered(named.run)
@@ -318,13 +330,7 @@ class Automations:
         return count
 
 
-def _text(state: AutomationState) -> str:
-    plan = state.plan
-    return plan.job.input if plan.job is not None else plan.prompt.text if plan.prompt is not None else ""
-
-
 def _after(state: AutomationState, ref: str) -> str | None:
     """What it starts with, where that names what it comes after."""
-    text = _text(state)
-    filled = hooks.fill(text, {"after": ref}, "another automation")
-    return filled if filled != text else None
+    filled = hooks.fill(state.input, {"after": ref}, "another automation")
+    return filled if filled != state.input else None

@@ -138,13 +138,13 @@ class Runs:
             for automation, next_run in planned:
                 self._all.claimed(automation, next_run)
         faults.reach("run-ended")
+        if state is None:  # its automation was deleted, and its history with it
+            await self._all.store.forget(run)
 
     def _stop(self, state: AutomationState, outcome: e.EndOutcome) -> Appended:
         if not state.enabled or outcome != "failed":
             return []
-        state.failures += 1  # as the fold will, for the rule
-        reason = stop_reason(state, 0)
-        state.failures -= 1
+        reason = stop_reason(state, 0, 1)
         return [(f"automation/{state.id}", e.AutomationPaused(by="host", reason=reason))] if reason else []
 
     async def _ended(self, run: RunSummary, outcome: e.EndOutcome, error: str) -> e.RunEnded:

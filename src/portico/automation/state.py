@@ -50,6 +50,12 @@ class AutomationState(Struct, omit_defaults=True):
     def trigger(self) -> str:
         return next((name for name in ("schedule", "hook", "files", "after") if getattr(self.plan, name)), "none")
 
+    @property
+    def input(self) -> str:
+        """What it starts with, before its placeholders are filled."""
+        plan = self.plan
+        return plan.job.input if plan.job is not None else plan.prompt.text if plan.prompt is not None else ""
+
 
 class RunSummary(Struct, omit_defaults=True):
     id: str
@@ -146,6 +152,8 @@ def _settle(state: AutomationState, outcome: e.RunOutcome) -> None:
         state.failures += 1
     elif outcome == "succeeded":
         state.failures = 0
+    elif outcome == "skipped":
+        state.runs = max(0, state.runs - 1)
 
 
 def begin_run(event: e.RunClaimed, time: int) -> RunSummary:

@@ -2,11 +2,14 @@
 
 import asyncio
 import heapq
+import logging
 from collections.abc import Awaitable, Callable
 
 from portico import limits
 from portico.automation.lease import Lease
 from portico.host.clock import Clock
+
+logger = logging.getLogger("portico.automation")
 
 _BACK_SECONDS = 1.0
 """A clock that stands so far behind where it was has been set back."""
@@ -50,7 +53,10 @@ class Timer:
                 continue
             found = self._take(int(now * 1000))
             if found:
-                await self._due(found, int(now * 1000))
+                try:
+                    await self._due(found, int(now * 1000))
+                except Exception:  # the others are still due
+                    logger.exception("what was due did not start")
                 continue
             self._changed = asyncio.get_running_loop().create_future()
             wait = (self._heap[0][0] / 1000 - self._clock.time()) if self._heap else limits.TIMER_SECONDS
