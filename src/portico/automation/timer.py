@@ -41,6 +41,9 @@ class Timer:
             if self._heap[0] == (time, ident) and self._changed is not None and not self._changed.done():
                 self._changed.set_result(None)
 
+    def next(self, ident: str) -> int | None:
+        return self._times.get(ident)
+
     async def run(self) -> None:
         before, held = self._clock.time(), self._lease.held()
         while True:
