@@ -351,7 +351,7 @@ async def test_a_run_outlives_its_automation(open_host: HostOpener, tmp_path: Pa
     assert automations.store.run(named.run).open
     await automations.close()
     automations = await opened(await open_host(), tmp_path)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while automations.runs.tasks or automations.store.runs:
             await asyncio.gather(*automations.runs.tasks.values())
             await asyncio.sleep(0)
