@@ -44,7 +44,10 @@ ROOMS: dict[str, set[str]] = {
     "cluster": {"cluster", "host", "log", "settings"},
     "agents": {"agents", "approvals", "host", "terminals", "workspace", "models", "mcp", "settings", "home"},
     "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent"},
-    "automation": {"automation", "host", "log.log", "workspace", "jobs", "home"},
+    "automation": {
+        *("automation", "host", "log.log", "workspace", "jobs", "home"),
+        *("approvals.regex_timeout", "usage.prices"),
+    },
     "client": {"client", "host.agent", "host.state", "home", "usage.shapes"},
     "models": {"models", "workspace", "home"},
 }

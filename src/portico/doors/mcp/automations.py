@@ -27,7 +27,7 @@ class AutomationTools:
         }
 
     async def _list(self, body: Nothing) -> list[Json]:
-        found = [info_of(self._all, state) for state in self._all.store.automations.values()]
+        found = [info_of(self._all, state, times=1) for state in self._all.store.automations.values()]
         return [
             {"name": each.name, "enabled": each.enabled, "when": each.when, "next": each.next[:1], "id": each.id}
             for each in found
