@@ -37,7 +37,7 @@ ROOMS: dict[str, set[str]] = {
     "queries": {"queries", "host", "log.log", "workspace"},
     "transcripts": {"transcripts", "host", "log.schema"},
     "maintenance": {"maintenance", "log"},
-    "cluster": {"cluster", "host", "log", "settings"},
+    "cluster": {"cluster", "home", "host", "log", "settings"},
     "agents": {"agents", "approvals", "host", "terminals", "workspace", "models", "mcp", "settings", "home"},
     "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent"},
     "client": {"client", "host.agent", "host.state", "home"},
