@@ -10,6 +10,7 @@ import pytest
 from portico.cluster import cluster as module
 from portico.cluster.cluster import Cluster
 from portico.compose import build_host
+from portico.errors import LogUnavailable
 from portico.events import Message
 from portico.host.host import Host
 from portico.host.turn import Turn
@@ -52,7 +53,7 @@ class Node:
         self.dead = True
         await self.pause()
         await self.cluster.link.close()
-        self.log._closed = True
+        self.log._closed, self.log._down = True, LogUnavailable("killed")
         self.log._writer.terminate()
         self.agent.go.set()
         await self.log._rows.close()

@@ -227,7 +227,7 @@ async def test_a_stranger_is_not_answered(nodes: Nodes) -> None:
     async with httpx.AsyncClient(trust_env=False) as client:
         for key in ("", "Bearer wrong", "Bearer é"):
             answer = await client.post(
-                f"{a.cluster.link.url}/do", headers={"authorization": key.encode()}, content=b"{}"
+                f"{a.cluster.link.url}/do", headers={b"authorization": key.encode()}, content=b"{}"
             )
             assert answer.status_code == 401
 

@@ -226,6 +226,10 @@ class Cluster(Part, Members):
         self._draining = me is not None and me.state == "draining"
         if self._draining:
             await self._hand_over_idle()
+        elif me is not None and me.sessions > sum(channel.startswith("session/") for channel in self._mine):
+            new = await self.roster.own() - self._mine  # another host has handed them over
+            await self.log.catch_up()
+            self._mine |= new
 
     async def _take(self, dead: int) -> list[Channel]:
         taken: list[Channel] = []
