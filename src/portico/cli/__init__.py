@@ -32,6 +32,8 @@ VERBS = (
     "doctor",
     "service",
     "context",
+    "hosts",
+    "cluster",
     "backup",
     "restore",
     "log",

@@ -49,7 +49,7 @@ class Cluster(Part, Members):
         """Called when something of another host was taken over."""
         self._mine: set[Channel] = set()
         self._owners: dict[Channel, tuple[int, str]] = {}
-        self._draining = False
+        self.draining = False
         self._tasks: list[asyncio.Task[None]] = []
         self.link: Link
         host.members = self
@@ -151,7 +151,7 @@ class Cluster(Part, Members):
 
     async def _better_place(self, command: c.Command, caller: c.Caller) -> Forward | None:
         """A new session goes to a host of this place with more room, when this one is full or about to go."""
-        if not self._draining and self._host.running < self._settings.capacity:
+        if not self.draining and self._host.running < self._settings.capacity:
             return None
         other = await self.roomiest()
         return Forwarding(self, command, caller, "", other) if other is not None else None
@@ -223,8 +223,8 @@ class Cluster(Part, Members):
         for dead in await self.roster.dead():
             await self._take(dead)
         me = next((peer for peer in await self.roster.peers() if peer.id == self.log.lease.host), None)
-        self._draining = me is not None and me.state == "draining"
-        if self._draining:
+        self.draining = me is not None and me.state == "draining"
+        if self.draining:
             await self._hand_over_idle()
         elif me is not None and me.sessions > sum(channel.startswith("session/") for channel in self._mine):
             new = await self.roster.own() - self._mine  # another host has handed them over

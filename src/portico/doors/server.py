@@ -147,7 +147,8 @@ class Server:
             self.tokens,
             hosts=self._hosts(),
             origins=frozenset(settings.security.allow_origins),
-            cookie=f"portico-{self.port}",
+            # The same at every host of one log: a page goes on at another one.
+            cookie=f"portico-{log.epoch if settings.log.url else self.port}",
             audit=self._audit,
         )
         self.app = App(

@@ -35,6 +35,8 @@ class Members:
     """A host that is alone on its log."""
 
     several = False
+    draining = False
+    """It hands its sessions over and takes no new ones."""
     name = ""
     place = ""
 

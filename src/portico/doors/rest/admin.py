@@ -16,7 +16,7 @@ from portico.doors.rest.query import number, numbered
 from portico.doors.route import SCOPES, Doc, Route, Table, caller
 from portico.errors import BadRequest
 from portico.queries.usage import UsageBook, UsageRow
-from portico.settings import describe, keys
+from portico.settings import describe, keys, shown
 
 _ZONES = 14 * 60
 """No zone is further from Greenwich, in minutes."""
@@ -134,4 +134,4 @@ def _hidden(value: Any) -> Any:
             name: "(hidden)" if isinstance(each, str) and _SECRET.search(name) else _hidden(each)
             for name, each in value.items()
         }
-    return [_hidden(each) for each in value] if isinstance(value, list) else value
+    return [_hidden(each) for each in value] if isinstance(value, list) else shown(value)
