@@ -22,7 +22,6 @@ from starlette.routing import Route
 
 from portico import commands as c
 from portico import errors, limits
-from portico.commands.table import decode_command, encode_command
 from portico.errors import PorticoError, Unreachable
 
 SECONDS = 60.0
@@ -102,7 +101,7 @@ class Link:
             return Response(status_code=413)
         try:
             asked = msgspec.json.decode(body, type=Asked)
-            command = decode_command(asked.command)
+            command = c.decode_command(asked.command)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             told = Told(
                 code="conflict", message=f"That host does not know this command: {error}. Is it of another version?"
@@ -113,7 +112,7 @@ class Link:
 
     async def ask(self, url: str, command: c.Command, caller: c.Caller, channel: str) -> Told:
         """Raises `Unreachable` when there was no answer: whether it was done is not known."""
-        asked = Asked(msgspec.Raw(encode_command(command)), caller, channel)
+        asked = Asked(msgspec.Raw(c.encode_command(command)), caller, channel)
         try:
             answer = await self._client.post(f"{url}/do", content=msgspec.json.encode(asked))
             answer.raise_for_status()
