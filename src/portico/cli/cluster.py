@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from portico.cli.output import print_json
 from portico.errors import BadRequest
 from portico.home import Home
 from portico.testing.postgres import PostgresServer
@@ -33,6 +34,7 @@ def up(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the proxy before them; 0 picks a free one.")] = 8890,
     folder: Annotated[Path | None, typer.Option(help="Keep everything here. [removed at the end]")] = None,
     script: Annotated[Path | None, typer.Option(help="What the scripted agent plays.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the addresses as JSON when all hosts are up.")] = False,
 ) -> None:
     """Start PostgreSQL, several hosts and a proxy that gives each connection to the next one, until Ctrl-C.
 
@@ -42,7 +44,7 @@ def up(
         server = PostgresServer(place / "postgres").start()
         stack.callback(server.stop)
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_run(place, server.url(), hosts, port, script))
+            asyncio.run(_run(place, server.url(), hosts, port, script, as_json))
     print("Stopped.", file=sys.stderr)
 
 
@@ -57,7 +59,7 @@ def _place(folder: Path | None) -> Iterator[Path]:
         yield Path(made)
 
 
-async def _run(place: Path, url: str, count: int, port: int, script: Path | None) -> None:
+async def _run(place: Path, url: str, count: int, port: int, script: Path | None, as_json: bool) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -68,8 +70,12 @@ async def _run(place: Path, url: str, count: int, port: int, script: Path | None
             await host.start()
         proxy = RoundRobin([host.port for host in hosts])
         at = await proxy.start(port)
+        login = f"http://127.0.0.1:{at}/login?tkn={Home(hosts[0].home).token()}"
+        if as_json:
+            each = [{"name": host.name, "port": host.port, "home": str(host.home)} for host in hosts]
+            print_json({"url": f"http://127.0.0.1:{at}", "login": login, "log": url, "hosts": each})
         print(f"\n{count} hosts behind http://127.0.0.1:{at}", file=sys.stderr)
-        print(f"Log in with: http://127.0.0.1:{at}/login?tkn={Home(hosts[0].home).token()}", file=sys.stderr)
+        print(f"Log in with: {login}", file=sys.stderr)
         print(f"Hosts:       portico hosts list --home {hosts[0].home}", file=sys.stderr, flush=True)
         await stop.wait()
     finally:

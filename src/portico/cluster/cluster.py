@@ -141,6 +141,9 @@ class Cluster(Part, Members):
         channel = f"{about}/{ident}"
         return channel if about in ("terminal", "job", "task") and self.log.head(channel) else None
 
+    async def catch_up(self) -> None:
+        await self.log.catch_up()
+
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         channel = self._subject(command)
         if channel is None:

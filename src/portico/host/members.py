@@ -48,6 +48,9 @@ class Members:
         """The next number for an id that no other host gives."""
         return number + 1
 
+    async def catch_up(self) -> None:
+        """Returns when what other hosts have written so far is known here."""
+
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> "Forward | None":
         """Who does this command, if it is another host."""
         return None
