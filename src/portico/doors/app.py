@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from portico.automation.automations import Automations
 from portico.home import Home
 from portico.host.host import Host
 from portico.jobs import Jobs
@@ -40,8 +41,9 @@ class App:
     """`--api-level`, for the Portal door."""
     test_folder: Path = Path("test")
     gate: "Gate" = field(init=False)
-    """These two are there before any door is built."""
+    """These three are there before any door is built."""
     jobs: Jobs = field(init=False)
+    automations: Automations = field(init=False)
     doors: list[DoorInfo] = field(default_factory=list)
     """Every door there is, also those that could not be loaded."""
 

@@ -27,6 +27,8 @@ from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
 from portico.approvals.policy import Rules, WorkspacePolicy
+from portico.automation.automations import Automations
+from portico.automation.source import apply as apply_automations
 from portico.changes.room import FolderChanges
 from portico.compose import build_host
 from portico.doors.app import App
@@ -87,6 +89,7 @@ class Server:
         self.options = options
         self.home = options.home
         self._stamp = stamp(self.home.settings_path)  # before the first look, so that no edit falls in between
+        self._automations_stamp: tuple[int, int] | None = None
         self.loaded: Loaded = load(self.home.settings_path, flags=options.flags)
         self._stop = asyncio.Event()
         self._stack = contextlib.AsyncExitStack()
@@ -139,6 +142,8 @@ class Server:
         self.home.token()
         if settings.log.url:
             await self._share_files(log)
+        self.automations = await Automations.open(self.host, self.jobs, self.home.path)
+        stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
         seen = await log.get_kv(HOST, _TOKENS)
         self._known = msgspec.json.decode(seen, type=dict[str, str]) if seen else {}
@@ -161,12 +166,14 @@ class Server:
             options.api_level,
             options.test_folder,
         )
-        self.app.gate, self.app.jobs = self.gate, self.jobs
+        self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
         self._apply_settings()
         self._measure()
         self.doors = await Doors.open(self.app)
         stack.push_async_callback(self.doors.close)
         await self.jobs.recover()
+        await self._look_at_automations()
+        await self.automations.start()
         await self._listen()
         self.host.members.listening(self.public_url, self.jobs.recover)
         stack.callback(self.home.retract)
@@ -271,6 +278,7 @@ class Server:
     async def __aexit__(self, *_: object) -> None:
         """The stack unwinds in the reverse order of the start, but the host goes first: clients that still listen
         see how their turns end."""
+        await self.automations.close()
         await self.jobs.close()
         await self.host.close()
         await self._stack.aclose()
@@ -307,7 +315,13 @@ class Server:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
-            for look in (*self._looks, self._audit_tokens, self._look_at_settings, self._look_at_certificate):
+            for look in (
+                *self._looks,
+                self._audit_tokens,
+                self._look_at_settings,
+                self._look_at_automations,
+                self._look_at_certificate,
+            ):
                 try:
                     self.gate.close_revoked()
                     await look()
@@ -321,6 +335,12 @@ class Server:
         if now != self._stamp:
             self._stamp = now
             await self._reload()
+
+    async def _look_at_automations(self) -> None:
+        now = stamp(self.home.automations_path)
+        if now != self._automations_stamp:
+            self._automations_stamp = now
+            await apply_automations(self.home.automations_path, self.automations)
 
     async def _look_at_certificate(self) -> None:
         if self.certificate is not None:

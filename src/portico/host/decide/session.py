@@ -120,7 +120,7 @@ def set_draft(state: SessionState, command: c.SetDraft, context: Context) -> Dec
     check_open(state)
     before = state.client_data.get(DRAFT)
     if not command.text:
-        cleared = [e.ClientKept(key=DRAFT, value=None, by=context.by)] if before is not None else []
+        cleared: list[e.Event] = [e.ClientKept(key=DRAFT, value=None, by=context.by)] if before is not None else []
         return Decision(cleared, c.DraftText(""))
     typed: Json = {"text": command.text, "origin": {"kind": "user"}}
     value = typed if command.typed else offer(command.text, before)
