@@ -35,6 +35,8 @@ VERBS = (
     "doctor",
     "service",
     "context",
+    "hosts",
+    "cluster",
     "backup",
     "restore",
     "log",

@@ -161,7 +161,10 @@ class Live:
                 return "Timeout"  # nobody hears this
             if trouble == "Closed":
                 self._tell(reader)
-            return trouble or self._answer(reader)
+            answer = trouble or self._answer(reader)
+            if self._host.members.several:
+                await self._log.flush()  # the next call may come to another host
+            return answer
         finally:
             leaving.cancel()
             reader.busy = False
@@ -172,7 +175,12 @@ class Live:
     ) -> Reader | None:
         key = "live" if token is None else f"live:{_short(token)}"
         reader = self._readers.get((channel, key))
+        if reader is not None and self._host.members.several and not reader.busy:
+            self._detach(reader)  # another host may have answered meanwhile
+            del self._readers[channel, key]
+            reader = None
         if reader is None:
+            await self._host.members.catch_up()
             self._sweep()
             stored = await self._log.get_kv(channel, key)
             at = await closed()
@@ -284,7 +292,7 @@ class Live:
 
     def _apply(self, records: Sequence[Record]) -> None:
         """The last event of a host says that it stops."""
-        if records[-1].channel == HOST and isinstance(records[-1].event, HostStopped):
+        if records[-1].channel == HOST and isinstance(records[-1].event, HostStopped) and self._host.stopping:
             self.stop_waiting()
 
     def _sweep(self) -> None:
