@@ -30,7 +30,7 @@ class Message(Struct, frozen=True, omit_defaults=True):
     attachments: list[Json] = []
     model: str | None = None
     origin: str = "user"
-    """user, agent, tool or system: AHP tells them apart."""
+    """user, agent, tool, system or automation: AHP tells them apart."""
     meta: Json = {}
 
 
