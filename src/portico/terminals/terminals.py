@@ -7,7 +7,7 @@ that a crash left open get their end. What a terminal shows is kept in memory, b
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -173,9 +173,15 @@ class Terminals(Part):
     async def recover(self) -> None:
         """Gives terminals that a crash left open their end."""
         names = self.host.log.channels("terminal/")
-        self._next = max([0, *(number_of(name) for name in names)]) + 1 + self.host.log.identity.lost
+        last = max([0, *(number_of(name) for name in names)]) + self.host.log.identity.lost
+        self._next = self.host.members.number_after(last)
         for channel in await self.host.log.list_kv(OPEN):
-            if channel.startswith("terminal/"):
+            if channel.startswith("terminal/") and self.host.members.owns(channel):
+                await self._close_story(channel)
+
+    async def take_over(self, channels: Collection[Channel]) -> None:
+        for channel in await self.host.log.list_kv(OPEN):
+            if channel in channels:
                 await self._close_story(channel)
 
     async def _close_story(self, channel: Channel) -> None:
@@ -197,6 +203,22 @@ class Terminals(Part):
                 _show(shown, record.event)
             after = records[-1].pos
         return shown.text()
+
+    def had(self, ident: str) -> bool:
+        """Whether there is, or was, a terminal of this id."""
+        return self.host.log.head(f"terminal/{ident}") > 0
+
+    async def past(self, ident: str) -> TerminalState | None:
+        """One that is gone, as it was at its end: its story stays in the log."""
+        channel, known, after = f"terminal/{ident}", None, 0
+        while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
+            for record in records:
+                if isinstance(record.event, e.TerminalStarted):
+                    known = TerminalState(record.event)
+                elif known is not None:
+                    _replay(known, record)
+            after = records[-1].pos
+        return known
 
     async def compactable(self, before: int) -> dict[Channel, int]:
         """Keeps what the open terminals show whose output from before that time is about to go. Returns, by channel,
@@ -237,7 +259,7 @@ class Terminals(Part):
             command=list(command),
         )
         check_new(len(self._open), [*self._open, *filter(None, (each.uri for each in self.list()))], started)
-        self._next += 1
+        self._next = self.host.members.number_after(self._next)
         terminal = OpenTerminal(self, started, env or {}, listener)
         self._open[ident] = terminal
         try:
@@ -318,3 +340,12 @@ def _show(shown: Scrollback, event: e.Event) -> None:
             shown.add(text)
         case e.TerminalCleared():
             shown.clear()
+
+
+def _replay(known: TerminalState, record: Record) -> None:
+    """Of one that is gone: what was shown may be left in one event, and its program has ended."""
+    known.apply(record)
+    if isinstance(record.event, e.TerminalShown) and not known.shown.size:
+        _show(known.shown, record.event)
+    elif isinstance(record.event, e.TerminalRemoved):
+        known.exited = True
