@@ -12,7 +12,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from portico.agents.scripted import seed
 from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.automation.automations import Automations
 from portico.automation.source import apply as apply_automations
+from portico.budgets.budgets import Budgets, rules_of
 from portico.changes.room import FolderChanges
 from portico.compose import build_host
 from portico.doors.app import App
@@ -41,15 +42,19 @@ from portico.doors.proxy import BehindProxy, Proxies, check_root_path
 from portico.doors.registry import Doors
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
+from portico.doors.token_commands import install_tokens
 from portico.doors.websocket import Line
 from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
+from portico.host.host import Host
+from portico.host.part import Part
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
 from portico.log.trouble import AGAIN, GOES_ON
+from portico.projects.projects import Projects
 from portico.queries.search import Search
 from portico.settings import ApprovalSettings, Loaded, Settings, load
 from portico.workspace.orphans import end_orphans
@@ -94,6 +99,8 @@ class Server:
         self._sockets: list[socket.socket] = []
         self._watcher: asyncio.Task[None] | None = None
         self._known: dict[str, str] = {}
+        self._looks: list[Callable[[], Awaitable[None]]] = []
+        """What else is looked after every second."""
         self.port = 0
         self.socket_path: str | None = None
         self.notify = Notify.from_environment()
@@ -127,16 +134,22 @@ class Server:
         log = await self._open_log()
         stack.push_async_callback(log.close)
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
-        self.host = await build_host(log, discover(context, options.agents))
+        rooms = [self._cluster(log)] if settings.log.url else []
+        self.host = await build_host(log, discover(context, options.agents), before=rooms)
         stack.push_async_callback(self.host.close)
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
         await seed(self.host, str(self._workspaces()[0]))
         self.jobs = await Jobs.open(self.host, entry_source(options))
         stack.push_async_callback(self.jobs.close)
+        self.home.token()
+        if settings.log.url:
+            await self._share_files(log)
         self.automations = await Automations.open(self.host, self.jobs, self.home.path)
         stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
+        install_tokens(self.host, self.home)
+        self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
         seen = await log.get_kv(HOST, _TOKENS)
         self._known = msgspec.json.decode(seen, type=dict[str, str]) if seen else {}
         await self._audit_tokens()
@@ -144,7 +157,8 @@ class Server:
             self.tokens,
             hosts=self._hosts(),
             origins=frozenset(settings.security.allow_origins),
-            cookie=f"portico-{self.port}",
+            # The same at every host of one log: a page goes on at another one.
+            cookie=f"portico-{log.epoch if settings.log.url else self.port}",
             audit=self._audit,
         )
         self.app = App(
@@ -166,6 +180,7 @@ class Server:
         await self._look_at_automations()
         await self.automations.start()
         await self._listen()
+        self.host.members.listening(self.public_url, self.jobs.recover)
         stack.callback(self.home.retract)
         self.home.announce(
             Endpoint(
@@ -190,6 +205,18 @@ class Server:
             words = f"A log in PostgreSQL needs more packages: pip install 'portico[cluster]' ({error})."
             raise BadRequest(words, field="log.url") from error
         return await open_log(settings, self.home.path)
+
+    def _cluster(self, log: Any) -> Callable[[Host], Part]:
+        from portico.cluster.open import Cluster
+
+        return Cluster.room(log, self.loaded.settings.cluster)
+
+    async def _share_files(self, log: Log) -> None:
+        from portico.cluster.open import SharedFiles
+
+        shared = SharedFiles(log, self.home.path)
+        await shared.begin()
+        self._looks.append(shared.look)
 
     def _open_sockets(self) -> None:
         self._sockets = open_sockets(self.loaded.settings.server)
@@ -294,6 +321,7 @@ class Server:
             await asyncio.sleep(_WATCH_SECONDS)
             self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
             for look in (
+                *self._looks,
                 self._audit_tokens,
                 self._look_at_settings,
                 self._look_at_automations,
@@ -357,6 +385,7 @@ class Server:
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
         self.host.part(FolderChanges).enabled = settings.agent.capture_changes
+        self.host.part(Budgets).rules = rules_of(settings.budgets)
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
         self.host.part(WorkspacePolicy).settings = settings_rules(settings.approvals)

@@ -4,7 +4,7 @@ The application registers the rooms (`compose.py`); the core imports none of the
 about every call, captures no folder, makes no worktree and has no terminals.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from portico.commands import Isolation
@@ -15,6 +15,7 @@ from portico.host.state import ChangeList
 if TYPE_CHECKING:
     from portico.host.approval import Request, Ruling
     from portico.host.session import Session
+    from portico.host.turn import Turn
 
 
 class Part:
@@ -32,6 +33,9 @@ class Part:
     async def compactable(self, before: int) -> dict[Channel, int]:
         """By channel: the first position that has to stay when what is older than `before` goes."""
         return {}
+
+    async def take_over(self, channels: Collection[Channel]) -> None:
+        """Another host is gone: what it left open in these channels gets its end."""
 
     async def forget(self, session: "Session", by: str) -> None:
         """The session is being deleted."""
@@ -125,6 +129,18 @@ class NoCaptures:
 
     async def diff(self, path: str | None, turn: str | None) -> str:
         raise NotFound("capture", turn or self._session.id, "This host captures no folders.")
+
+
+class Spending(Protocol):
+    """What turns may cost."""
+
+    async def admit(self, turn: "Turn") -> None:
+        """Before a model call or a tool: returns when the turn may go on. BudgetSpent: it may not."""
+
+
+class NoBudgets:
+    async def admit(self, turn: "Turn") -> None:
+        pass
 
 
 class Worktrees(Protocol):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from portico import events as e
 from portico import limits
-from portico.errors import NotFound
+from portico.errors import BudgetSpent, NotFound
 from portico.events import ErrorInfo, Json, Message, PartKind
 from portico.host import context
 from portico.host.approval import Decision, Request
@@ -56,6 +56,8 @@ class Turn:
         """It is being cancelled: nothing of it waits for a person any more."""
         self.calls: dict[str, Call] = {}
         self.children: list[Turn] = []
+        self.admits = False
+        """Its agent asks before each call of its model (`admit`): it need not be stopped from outside."""
         self.called = False
         """Whether a tool was used."""
         self.waiting = 0
@@ -231,7 +233,19 @@ class Turn:
         for child in self.children:
             child.withdraw()
 
+    async def admit(self) -> None:
+        """To be awaited by agents before each call of a model that they can hold back: a budget may be spent."""
+        self.admits = True
+        await self.session.host.spending.admit(self)
+
     async def approve(self, request: Request) -> Decision:
+        try:
+            await self.session.host.spending.admit(self)
+        except BudgetSpent as spent:
+            if not self.admits:
+                self.remark(spent.message)
+                self.session.host.own(self.session.cancel(by="budget"), f"stop {self.id}")
+            return Decision(False, "budget", reason=spent.message)
         if not self.live or self.withdrawn:
             return Decision(False, "turn", reason="the turn ended")
         self.waiting += 1

@@ -136,6 +136,7 @@ class Run:
 
     async def _ask(self, system: str, tools: Sequence[ToolSpec], prose: Prose) -> Reply:
         """`system` is for a chat; a run's own depends on how the model is asked."""
+        await self._turn.admit()
         await self._compact(system or self._instructions(tools, True))
 
         def build(way: Way) -> Ask:

@@ -29,7 +29,8 @@ def configure(state: SessionState, command: c.ConfigureSession, context: Context
     may_approve = context.caller.may("approve")
     keeps: list[str] = []
     if command.replace:
-        keeps = sorted({*command.keeps, *OWN_KEYS, *(() if may_approve else autonomy.APPROVAL_KEYS)})
+        held = () if may_approve else (*autonomy.APPROVAL_KEYS, autonomy.BUDGET)
+        keeps = sorted({*command.keeps, *OWN_KEYS, *held})
     event = e.SessionConfigured(values=command.values, by=context.by, replace=command.replace, keeps=keeps)
     before = autonomy.Answering(state.agent, state.config)
     after = autonomy.Answering(state.agent, configured(state.config, event))

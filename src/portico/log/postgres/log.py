@@ -8,9 +8,9 @@ as one's own, in the order of `seq`: the bell only says how far to read, so a lo
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import asyncpg
 
@@ -35,6 +35,7 @@ from portico.log.schema import blobs_in
 from portico.log.stored import StoredLog
 
 logger = logging.getLogger("portico.log")
+T = TypeVar("T")
 
 LOOK_SECONDS = 1.0
 """Between two looks without a bell: what a lost one costs."""
@@ -78,6 +79,8 @@ class PostgresLog(StoredLog):
         self.lease = lease
         self.info: Callable[[], str] = lambda: "{}"
         """What the host says of itself at each renewal: its address, its load."""
+        self.began: Callable[[Channel], None] = lambda _: None
+        """Told of each channel that this host begins, before anybody sees it."""
         self.renewed: list[Callable[[], None]] = []
         self.fenced: list[Callable[[], None]] = []
         """Called when another host has taken over: nothing that this one had is its own any more."""
@@ -165,6 +168,9 @@ class PostgresLog(StoredLog):
             Record(seq, channel, pos, at, data, event)
             for (seq, pos), (channel, event, data) in zip(places, events, strict=True)
         )
+        for record in records:
+            if record.pos == 1:
+                self.began(record.channel)
         await self._catch_up_surely(records[0].seq - 1)
         return Committed(records, {record.channel: record.pos for record in records})
 
@@ -358,10 +364,7 @@ class PostgresLog(StoredLog):
             if self._lost_lease:
                 continue
             try:
-                async with self._background:
-                    await self._rows.with_connection(
-                        lambda connection: renew(connection, self.lease, self.opening.lease_seconds, self.info())
-                    )
+                await self.renew_now()
                 for listener in self.renewed:
                     listener()
             except LogUnavailable as error:
@@ -369,6 +372,12 @@ class PostgresLog(StoredLog):
                 logger.warning("the lease was not renewed: %s", error.message)
                 if self._down is None and not self._busy:
                     self._fail(error, [])
+
+    async def renew_now(self) -> None:
+        async with self._background:
+            await self._rows.with_connection(
+                lambda connection: renew(connection, self.lease, self.opening.lease_seconds, self.info())
+            )
 
     # -- the bell ----------------------------------------------------------------------------------------------
 
@@ -435,6 +444,28 @@ class PostgresLog(StoredLog):
                     raise
                 await asyncio.sleep(PROBE_SECONDS)
 
+    async def catch_up(self) -> None:
+        """Returns when everything that is committed by now is known here."""
+        await self._catch_up_behind(await self._rows.last())
+
+    async def seen(self, seq: int) -> None:
+        """Returns when this number is known here: what another host says it has done can then be read."""
+        if self._seq < seq:
+            self._heard = max(self._heard, seq)
+            self._read_on()
+        while self._seq < seq and self._down is None:
+            await self._change()
+
+    async def _catch_up_behind(self, last: int) -> None:
+        while self._busy:  # the rows of a commit of ours that is on its way belong to its answer
+            await self._change()
+        self._busy = True
+        try:
+            await self._catch_up(last)
+        finally:
+            self._busy = False
+            self._kick()
+
     async def _look_often(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
@@ -455,9 +486,14 @@ class PostgresLog(StoredLog):
             self._fail(error, [])
             return
         self._busy = False
+        self._announce()
         self._heard = max(self._heard, last)
         self._read_on()
         self._kick()
+
+    async def run(self, work: "Callable[[Any], Awaitable[T]]") -> T:
+        """A question about hosts and owners, over a connection of the readers."""
+        return await self._rows.with_connection(work)
 
     # -- housekeeping ------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from portico.commands import Caller, ShareData
 from portico.doors.ahp.wire import uri
 from portico.doors.ahp.wire.record import Json
 from portico.errors import PorticoError
@@ -72,7 +73,7 @@ async def hand_down(session: Session, chat: Session) -> None:
     """A new chat has what its session has."""
     for key, value in list(session.state.client_data.items()):
         if key.startswith(PLUGIN):
-            await chat.keep(key, value, by="host")
+            await _share(chat, key, value)
 
 
 async def _keep(session: Session, ident: str, value: Json | None) -> None:
@@ -81,7 +82,11 @@ async def _keep(session: Session, ident: str, value: Json | None) -> None:
     below = host.catalogue.descendants(session.id)
     chats = [each.id for each in below if each.origin is None or each.origin.kind != "agent"]
     for chat in (session.id, *chats):
-        await (await host.get(chat)).keep(PLUGIN + ident, value, by="host")
+        await _share(await host.get(chat), PLUGIN + ident, value)
+
+
+async def _share(session: Session, key: str, value: Json | None) -> None:
+    await session.host.do(ShareData(session=session.id, key=key, value=value), Caller.inside("host"))
 
 
 async def settled(connection: "Connection", session: Session) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portico import __version__, limits
+from portico import commands as c
 from portico import events as e
 from portico.doors.ahp.act import changes, clients, completions
 from portico.doors.ahp.act.command import Command, optional, subject, text, texts
@@ -20,6 +21,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Record
+from portico.host.handlers import CLIENT
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
@@ -33,8 +35,6 @@ _ROUNDS = 20
 _UNAVAILABLE = (NotFound, Forbidden, BadRequest, Conflict)
 """What may be wrong with one channel (it is gone, its folder is no repository any more) does not hold up the others."""
 Acts = dict[Target, list[Act]]
-_CLIENT = "ahp.client/"
-_CLIENT_ID_CHARS = 200
 
 
 # -- initialize ------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
     version = _version(params)
     wanted = list(dict.fromkeys(texts(params, "initialSubscriptions")))[: limits.SUBSCRIPTIONS]
     client_id = await _identify(connection, params)
-    _welcome(connection, client_id, version)
+    await _welcome(connection, client_id, version)
     connection.spawn(connection.broker.describe_agents(), "agents")  # they may have changed since the last client
     snapshots = []
     for name in wanted:
@@ -95,8 +95,8 @@ def _version(params: Json) -> str:
 async def _identify(connection: "Connection", params: Json) -> str:
     """A client id belongs to whoever used it first: nobody else may speak in its name."""
     client_id = text(params, "clientId")
-    if len(client_id) > _CLIENT_ID_CHARS:
-        raise BadRequest(f"A 'clientId' has at most {_CLIENT_ID_CHARS} characters.", field="clientId")
+    if len(client_id) > limits.CLIENT_ID_CHARS:
+        raise BadRequest(f"A 'clientId' has at most {limits.CLIENT_ID_CHARS} characters.", field="clientId")
     known = await _remembered(connection, client_id)
     if known is not None and known.caller != connection.caller.id:
         raise WireError(-32009, "This clientId belongs to somebody else.")
@@ -107,11 +107,11 @@ async def _remembered(connection: "Connection", client_id: str) -> Known | None:
     known = connection.broker.known.get(client_id)
     if known is not None:
         return known
-    data = await connection.host.log.get_kv(HOST, _CLIENT + client_id)
+    data = await connection.host.log.get_kv(HOST, CLIENT + client_id)
     return msgspec.json.decode(data, type=Known) if data else None
 
 
-def _welcome(connection: "Connection", client_id: str, version: str) -> None:
+async def _welcome(connection: "Connection", client_id: str, version: str) -> None:
     from portico.doors.ahp.connection.connection import REPLACED
 
     before = connection.broker.clients.get(client_id)
@@ -121,7 +121,7 @@ def _welcome(connection: "Connection", client_id: str, version: str) -> None:
     connection.start(client_id, version)
     known = Known(connection.caller.id, version, numbers.SPAN, connection.host.log.epoch)
     connection.broker.remember(client_id, known)
-    connection.host.log.put_kv(HOST, _CLIENT + client_id, msgspec.json.encode(known))
+    await connection.host.do(c.IdentifyClient(client=client_id, value=msgspec.to_builtins(known)), connection.caller)
 
 
 # -- subscribe -------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
         raise WireError(rpc.NOT_FOUND, "This host does not know the client; initialize first.")
     connection.behind = True
     try:
-        _welcome(connection, client_id, known.version)
+        await _welcome(connection, client_id, known.version)
         same_log = known.epoch in ("", connection.host.log.epoch)
         last_seen = last_seen if known.span == numbers.SPAN and same_log else numbers.FOREIGN
         return await _come_back(connection, wanted[: limits.SUBSCRIPTIONS], last_seen)
