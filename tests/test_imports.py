@@ -41,10 +41,13 @@ ROOMS: dict[str, set[str]] = {
     "budgets": {"budgets", "host", "usage", "settings"},
     "transcripts": {"transcripts", "host", "log.schema"},
     "maintenance": {"maintenance", "log"},
-    "cluster": {"cluster", "host", "log", "settings"},
+    "cluster": {"cluster", "home", "host", "log", "settings"},
     "agents": {"agents", "approvals", "host", "terminals", "workspace", "models", "mcp", "settings", "home"},
     "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent"},
-    "automation": {"automation", "host", "log.log", "workspace", "jobs", "home"},
+    "automation": {
+        *("automation", "host", "log.log", "workspace", "jobs", "home"),
+        *("approvals.regex_timeout", "usage.prices"),
+    },
     "client": {"client", "host.agent", "host.state", "home", "usage.shapes"},
     "models": {"models", "workspace", "home"},
 }

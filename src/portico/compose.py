@@ -25,5 +25,8 @@ ROOMS: tuple[Callable[[Host], Part], ...] = (
 """In the order of their start."""
 
 
-async def build_host(log: Log, agents: Iterable[Agent], clock: Clock | None = None) -> Host:
-    return await Host.open(log, agents, clock, ROOMS)
+async def build_host(
+    log: Log, agents: Iterable[Agent], clock: Clock | None = None, before: Iterable[Callable[[Host], Part]] = ()
+) -> Host:
+    """`before`: rooms that start before the others."""
+    return await Host.open(log, agents, clock, (*before, *ROOMS))

@@ -18,6 +18,7 @@
     ├── CursorLost            a cursor of another log or beyond its end; take a snapshot
     ├── TooSlow               a reader behind its bound; its cursor lets it come back
     ├── Unreachable           a client finds no host, or it does not answer
+    ├── PlaceAway             no host that sees the session's files is there
     ├── LogUnavailable        the disk is full, read-only or locked; what was acknowledged is safe
     │   ├── LogDamaged        the file is not a (whole) database
     │   └── LogTooNew         written by a newer Portico
@@ -129,6 +130,10 @@ class Unreachable(PorticoError):
     code = "unreachable"
 
 
+class PlaceAway(PorticoError):
+    code = "place_away"
+
+
 class LogUnavailable(PorticoError):
     code = "log_unavailable"
 
@@ -186,6 +191,7 @@ KINDS: dict[str, Kind] = {
     "cursor_lost": Kind(410, -32008, 75),
     "too_slow": Kind(503, -32603, 75),
     "unreachable": Kind(503, -32603, 69),
+    "place_away": Kind(503, -32603, 75),
     "log_unavailable": Kind(503, -32603, 74),
     "log_damaged": Kind(503, -32603, 74),
     "log_too_new": Kind(503, -32603, 74),

@@ -237,6 +237,11 @@ def describe(key: str) -> str:
     return ""
 
 
+def shown(value: Any) -> Any:
+    """A setting as people may see it: an address without its password."""
+    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", value) if isinstance(value, str) else value
+
+
 def env_name(key: str) -> str:
     return "PORTICO_" + key.replace(".", "_").upper()
 

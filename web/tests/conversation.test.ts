@@ -173,7 +173,7 @@ describe("the transcript", () => {
     const row = (key: string) => ({ key, build: () => (built++, Object.assign(document.createElement("p"), { textContent: key })) });
     transcript.append(...Array.from({ length: 10_000 }, (_, n) => row(`row-${n}`)));
     transcript.settle();
-    const sections = [...view.querySelectorAll<HTMLElement>(".section")];
+    const sections = [...view.querySelectorAll<HTMLElement>(".chunks")];
     expect([sections.length, built, transcript.built("row-9999")?.textContent, sections[4]!.style.getPropertyValue("--height")]).toEqual([10, 48, "row-9999", "4096rem"]);
     report(sections[0]!, false, 777);
     expect([sections[0]!.children.length, sections[0]!.style.getPropertyValue("--height"), view.querySelectorAll(".chunk").length < 70]).toEqual([0, "777px", true]);

@@ -43,6 +43,8 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     scope: ClassVar[Scope]
     about: ClassVar[About]
     http: ClassVar[Http | None] = None
+    method: ClassVar[str] = ""
+    """What the client's method and the tool are called, where it is not after the class."""
     gives: ClassVar[Any] = None
     """The shape of the answer; several in a tuple are alternatives. None: what it shows."""
     shows: ClassVar[Shown] = "session"

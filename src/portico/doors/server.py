@@ -12,7 +12,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ from portico.doors.websocket import Line
 from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
+from portico.host.host import Host
+from portico.host.part import Part
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.log import Log
@@ -97,6 +99,8 @@ class Server:
         self._sockets: list[socket.socket] = []
         self._watcher: asyncio.Task[None] | None = None
         self._known: dict[str, str] = {}
+        self._looks: list[Callable[[], Awaitable[None]]] = []
+        """What else is looked after every second."""
         self.port = 0
         self.socket_path: str | None = None
         self.notify = Notify.from_environment()
@@ -130,14 +134,18 @@ class Server:
         log = await self._open_log()
         stack.push_async_callback(log.close)
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
-        self.host = await build_host(log, discover(context, options.agents))
+        rooms = [self._cluster(log)] if settings.log.url else []
+        self.host = await build_host(log, discover(context, options.agents), before=rooms)
         stack.push_async_callback(self.host.close)
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
         await seed(self.host, str(self._workspaces()[0]))
         self.jobs = await Jobs.open(self.host, entry_source(options))
         stack.push_async_callback(self.jobs.close)
-        self.automations = await Automations.open(self.host, self.jobs, self.home.path)
+        self.home.token()
+        if settings.log.url:
+            await self._share_files(log)
+        self.automations = await Automations.open(self.host, self.jobs, self.home.path, self.host.members)
         stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
         install_tokens(self.host, self.home)
@@ -149,7 +157,8 @@ class Server:
             self.tokens,
             hosts=self._hosts(),
             origins=frozenset(settings.security.allow_origins),
-            cookie=f"portico-{self.port}",
+            # The same at every host of one log: a page goes on at another one.
+            cookie=f"portico-{log.epoch if settings.log.url else self.port}",
             audit=self._audit,
         )
         self.app = App(
@@ -171,6 +180,8 @@ class Server:
         await self._look_at_automations()
         await self.automations.start()
         await self._listen()
+        self.host.members.listening(self.public_url, self.jobs.recover)
+        self.host.members.on_held(self.automations.look_again)
         stack.callback(self.home.retract)
         self.home.announce(
             Endpoint(
@@ -195,6 +206,18 @@ class Server:
             words = f"A log in PostgreSQL needs more packages: pip install 'portico[cluster]' ({error})."
             raise BadRequest(words, field="log.url") from error
         return await open_log(settings, self.home.path)
+
+    def _cluster(self, log: Any) -> Callable[[Host], Part]:
+        from portico.cluster.open import Cluster
+
+        return Cluster.room(log, self.loaded.settings.cluster)
+
+    async def _share_files(self, log: Log) -> None:
+        from portico.cluster.open import SharedFiles
+
+        shared = SharedFiles(log, self.home.path)
+        await shared.begin()
+        self._looks.append(shared.look)
 
     def _open_sockets(self) -> None:
         self._sockets = open_sockets(self.loaded.settings.server)
@@ -299,6 +322,7 @@ class Server:
             await asyncio.sleep(_WATCH_SECONDS)
             self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
             for look in (
+                *self._looks,
                 self._audit_tokens,
                 self._look_at_settings,
                 self._look_at_automations,

@@ -31,7 +31,7 @@ class Message(Struct, frozen=True, omit_defaults=True):
     attachments: list[Json] = []
     model: str | None = None
     origin: str = "user"
-    """user, agent, tool or system: protocols tell them apart."""
+    """user, agent, tool, system or automation: protocols tell them apart."""
     meta: Json = {}
     model_config: Json = {}
     """What was chosen with the model: how long it thinks."""

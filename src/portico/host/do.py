@@ -107,6 +107,14 @@ class Dispatcher:
         self._admit(command, caller)
         if command.limited:
             self._charge(caller)
+        if self._host.members.several:
+            elsewhere = await self._host.members.elsewhere(command, caller)
+            if elsewhere is not None:
+                return await elsewhere.send()
+        return await self.do_here(command, caller)
+
+    async def do_here(self, command: c.Command, caller: c.Caller) -> Any:
+        """For whoever has found out that it is this host's: another host has admitted the caller."""
         if caller.request:
             return await self._once(command, caller)
         return await self._perform(command, caller)
@@ -233,8 +241,13 @@ class Dispatcher:
             raise RateLimited("Too many requests with this token.", retry_after=wait)
 
     async def do_together(self, commands: Sequence[c.Command], caller: c.Caller) -> None:
-        """Commands about one session that do not depend on each other: all of them are done, or none."""
+        """Commands about one session that do not depend on each other: all of them are done, or none (where another
+        host does them: one after the other)."""
         session = await self._host.get(commands[0].subject)
+        if not self._host.members.owns(session.channel):
+            for command in commands:
+                await self.do(command, caller)
+            return
         for command in commands:
             self._admit(command, caller)
         found = [await ask(session, command) for command in commands]
@@ -267,6 +280,8 @@ class Dispatcher:
         self._admit(command, caller)
         if not command.plain:
             raise TypeError(f"{type(command).__name__} is not a plain command.")
+        if not self._host.members.owns(session.channel):
+            raise Conflict("Another host does this one: send it by itself.")
         return decide(session.state, command, self.context(session, caller))
 
     async def write(self, session: "Session", planned: Sequence[Decision]) -> PorticoError | None:

@@ -29,6 +29,7 @@ from portico.host.do import RECEIPTS, Dispatcher
 from portico.host.folders import whole
 from portico.host.handlers import install
 from portico.host.lifecycle import Lifecycle
+from portico.host.members import Members
 from portico.host.part import (
     AskAlways,
     FolderCaptures,
@@ -94,6 +95,7 @@ class Host:
         """Where sessions and terminals begin that name no folder: in the first of them."""
         self.connected: Container[str] = ()
         """The clients that are connected, by their own ids."""
+        self.members = Members()
         self.commands = Dispatcher(self)
         install(self)
         self.do = self.commands.do
@@ -207,12 +209,21 @@ class Host:
                 parts.setdefault(record.channel, []).append(record)
             elif record.channel == HOST:
                 self.shared.apply(record.event)
+                if isinstance(record.event, e.SessionRemoved):
+                    self._removed(record.event.session)
             else:
                 self._apply_to_part(record)
         for channel, part in parts.items():
-            session = self.catalogue.get(channel.removeprefix("session/"))
+            session = self.catalogue.get(channel.removeprefix("session/")) or self.catalogue.adopt(channel, part)
             if session is not None:
                 self._apply_to(session, part)
+
+    def _removed(self, ident: str) -> None:
+        """By another host; one's own deletions forget by themselves."""
+        session = self.catalogue.get(ident)
+        if session is not None and not self.members.owns(session.channel):
+            self.catalogue.forget(session)
+            self._watchers.call(ident, None)
 
     def _apply_to(self, session: Session, records: list[Record]) -> None:
         try:
@@ -253,6 +264,7 @@ class Host:
         before = self.now() - int(self.retention_hours * 3_600_000)
         keep = {channel: pos for part in self.parts for channel, pos in (await part.compactable(before)).items()}
         keep |= {s.channel: s.state.active.pos for s in self.catalogue if s.loaded and s.state.active}
+        keep |= {s.channel: 0 for s in self.catalogue if not s.loaded and s.summary.status in ("running", "waiting")}
         for prefix, days in _EXPIRING.items():
             await self.log.expire_kv(prefix, self.now() - days * 86_400_000)
         return await self.log.compact(before, keep)

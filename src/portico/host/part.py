@@ -4,7 +4,7 @@ The application registers the rooms (`compose.py`); the core imports none of the
 about every call, captures no folder, makes no worktree and has no terminals.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from portico.commands import Isolation
@@ -33,6 +33,9 @@ class Part:
     async def compactable(self, before: int) -> dict[Channel, int]:
         """By channel: the first position that has to stay when what is older than `before` goes."""
         return {}
+
+    async def take_over(self, channels: Collection[Channel]) -> None:
+        """Another host is gone: what it left open in these channels gets its end."""
 
     async def forget(self, session: "Session", by: str) -> None:
         """The session is being deleted."""

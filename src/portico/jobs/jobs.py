@@ -73,8 +73,9 @@ class Jobs:
         self._lent: dict[str, TaskRun] = {}
         self._taking = asyncio.Lock()
         lost = host.log.identity.lost  # what was lost does not give its id back
-        self._next_job = 1 + lost + max(map(number_of, host.log.channels("job/")), default=0)
-        self._next_task = 1 + lost + max(map(number_of, host.log.channels("task/")), default=0)
+        after = host.members.number_after
+        self._next_job = after(lost + max(map(number_of, host.log.channels("job/")), default=0))
+        self._next_task = after(lost + max(map(number_of, host.log.channels("task/")), default=0))
         host.tools.update(job_tools())
         install(self)
 
@@ -170,7 +171,7 @@ class Jobs:
         if self.host.stopping:
             raise LogUnavailable("The host is stopping.")
         job = f"job-{self._next_job}"
-        self._next_job += 1
+        self._next_job = self.host.members.number_after(self._next_job)
         started = e.JobStarted(
             job=job,
             name=name,
@@ -322,8 +323,8 @@ class Jobs:
     # -- tasks -------------------------------------------------------------------------------------------------
 
     def _new_task(self) -> str:
-        self._next_task += 1
-        return f"task-{self._next_task - 1}"
+        task, self._next_task = self._next_task, self.host.members.number_after(self._next_task)
+        return f"task-{task}"
 
     async def start_task(self, name: str, *, session: str, input: str = "", by: str) -> str:
         """Runs a task inside that session and returns its id when its first prompt was sent or queued there. The
@@ -397,11 +398,13 @@ class Jobs:
 
     async def recover(self) -> int:
         """Gives every task that was in flight its end, and takes up the jobs; returns how many go on."""
+        owns = self.host.members.owns
         for channel in await self.host.log.list_kv(OPEN):
-            await self._close_task(channel.removeprefix("task/"))
-        unfinished = [summary.id for summary in self._engine.summaries.values() if not summary.done]
+            if channel.startswith("task/") and owns(channel):
+                await self._close_task(channel.removeprefix("task/"))
+        unfinished = [each.id for each in self._engine.summaries.values() if not each.done and owns(f"job/{each.id}")]
         for job in unfinished:
-            if self._engine.summaries[job].status == "running":
+            if self._engine.summaries[job].status == "running" and job not in self._runs:
                 await self._take_up(job)
         return len(self._runs)
 

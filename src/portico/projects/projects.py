@@ -11,11 +11,13 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
 
 from portico import commands as c
+from portico import limits
 from portico.cache import Cache
 from portico.commands import Project
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
@@ -25,6 +27,7 @@ from portico.host.host import Host
 from portico.host.part import Part
 from portico.host.session import Session
 from portico.host.state import Summary
+from portico.log.feed import Follower
 from portico.workspace.git import repository
 from portico.workspace.jail import Jail
 
@@ -67,6 +70,7 @@ class Projects(Part):
         self._kept = _Kept()
         self._ready = False
         self._lock = asyncio.Lock()
+        self._followers: WeakKeyDictionary[Follower, str | None] = WeakKeyDictionary()
         self._since = host.now()
         host.watch(self._changed)
         host.commands.handle(c.AddProject, self._add)
@@ -190,6 +194,15 @@ class Projects(Part):
             raise
         self._kept = kept
 
+    def follower(self, project: str | None) -> Follower:
+        """Of all conversations of a project (of every one, when None), and of those that will begin. So many that it
+        would cost more to look for them than to pass over others' are followed with everything else."""
+        sessions = [each for each, found in self._conversations.items() if project in (None, found.project)]
+        many = len(sessions) > limits.SUBSCRIPTIONS
+        follower = Follower(None if many else [f"session/{each}" for each in sessions])
+        self._followers[follower] = project
+        return follower
+
     # -- conversations -----------------------------------------------------------------------------------------
 
     def of_session(self, session: str) -> str | None:
@@ -222,6 +235,9 @@ class Projects(Part):
             start = c.StartSession(agent=chosen, cwd=project.path, title=project.name, worktree=project.worktree)
             started: Summary = await self._host.do(start, caller)
             self._conversations[started.id] = Conversation(project.id, chosen, model=started.model)
+            for follower, wanted in self._followers.items():
+                if wanted in (None, project.id):
+                    follower.add(f"session/{started.id}")
             await self._note(started.id)
             return started
 

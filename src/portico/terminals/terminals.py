@@ -7,7 +7,7 @@ that a crash left open get their end. What a terminal shows is kept in memory, b
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -173,9 +173,15 @@ class Terminals(Part):
     async def recover(self) -> None:
         """Gives terminals that a crash left open their end."""
         names = self.host.log.channels("terminal/")
-        self._next = max([0, *(number_of(name) for name in names)]) + 1 + self.host.log.identity.lost
+        last = max([0, *(number_of(name) for name in names)]) + self.host.log.identity.lost
+        self._next = self.host.members.number_after(last)
         for channel in await self.host.log.list_kv(OPEN):
-            if channel.startswith("terminal/"):
+            if channel.startswith("terminal/") and self.host.members.owns(channel):
+                await self._close_story(channel)
+
+    async def take_over(self, channels: Collection[Channel]) -> None:
+        for channel in await self.host.log.list_kv(OPEN):
+            if channel in channels:
                 await self._close_story(channel)
 
     async def _close_story(self, channel: Channel) -> None:
@@ -253,7 +259,7 @@ class Terminals(Part):
             command=list(command),
         )
         check_new(len(self._open), [*self._open, *filter(None, (each.uri for each in self.list()))], started)
-        self._next += 1
+        self._next = self.host.members.number_after(self._next)
         terminal = OpenTerminal(self, started, env or {}, listener)
         self._open[ident] = terminal
         try:

@@ -158,6 +158,15 @@ export class Conversation {
     return true;
   }
 
+  /** Opens or folds the block with the focus, else the last one that can be. */
+  toggle(): boolean {
+    const focused = document.activeElement?.closest<HTMLElement>("#transcript .row");
+    const found = (focused ?? this.view).querySelectorAll<HTMLDetailsElement>("details.call, .reasoning details");
+    const block = [...found].at(-1);
+    if (block) block.open = !block.open;
+    return block !== undefined;
+  }
+
   /** The message of a person before or after what is in view. */
   stepMessage(by: 1 | -1): boolean {
     const turns = this.state?.turns ?? [];

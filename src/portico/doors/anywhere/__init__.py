@@ -79,12 +79,12 @@ class Ok(Struct):
 class AnywhereDoor(Door):
     def __init__(self, app: App) -> None:
         super().__init__(app)
-        self._projects = app.host.part(Projects)
-        self.routes = _routes(app, self._projects)
+        self.projects = app.host.part(Projects)
+        self.routes = _routes(app, self.projects)
 
     async def open(self) -> None:
         """Messages that a crash has left waiting go on now, not when somebody next calls."""
-        await self._projects.ready()
+        await self.projects.ready()
 
 
 def _routes(app: App, projects: Projects) -> Table:

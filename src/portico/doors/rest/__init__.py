@@ -12,6 +12,7 @@ from portico.doors.rest import (
     changes,
     commands,
     events,
+    hosts,
     people,
     queue,
     review,
@@ -37,4 +38,5 @@ class RestDoor(Door):
             *board.table(app),
             *review.table(app),
             *admin.table(app),
+            *hosts.table(app),
         ]

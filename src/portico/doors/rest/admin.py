@@ -13,7 +13,7 @@ from portico.doors.body import JsonResponse
 from portico.doors.identity import NamedToken, read_tokens
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Route, Table
-from portico.settings import describe, keys
+from portico.settings import describe, keys, shown
 from portico.usage.book import UsageBook
 from portico.usage.prices import source
 from portico.usage.rollup import read_keys, roll_up
@@ -111,4 +111,4 @@ def _hidden(value: Any) -> Any:
             name: "(hidden)" if isinstance(each, str) and _SECRET.search(name) else _hidden(each)
             for name, each in value.items()
         }
-    return [_hidden(each) for each in value] if isinstance(value, list) else value
+    return [_hidden(each) for each in value] if isinstance(value, list) else shown(value)

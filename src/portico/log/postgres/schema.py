@@ -84,6 +84,10 @@ BEGIN
       SELECT last - n + u.o, at, u.su, u.ch,
         CASE WHEN u.po < 0 THEN heads[array_position(sh, u.ch)] - u.po ELSE u.po END,
         u.de, u.da FROM unnest(ch, po, de, su, da) WITH ORDINALITY u(ch, po, de, su, da, o);
+    IF 1 = ANY(po) THEN
+      INSERT INTO owners (channel, host, place) SELECT c.name, h, (SELECT o.place FROM hosts o WHERE o.id = h)
+        FROM unnest(ch, po) u(ch, po) JOIN channels c ON c.id = u.ch WHERE u.po = 1 ON CONFLICT (channel) DO NOTHING;
+    END IF;
   END IF;
   INSERT INTO batches VALUES (h, ba, last);
   IF cardinality(nc) > 0 THEN
@@ -100,7 +104,26 @@ BEGIN
 END $$;
 """
 
-STEPS: dict[int, str] = {1: TABLES_1}
+CLAIM_AWAY = f"""
+CREATE FUNCTION take_epoch(dead int) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock({LOCK});
+  UPDATE hosts SET epoch = epoch + 1, state = 'away'
+    WHERE id = dead AND expires < clock_timestamp() AND state NOT IN ('away', 'stopped');
+  RETURN FOUND;
+END $$;
+CREATE FUNCTION share_out(dead int, heir int, most int) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM hosts WHERE id = dead AND expires < clock_timestamp() FOR UPDATE;
+  IF NOT FOUND THEN RETURN; END IF;
+  RETURN QUERY UPDATE owners o SET host = heir, place = (SELECT h.place FROM hosts h WHERE h.id = heir)
+    WHERE o.channel IN (SELECT c.channel FROM owners c WHERE c.host = dead ORDER BY c.channel LIMIT most
+      FOR UPDATE SKIP LOCKED) RETURNING o.channel;
+END $$;
+"""
+"""From here on what that host still writes is refused."""
+
+STEPS: dict[int, str] = {1: TABLES_1 + CLAIM_AWAY}
 
 
 async def prepare(connection: Any) -> None:
