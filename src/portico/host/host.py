@@ -166,7 +166,7 @@ class Host:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self.log.down is None:
+        with contextlib.suppress(LogUnavailable):  # a full disk, or another host has taken over
             await self.log.append(HOST, e.HostStopped(reason=reason))
 
     async def _interrupt_all(self) -> None:
