@@ -35,7 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "changes": {"changes", "host", "workspace"},
     "terminals": {"terminals", "host", "log.listeners", "workspace"},
     "files": {"files", "host", "workspace"},
-    "projects": {"projects", "host", "workspace"},
+    "projects": {"projects", "host", "log.feed", "workspace"},
     "queries": {"queries", "host", "log.log", "workspace"},
     "usage": {"usage", "host"},
     "budgets": {"budgets", "host", "usage", "settings"},
