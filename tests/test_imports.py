@@ -21,7 +21,7 @@ WORDS = {
 """What everybody may use. `portico` itself holds the version only."""
 
 CORE = (
-    *("__init__.py", "cache.py", "correlation.py", "errors.py", "faults.py", "limits.py", "redaction.py"),
+    *("__init__.py", "cache.py", "correlation.py", "errors.py", "faults.py", "limits.py"),
     *("events/*.py", "commands/*.py", "log/*.py", "host/*.py", "host/decide/*.py", "workspace/jail.py"),
 )
 """What one has to read to know how Portico works: everything else is a room that the application registers."""
@@ -35,7 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "changes": {"changes", "host", "workspace"},
     "terminals": {"terminals", "host", "log.listeners", "workspace"},
     "files": {"files", "host", "workspace"},
-    "projects": {"projects", "host", "workspace"},
+    "projects": {"projects", "host", "log.feed", "workspace"},
     "queries": {"queries", "host", "log.log", "workspace"},
     "usage": {"usage", "host"},
     "budgets": {"budgets", "host", "usage", "settings"},
