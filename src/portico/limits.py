@@ -65,6 +65,8 @@ DISK_RESERVE_BYTES = 256 * MIB
 """Free space that is left for the ends of what runs: with less no turn begins."""
 DISK_SHARE = 0.5
 """Of its disk that the log may take before no turn begins: a machine has other things to store."""
+CLIENT_NAMES = 100
+"""Clients of one session whose names are remembered: editors take a new id with every window."""
 TITLE_CHARS = 200
 """A title: what a list can show."""
 ACTIVITY_CHARS = 160

@@ -14,7 +14,7 @@ from portico.errors import LogUnavailable
 from portico.events import Message
 from portico.host.host import Host
 from portico.host.turn import Turn
-from portico.log.postgres.log import Opening, PostgresLog
+from portico.log.postgres.log import OWNED, Opening, PostgresLog
 from portico.settings import ClusterSettings
 from portico.testing.play import PlayAgent
 from tests.postgres import Databases
@@ -84,7 +84,7 @@ class Nodes:
     async def __call__(self, name: str, *, place: str = "here", lease: float = 30.0, capacity: int = 100) -> Node:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
-        log = await PostgresLog.open(Opening(self.url, folder, name, place, lease))
+        log = await PostgresLog.open(Opening(self.url, folder, name, place, lease, owned=OWNED))
         agent = Plays()
         settings = ClusterSettings(host=name, place=place, capacity=capacity)
         host = await build_host(log, [agent], before=[Cluster.room(log, settings)])

@@ -13,6 +13,7 @@ from portico.host.session import Session
 from portico.host.state import SessionState
 from portico.queries.activity import waiting_of
 from tests.cluster.conftest import Node, Nodes
+from tests.log.events import fact
 
 ADA = c.Caller("ada", "ada", frozenset(c.SCOPES))
 
@@ -243,3 +244,21 @@ async def test_messages_keep_their_order_in_the_queue_of_another_host(nodes: Nod
     a.agent.go.set()
     state = await until(b, session.id, lambda state: len(state.turns) == 6 and state.active is None)
     assert [each.message.text for each in state.turns] == ["wait", "0", "1", "2", "3", "4"]
+
+
+async def test_the_next_host_starts_what_is_due(nodes: Nodes) -> None:
+    a, b = await nodes("a", lease=1.0), await nodes("b")
+    gained = asyncio.Event()
+    b.host.members.on_held(gained.set)
+    assert (a.host.members.held(), b.host.members.held()) == (True, False)
+    await a.kill()
+    await asyncio.wait_for(gained.wait(), 30)
+    assert b.host.members.held()
+
+
+async def test_what_several_hosts_write_is_numbered_by_the_database(nodes: Nodes) -> None:
+    a, b = await nodes("a"), await nodes("b")
+    await asyncio.gather(*(node.log.append("automation/x", fact(number)) for number in range(10) for node in (a, b)))
+    await a.log.catch_up()
+    assert [record.pos for record in await a.log.read_all("automation/x")] == [*range(1, 21)]
+    assert a.log.head("automation/x") == 20

@@ -86,6 +86,11 @@ class Automations:
                 await asyncio.sleep(0)  # a schedule takes 0.2 ms, and there may be thousands
         await self._offer_ended_jobs()
 
+    def look_again(self) -> None:
+        """This host has become the one that starts what is due: what was due meanwhile counts as missed."""
+        for state in list(self.store.automations.values()):
+            self._look_at(state.id)
+
     async def close(self) -> None:
         """Before the jobs close. Open runs get no end: the next start takes them up."""
         self.closing = True

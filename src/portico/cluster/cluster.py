@@ -22,7 +22,7 @@ from portico.host.host import Host
 from portico.host.members import Forward, Member, Members
 from portico.host.part import Part
 from portico.host.session import Session
-from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.log import OWNED, PostgresLog
 from portico.settings import ClusterSettings
 
 logger = logging.getLogger("portico.cluster")
@@ -31,7 +31,8 @@ STRIDE = 1_000
 """Each host gives every thousandth number, its own, so no id is given twice: a thousand names of hosts on one log."""
 WATCH_SECONDS = 1.0
 """Between two looks at the other hosts: far below a lease."""
-_OWNED = ("session/", "terminal/", "job/", "task/")
+SCHEDULER = "scheduler"
+"""The lease of the one host that starts what is due."""
 
 
 class Cluster(Part, Members):
@@ -50,6 +51,8 @@ class Cluster(Part, Members):
         self._mine: set[Channel] = set()
         self._owners: dict[Channel, tuple[int, str]] = {}
         self.draining = False
+        self._holds = False
+        self._on_held: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.link: Link
         host.members = self
@@ -68,6 +71,7 @@ class Cluster(Part, Members):
         self.log.info = self._info
         self.log.fenced.append(self._fenced)
         await self.log.renew_now()
+        self._holds = await self.roster.holds(SCHEDULER)
         self._tasks.append(asyncio.get_running_loop().create_task(self._watch(), name="cluster watch"))
 
     def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
@@ -103,7 +107,7 @@ class Cluster(Part, Members):
     # -- what is whose -----------------------------------------------------------------------------------------
 
     def owns(self, channel: Channel) -> bool:
-        return channel in self._mine or not channel.startswith(_OWNED)
+        return channel in self._mine or not channel.startswith(OWNED)
 
     def number_after(self, number: int) -> int:
         own = self.log.lease.host % STRIDE
@@ -140,6 +144,12 @@ class Cluster(Part, Members):
             return session.channel if session is not None else None
         channel = f"{about}/{ident}"
         return channel if about in ("terminal", "job", "task") and self.log.head(channel) else None
+
+    def held(self) -> bool:
+        return self._holds and self.log.down is None
+
+    def on_held(self, listener: Callable[[], None]) -> None:
+        self._on_held.append(listener)
 
     async def catch_up(self) -> None:
         await self.log.catch_up()
@@ -223,6 +233,10 @@ class Cluster(Part, Members):
         """Takes over what dead hosts of this place had, and hands over what is idle while this one drains."""
         if self.log.down is not None:
             return
+        before, self._holds = self._holds, await self.roster.holds(SCHEDULER)
+        if self._holds and not before:
+            for listener in self._on_held:
+                listener()
         for dead in await self.roster.dead():
             await self._take(dead)
         me = next((peer for peer in await self.roster.peers() if peer.id == self.log.lease.host), None)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from portico.cluster.cluster import Cluster
 from portico.cluster.shared_files import SharedFiles
-from portico.log.postgres.log import Opening, PostgresLog
+from portico.log.postgres.log import OWNED, Opening, PostgresLog
 from portico.settings import Settings
 
 __all__ = ["Cluster", "SharedFiles", "open_log"]
@@ -14,4 +14,5 @@ __all__ = ["Cluster", "SharedFiles", "open_log"]
 async def open_log(settings: Settings, folder: Path) -> PostgresLog:
     name = settings.cluster.host or socket.gethostname()
     place = settings.cluster.place or socket.gethostname()
-    return await PostgresLog.open(Opening(settings.log.url, folder, name, place, settings.cluster.lease_seconds))
+    lease = settings.cluster.lease_seconds
+    return await PostgresLog.open(Opening(settings.log.url, folder, name, place, lease, owned=OWNED))

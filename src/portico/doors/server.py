@@ -145,7 +145,7 @@ class Server:
         self.home.token()
         if settings.log.url:
             await self._share_files(log)
-        self.automations = await Automations.open(self.host, self.jobs, self.home.path)
+        self.automations = await Automations.open(self.host, self.jobs, self.home.path, self.host.members)
         stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
         install_tokens(self.host, self.home)
@@ -181,6 +181,7 @@ class Server:
         await self.automations.start()
         await self._listen()
         self.host.members.listening(self.public_url, self.jobs.recover)
+        self.host.members.on_held(self.automations.look_again)
         stack.callback(self.home.retract)
         self.home.announce(
             Endpoint(

@@ -21,6 +21,7 @@ from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
+from portico.host.command_turn import RunCommandLine, no_commands
 from portico.host.descriptions import Descriptions
 from portico.host.disk import Disk
 from portico.host.do import RECEIPTS, Dispatcher
@@ -103,6 +104,7 @@ class Host:
         self.turns: dict[str, Turn] = {}
         """The turns that run, by session."""
         self._watchers = Listeners[[str, Summary | None]]("session")
+        self.run_command: RunCommandLine = no_commands
         self.name_child: Callable[[Summary, str, Origin | None], str] | None = None
         """What clients call a session below another: the root's summary, the new id and where it comes from."""
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -161,7 +163,7 @@ class Host:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self.log.down is None:
+        with contextlib.suppress(LogUnavailable):  # a full disk, or another host has taken over
             await self.log.append(HOST, e.HostStopped(reason=reason))
 
     async def _interrupt_all(self) -> None:

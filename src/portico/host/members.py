@@ -48,6 +48,13 @@ class Members:
         """The next number for an id that no other host gives."""
         return number + 1
 
+    def held(self) -> bool:
+        """Whether this host is the one that starts what is due."""
+        return True
+
+    def on_held(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` when this host has become that one."""
+
     async def catch_up(self) -> None:
         """Returns when what other hosts have written so far is known here."""
 

@@ -145,7 +145,10 @@ class Turn:
 
     def _grow(self, kind: PartKind, delta: str, key: str | None) -> None:
         if kind != "notice":
-            delta = delta[: self.spend(len(delta))]
+            if self._size + len(delta) <= limits.TURN_BYTES:  # nearly always, and thousands of times a second
+                self._size += len(delta)
+            else:
+                delta = delta[: self.spend(len(delta))]
             if self._full and not delta:
                 return
         part = self._open(kind, key)
@@ -194,6 +197,7 @@ class Turn:
         owner: str | None = None,
         parent: str | None = None,
         meta: Json | None = None,
+        server: str = "",
     ) -> Call:
         """A tool call begins. With `input` (JSON text) it is complete; else `feed` it and say `ready`."""
         self.close_part()
@@ -204,7 +208,15 @@ class Turn:
         self.called = True
         self.report(
             e.ToolStarted(
-                turn=self.id, call=ident, tool=name, title=title, kind=kind, owner=owner, parent=parent, meta=meta or {}
+                turn=self.id,
+                call=ident,
+                tool=name,
+                title=title,
+                kind=kind,
+                owner=owner,
+                parent=parent,
+                meta=meta or {},
+                server=server,
             )
         )
         if input is not None:
@@ -230,6 +242,8 @@ class Turn:
         self.withdrawn = True
         self.session.approvals.abandon()
         self.session.questions.abandon()
+        for call in self.calls.values():
+            call.signed_in(False, "turn")
         for child in self.children:
             child.withdraw()
 

@@ -7,6 +7,7 @@ import type { Acts } from "./pieces";
 import { EndRow, endOf, MessageRow, messageOf, QuestionRow, TextRow } from "./rows";
 import { type LogRecord, type Part, type SessionState, type Turn, waits } from "./state";
 import { type Row, Transcript } from "./transcript";
+import { learn } from "./words";
 
 const ID_FIELDS = ["part", "call", "question"];
 const SETTLED_MS = 400;
@@ -38,6 +39,7 @@ export class Conversation {
 
   open(state: SessionState): void {
     this.state = state;
+    learn(state.client_names);
     this.transcript.clear();
     this.looks.clear();
     this.look = undefined;

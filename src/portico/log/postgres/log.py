@@ -17,7 +17,6 @@ import asyncpg
 from portico import faults, limits
 from portico.errors import Conflict, LogUnavailable, PorticoError
 from portico.events import HOST, Channel, Delta, Event, Record
-from portico.log.checksum import kv_sum
 from portico.log.group_commit import PROBE_SECONDS, Committed
 from portico.log.identity import Identity
 from portico.log.log import DiskUse
@@ -25,13 +24,13 @@ from portico.log.mark import Mark
 from portico.log.notes import KeyValue
 from portico.log.page import Page
 from portico.log.pending import Pending
+from portico.log.postgres.columns import blob_users, note_columns, numbers
 from portico.log.postgres.connect import connect, pool
 from portico.log.postgres.identity import identify, mark_of
 from portico.log.postgres.lease import LEASE_SECONDS, Lease, claim, folder_of, reconnect, release, renew
 from portico.log.postgres.schema import BELL, prepare
 from portico.log.postgres.store import PostgresStore, stored_sum
 from portico.log.postgres.trouble import Fenced, check_url, is_lost, translate
-from portico.log.schema import blobs_in
 from portico.log.stored import StoredLog
 
 logger = logging.getLogger("portico.log")
@@ -43,6 +42,8 @@ PATIENCE_SECONDS = 2.0
 """A lost connection is repaired in silence for this long: a server that restarts, a network that changes."""
 UNKNOWN_SECONDS = 20.0
 """Who waits for a commit whose outcome cannot be found out is told so after this."""
+OWNED = ("session/", "terminal/", "job/", "task/")
+"""What one host runs, and so writes alone."""
 _DISK_SECONDS = 60.0
 _DISK_BYTES = 1 << 50
 """The database's disk is not ours to see."""
@@ -59,8 +60,8 @@ class Opening(NamedTuple):
     lease_seconds: float = LEASE_SECONDS
     clock: Callable[[], float] | None = None
     """None: the database's."""
-    shared: frozenset[Channel] = frozenset({HOST})
-    """Channels that several hosts write: their positions are given by the database."""
+    owned: tuple[str, ...] = ("",)
+    """How the channels begin that only one host writes. Of others, and of `host`, the database gives the positions."""
 
 
 class PostgresLog(StoredLog):
@@ -150,7 +151,7 @@ class PostgresLog(StoredLog):
             faults.reach("before-commit")
             try:
                 answer = await self._submit(
-                    taken, [*self._clocked(), *rows, *_notes(values, ids), *_users(events, ids)]
+                    taken, [*self._clocked(), *rows, *note_columns(values, ids), *blob_users(events, ids)]
                 )
             except asyncpg.UniqueViolationError as error:
                 channel = self._rows.channel_in(error.detail or "")
@@ -163,7 +164,7 @@ class PostgresLog(StoredLog):
         if not events:
             return Committed(Page(), {})
         last, at, heads = answer
-        places = self._numbers(rows[1], [ids[channel] for channel, _, _ in events], shared, last, heads)
+        places = numbers(rows[1], [ids[channel] for channel, _, _ in events], shared, last, heads)
         records = Page(
             Record(seq, channel, pos, at, data, event)
             for (seq, pos), (channel, event, data) in zip(places, events, strict=True)
@@ -187,7 +188,7 @@ class PostgresLog(StoredLog):
         shared: dict[Channel, int] = {}
         positions = []
         for channel, _, _ in events:
-            if channel in self.opening.shared:
+            if channel == HOST or not channel.startswith(self.opening.owned):
                 shared[channel] = shared.get(channel, 0) - 1
                 positions.append(shared[channel])
             else:
@@ -198,17 +199,6 @@ class PostgresLog(StoredLog):
         deltas = [isinstance(event, Delta) for _, event, _ in events]
         common = [ids[channel] for channel in shared]
         return [numbers, positions, deltas, sums, [data for _, _, data in events], common], common
-
-    @staticmethod
-    def _numbers(
-        positions: list[int], channels: list[int], shared: list[int], last: int, heads: list[int] | None
-    ) -> list[tuple[int, int]]:
-        known = dict(zip(shared, heads or [], strict=True))
-        first = last - len(positions) + 1
-        return [
-            (first + index, known[channel] - pos if pos < 0 else pos)
-            for index, (pos, channel) in enumerate(zip(positions, channels, strict=True))
-        ]
 
     def _give_up(self, taken: list[Pending], wholes: list[Any], channel: Channel) -> list[Any]:
         """Another host writes this channel now: what we have for it is refused, with all of the same append; the rest
@@ -337,7 +327,7 @@ class PostgresLog(StoredLog):
             [
                 *self._clocked(),
                 *[[]] * 6,
-                *_notes([KeyValue(HOST, "probe", b"1")], await self._rows.ids([HOST])),
+                *note_columns([KeyValue(HOST, "probe", b"1")], await self._rows.ids([HOST])),
                 [],
                 [],
             ],
@@ -512,19 +502,3 @@ class PostgresLog(StoredLog):
         self._writer.terminate()
         self._mark.close()
         await self._rows.close()
-
-
-def _notes(values: list[KeyValue], ids: dict[Channel, int]) -> list[list[Any]]:
-    """The columns of the notes; of two for one key the later one counts."""
-    last = {(ids[value.channel], value.key): value.data for value in values}
-    sums = [kv_sum(channel, key, data) if data is not None else None for (channel, key), data in last.items()]
-    return [[channel for channel, _ in last], [key for _, key in last], sums, list(last.values())]
-
-
-def _users(events: list[tuple[Channel, Event, bytes]], ids: dict[Channel, int]) -> list[list[Any]]:
-    """Which channels refer to which blobs."""
-    found = {(ids[channel], digest) for channel, _, data in events if b'"blob":"' in data for digest in blobs_in(data)}
-    return [[channel for channel, _ in sorted(found)], [digest for _, digest in sorted(found)]]
-
-
-__all__ = ["PROBE_SECONDS", "Opening", "PostgresLog"]

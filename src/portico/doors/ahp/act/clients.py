@@ -39,7 +39,7 @@ async def join(connection: "Connection", session: Session, client: Json, by: str
     command = JoinSession(
         session=session.id,
         client=client["clientId"],
-        name=client.get("displayName") or "",
+        name=client.get("displayName") or connection.title,
         tools=tools,
         meta={"ahp": shown, "by": by},
     )

@@ -55,6 +55,7 @@ _REPLY_SECONDS = 30.0
 class Connection:
     __slots__ = (
         "_aliases",
+        "_as_client",
         "_asked",
         "_asks",
         "_beside",
@@ -87,6 +88,7 @@ class Connection:
         "oldest",
         "ready",
         "targets",
+        "title",
     )
 
     def __init__(self, broker: Broker, socket: WebSocket, caller: Caller) -> None:
@@ -94,6 +96,9 @@ class Connection:
         self.host = broker.host
         self.caller = caller
         self.client_id = ""
+        self._as_client: tuple[Caller, Caller] | None = None
+        self.title = ""
+        """What the client calls itself."""
         self.dialect = broker.dialect(SEED)
         self.ready = False
         self.behind = False
@@ -141,8 +146,11 @@ class Connection:
 
     @property
     def as_client(self) -> Caller:
-        """Who sends commands over this connection."""
-        return Caller(self.caller.id, self.caller.name, self.caller.scopes, "ahp", self.client_id, label=self.by)
+        """Who sends commands over this connection. Every action has one, so it is made once."""
+        if self._as_client is None or self._as_client[0] is not self.caller:
+            own = Caller(self.caller.id, self.caller.name, self.caller.scopes, "ahp", self.client_id, label=self.by)
+            self._as_client = (self.caller, own)
+        return self._as_client[1]
 
     async def do(self, command: Command) -> Any:
         return await self.host.do(command, self.as_client)
@@ -311,6 +319,7 @@ class Connection:
 
     def start(self, client_id: str, version: str) -> None:
         self.client_id = client_id
+        self._as_client = None
         self.dialect = self.broker.dialect(version)
         self._knows = actions.known(self.dialect)
         self.broker.clients[client_id] = self

@@ -9,7 +9,7 @@ import msgspec
 from portico import __version__, limits
 from portico import commands as c
 from portico import events as e
-from portico.doors.ahp.act import changes, clients, completions
+from portico.doors.ahp.act import automations, changes, clients, command_prefix, completions
 from portico.doors.ahp.act.command import Command, optional, subject, text, texts
 from portico.doors.ahp.connection.broker import Known
 from portico.doors.ahp.connection.encoder import Encoder
@@ -46,6 +46,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
     version = _version(params)
     wanted = list(dict.fromkeys(texts(params, "initialSubscriptions")))[: limits.SUBSCRIPTIONS]
     client_id = await _identify(connection, params)
+    connection.title = _title(params)
     await _welcome(connection, client_id, version)
     connection.spawn(connection.broker.describe_agents(), "agents")  # they may have changed since the last client
     snapshots = []
@@ -62,7 +63,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
         "snapshots": [each for each in snapshots if each is not None],
         "defaultDirectory": names.file_uri(str(connection.broker.app.workspaces[0])),
     }
-    return result if seed else result | _about()
+    return result if seed else result | _about() | command_prefix.offered(connection) | automations.offered(connection)
 
 
 def _about() -> Json:
@@ -71,6 +72,12 @@ def _about() -> Json:
         "completionTriggerCharacters": completions.TRIGGERS,
         "telemetry": {"logs": names.LOGS + "{?level}"},
     }
+
+
+def _title(params: Json) -> str:
+    about = params.get("clientInfo")
+    said = [about.get(field) for field in ("title", "name")] if isinstance(about, dict) else []
+    return next((each for each in said if isinstance(each, str)), "")[: limits.TITLE_CHARS]
 
 
 def _version(params: Json) -> str:
@@ -128,8 +135,16 @@ async def _welcome(connection: "Connection", client_id: str, version: str) -> No
 
 
 async def subscribe(connection: "Connection", params: Json) -> Json:
+    _check_delivery(params)
     snapshot = await _subscribe(connection, subject(connection, params, "resource"), params)
     return {} if snapshot is None else {"snapshot": snapshot}
+
+
+def _check_delivery(params: Json) -> None:
+    """How long an action may be held back: here none is, so every bound is kept."""
+    latency = (optional(params, "delivery", dict) or {}).get("maxLatencyMs")
+    if latency is not None and (isinstance(latency, bool) or not isinstance(latency, int | float) or latency < 0):
+        raise BadRequest("'delivery.maxLatencyMs' is a number of milliseconds.", field="delivery.maxLatencyMs")
 
 
 async def _subscribe(connection: "Connection", name: str, params: Json) -> Json | None:
@@ -150,7 +165,7 @@ async def _prepare(connection: "Connection", target: Target) -> None:
         await clients.sort_out(connection, session)
 
 
-_SPECIAL = ("watch", "logs", "changeset")
+_SPECIAL = ("watch", "logs", "changeset", "automations", "run")
 
 
 async def _special(connection: "Connection", target: Target, name: str) -> Json | None:
@@ -162,6 +177,8 @@ async def _special(connection: "Connection", target: Target, name: str) -> Json 
     try:
         if target.kind == "watch":
             state = watches.state(connection, target)
+        elif target.kind in ("automations", "run"):
+            state = connection.broker.automation_feed.state(target)
         else:
             state = await changes.state(connection, target)
     except Exception:  # whatever it was is told by the caller; a subscription without a beginning must not stay
@@ -247,13 +264,17 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     missed = sorted(connection.wanted(named, last_seen), key=attrgetter("number"))
     if ROOT in found:
         missed += _now(connection, ROOT, connection.broker.root_now())
-    for target in found:  # how its folder stands is not in the log
+    for target in found:  # what follows is not in the log
+        if target.kind == "chat" and connection.dialect.since("1.0.0"):
+            missed += _now(connection, target, connection.broker.background.now(target.ident))
         state = connection.broker.state(target.ident) if target.kind in ("session", "seed") else None
         if state is not None and connection.broker.meta(state):
             missed += _now(connection, target, [connection.broker.meta_changed(state)])
     for target, snapshot in special.items():  # nothing of these is in the log
         if target.kind == "changeset":
             missed += _now(connection, target, [changes.content(snapshot["state"])])
+        elif target.kind in ("automations", "run"):
+            missed += _now(connection, target, connection.broker.automation_feed.now(target, snapshot["state"]))
     envelopes = rpc.Raw(envelope.together(missed))
     return {"type": "replay", "actions": envelopes, "missing": missing}
 
