@@ -14,7 +14,10 @@ READING = {
     "mcp/tools.py",  # tools that a token does not allow are not shown
     "rest/events.py",  # what a reader sees of terminals and of the audit record
     *("ahp/connection/connection.py", "ahp/connection/commands.py", "ahp/connection/lifecycle.py"),
-    *(f"ahp/act/{name}.py" for name in ("changes", "completions", "dispatch", "logs", "watches")),
+    *(
+        f"ahp/act/{name}.py"
+        for name in ("automations", "changes", "command_prefix", "completions", "dispatch", "logs", "watches")
+    ),
 }
 """Where a scope decides what is read: commands are authorised in `host.do` alone."""
 AUDITED = {"rest/hosts.py"}
