@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import fields
 from tools import client_methods
 
+from portico import command_shapes
 from portico import commands as c
 from portico.cli import do as verb
 from portico.client import Client
@@ -43,11 +44,11 @@ def test_the_methods_are_as_the_table_makes_them() -> None:
 @pytest.mark.parametrize("name", list(c.COMMANDS))
 def test_the_client_has_a_method_that_takes_what_the_command_takes(name: str) -> None:
     kind = c.COMMANDS[name]
-    method = getattr(Client, c.method_name(kind))
-    takes = {each.name for each in c.public_fields(kind)}
+    method = getattr(Client, command_shapes.method_name(kind))
+    takes = {each.name for each in command_shapes.public_fields(kind)}
     assert {*inspect.signature(method).parameters} == {"self", "request", *takes}
     assert method.__doc__ == c.sentence(kind)
-    assert get_type_hints(getattr(Methods, c.method_name(kind)))["return"] is not None
+    assert get_type_hints(getattr(Methods, command_shapes.method_name(kind)))["return"] is not None
 
 
 @pytest.mark.parametrize("name", list(c.COMMANDS))
@@ -56,10 +57,10 @@ def test_a_tool_takes_what_the_command_takes(shared: Standing, name: str) -> Non
     offered = {spec.name: spec for spec in HostTools(shared.server.app, Caller.inside("test")).specs()}
     if name in WITHOUT:
         assert WITHOUT[name]
-        assert c.method_name(kind) not in offered
+        assert command_shapes.method_name(kind) not in offered
         return
-    schema = offered[c.method_name(kind)].schema
-    assert {each.name for each in c.public_fields(kind)} <= schema["properties"].keys()
+    schema = offered[command_shapes.method_name(kind)].schema
+    assert {each.name for each in command_shapes.public_fields(kind)} <= schema["properties"].keys()
     assert not kind.private & schema["properties"].keys()
     assert "$ref" not in str(schema)
 

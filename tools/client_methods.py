@@ -6,6 +6,7 @@ import re
 import textwrap
 from pathlib import Path
 
+from portico import command_shapes
 from portico import commands as c
 from portico import events as e
 
@@ -48,7 +49,7 @@ def _method(kind: type[c.Command]) -> str:
     given = ", ".join([f"{name}={name}" for name, _, _ in said])
     takes = ", ".join(["self", *first, "*", *then, 'request: str = ""'])
     return (
-        f"\n    async def {c.method_name(kind)}({takes}) -> {_answer(kind)}:\n"
+        f"\n    async def {command_shapes.method_name(kind)}({takes}) -> {_answer(kind)}:\n"
         f'        """{c.sentence(kind)}"""\n'
         f"        return await self.do(c.{kind.__name__}({given}), request=request)\n"
     )

@@ -17,11 +17,11 @@ from portico.approvals.policy import Rules, WorkspacePolicy, rules_of
 from portico.events import Message
 from portico.host.action import of
 from portico.host.approval import Request, Ruling
+from portico.host.folders import below
 from portico.host.session import Session
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
-from portico.workspace.jail import below
 
 _NONE = Rules("setting")
 

@@ -24,9 +24,9 @@ from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
 from portico.events import Json
 from portico.host.action import Action
 from portico.host.approval import Request, Ruling
+from portico.host.folders import below
 from portico.host.part import Part
 from portico.workspace.glob import Glob
-from portico.workspace.jail import below
 
 if TYPE_CHECKING:
     from portico.host.host import Host

@@ -7,6 +7,7 @@ import msgspec
 import typer
 from msgspec.structs import FieldInfo
 
+from portico import command_shapes
 from portico import commands as c
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run
 from portico.client import Client
@@ -44,7 +45,7 @@ def parse(name: str, values: list[str]) -> c.Command:
         near = nearest(name, c.COMMANDS)
         hint = f"Did you mean {near!r}?" if near else "`portico do` lists them."
         raise NotFound("command", name, hint)
-    known = {each.name: each for each in c.public_fields(kind)}
+    known = {each.name: each for each in command_shapes.public_fields(kind)}
     said: dict[str, Any] = {}
     for each in values:
         field, equals, text = each.partition("=")
@@ -71,7 +72,7 @@ def _value(field: FieldInfo, text: str) -> Any:
 
 
 def _takes(kind: type[c.Command]) -> str:
-    fields = c.public_fields(kind)
+    fields = command_shapes.public_fields(kind)
     return " ".join(f"{each.name}=..." if each.required else f"[{each.name}=...]" for each in fields) or "nothing"
 
 

@@ -14,20 +14,26 @@ from portico.commands import (
     AutomationMade,
     AutomationNamed,
     Busy,
+    Committed,
     Decided,
     Deleted,
+    Discarded,
     Done,
     Drafted,
     DraftText,
+    Encoding,
     HookSecret,
     Isolation,
     JobNamed,
     Offered,
+    Project,
     Queued,
     RunNamed,
     Steered,
     TaskNamed,
+    TokenMade,
     TurnBegun,
+    WriteMode,
 )
 from portico.events import AutomationPlan, ErrorInfo, Grant, Json, Message, PendingKind, QuestionResponse, ToolSpec
 from portico.host.state import Summary
@@ -314,6 +320,10 @@ class Methods(Protocol):
         """Settings that editors share through the host. What loosens approval needs the scope approve."""
         return await self.do(c.ConfigureHost(values=values, replace=replace, action=action), request=request)
 
+    async def identify_client(self, client: str, *, value: Json = {}, request: str = "") -> Done:
+        """Take an id for a client; it belongs to the token that used it first."""
+        return await self.do(c.IdentifyClient(client=client, value=value), request=request)
+
     async def open_terminal(
         self,
         *,
@@ -384,6 +394,110 @@ class Methods(Protocol):
     async def stop_task(self, task: str, *, request: str = "") -> Done:
         """Stop a task."""
         return await self.do(c.StopTask(task=task), request=request)
+
+    async def commit_changes(
+        self, session: str, message: str, state: str | None, *, paths: list[str] = [], request: str = ""
+    ) -> Committed:
+        """Commit changed files."""
+        return await self.do(
+            c.CommitChanges(session=session, message=message, state=state, paths=paths), request=request
+        )
+
+    async def discard_changes(
+        self, session: str, state: str | None, *, paths: list[str] = [], request: str = ""
+    ) -> Discarded:
+        """Throw changes away."""
+        return await self.do(c.DiscardChanges(session=session, state=state, paths=paths), request=request)
+
+    async def restore_changes(self, session: str, undo: str, paths: list[str], *, request: str = "") -> Done:
+        """Take the last discard back."""
+        return await self.do(c.RestoreChanges(session=session, undo=undo, paths=paths), request=request)
+
+    async def write_file(
+        self,
+        path: str,
+        data: str,
+        *,
+        encoding: Encoding = "utf-8",
+        mode: WriteMode = "truncate",
+        position: int = 0,
+        if_match: str | None = None,
+        create_only: bool = False,
+        request: str = "",
+    ) -> Done:
+        """Write a file in a workspace or in a session's folder."""
+        return await self.do(
+            c.WriteFile(
+                path=path,
+                data=data,
+                encoding=encoding,
+                mode=mode,
+                position=position,
+                if_match=if_match,
+                create_only=create_only,
+            ),
+            request=request,
+        )
+
+    async def copy_file(
+        self, source: str, destination: str, *, fail_if_exists: bool = False, request: str = ""
+    ) -> Done:
+        """Copy a file or a folder."""
+        return await self.do(
+            c.CopyFile(source=source, destination=destination, fail_if_exists=fail_if_exists), request=request
+        )
+
+    async def move_file(
+        self, source: str, destination: str, *, fail_if_exists: bool = False, request: str = ""
+    ) -> Done:
+        """Move a file or a folder."""
+        return await self.do(
+            c.MoveFile(source=source, destination=destination, fail_if_exists=fail_if_exists), request=request
+        )
+
+    async def delete_file(self, path: str, *, recursive: bool = False, request: str = "") -> Done:
+        """Delete a file or a folder."""
+        return await self.do(c.DeleteFile(path=path, recursive=recursive), request=request)
+
+    async def make_folder(self, path: str, *, request: str = "") -> Done:
+        """Make a folder, and those above it."""
+        return await self.do(c.MakeFolder(path=path), request=request)
+
+    async def add_project(self, path: str, *, worktree: bool = False, request: str = "") -> Project:
+        """Add a project."""
+        return await self.do(c.AddProject(path=path, worktree=worktree), request=request)
+
+    async def forget_project(self, project: str, *, request: str = "") -> Done:
+        """Forget a project; its folder and its conversations stay."""
+        return await self.do(c.ForgetProject(project=project), request=request)
+
+    async def open_project(self, project: str, *, agent: str | None = None, request: str = "") -> Summary:
+        """The project's conversation with an agent, begun if need be."""
+        return await self.do(c.OpenProject(project=project, agent=agent), request=request)
+
+    async def clear_project(self, project: str, *, request: str = "") -> Done:
+        """Let fresh conversations take the place of a project's; the old ones stay stored."""
+        return await self.do(c.ClearProject(project=project), request=request)
+
+    async def import_archive(
+        self, archive: Json, *, agent: str | None = None, cwd: str | None = None, request: str = ""
+    ) -> Summary:
+        """A session of another host."""
+        return await self.do(c.ImportSession(archive=archive, agent=agent, cwd=cwd), request=request)
+
+    async def add_token(
+        self, name: str, *, scopes: list[str] | None = None, days: float | None = None, request: str = ""
+    ) -> TokenMade:
+        """Make a token."""
+        return await self.do(c.AddToken(name=name, scopes=scopes, days=days), request=request)
+
+    async def revoke_token(self, token: str, *, request: str = "") -> Done:
+        """End a token."""
+        return await self.do(c.RevokeToken(token=token), request=request)
+
+    async def sign_in(self, resource: str, *, token: str = "", seconds: float | None = None, request: str = "") -> Done:
+        """Give the agents that ask for it a token of a resource, or take it back with an empty one."""
+        return await self.do(c.SignIn(resource=resource, token=token, seconds=seconds), request=request)
 
     async def create_automation(
         self, name: str, *, plan: AutomationPlan = AutomationPlan(), enabled: bool = True, request: str = ""

@@ -7,7 +7,6 @@ true. Imports events, errors and limits only.
 
 from portico.commands.admin import *
 from portico.commands.answers import *
-from portico.commands.arguments import *
 from portico.commands.automation import *
 from portico.commands.caller import *
 from portico.commands.client import *

@@ -1,7 +1,5 @@
 """Commands of whoever looks after the host: tokens, logins of agents, sessions of other hosts."""
 
-from msgspec import field
-
 from portico.commands.answers import Done, TokenMade
 from portico.commands.command import Command, Http
 from portico.events import Json
@@ -12,6 +10,7 @@ class ImportSession(Command, frozen=True, tag="session.import"):
 
     scope = "admin"
     about = "host"
+    method = "import_archive"
 
     archive: Json
     """As `GET /v1/sessions/{id}/archive` gives it."""
@@ -29,7 +28,8 @@ class AddToken(Command, frozen=True, tag="token.add"):
     secret = True
 
     name: str
-    scopes: list[str] = field(default_factory=lambda: ["read"])
+    scopes: list[str] | None = None
+    """Absent: only `read`."""
     days: float | None = None
     """How long it lasts; absent: until it is revoked."""
 

@@ -6,6 +6,8 @@ from portico.commands.answers import Committed, Discarded, Done
 from portico.commands.command import Command, Http
 
 _ONE = "/v1/sessions/{id}"
+Encoding = Literal["utf-8", "base64"]
+WriteMode = Literal["truncate", "append", "insert"]
 
 
 class CommitChanges(Command, frozen=True, tag="changes.commit"):
@@ -59,8 +61,8 @@ class WriteFile(Command, frozen=True, tag="file.write"):
 
     path: str
     data: str
-    encoding: Literal["utf-8", "base64"] = "utf-8"
-    mode: Literal["truncate", "append", "insert"] = "truncate"
+    encoding: Encoding = "utf-8"
+    mode: WriteMode = "truncate"
     position: int = 0
     if_match: str | None = None
     create_only: bool = False

@@ -41,11 +41,6 @@ class JsonResponse(Response):
             self.raw_headers = [(b"content-length", b"%d" % len(self.body)), _JSON]
 
 
-async def read_body(request: Request) -> bytes:
-    """The gate has bounded it already."""
-    return await request.body()
-
-
 async def read_text(request: Request) -> str:
     try:
         return (await request.body()).decode("utf-8")

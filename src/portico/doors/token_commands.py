@@ -10,9 +10,10 @@ from portico.host.host import Host
 
 def install_tokens(host: Host, home: Home) -> None:
     async def add(command: c.AddToken, caller: Caller) -> c.TokenMade:
-        if not command.scopes:
+        scopes = ["read"] if command.scopes is None else command.scopes
+        if not scopes:
             raise BadRequest(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
-        token = new_token(home, command.name, command.scopes, days=command.days)
+        token = new_token(home, command.name, scopes, days=command.days)
         made = next(each for each in read_tokens(home) if each.name == command.name)
         await host.audit("token.made", caller.by, name=made.name, scopes=made.scopes)
         return c.TokenMade(made.name, made.scopes, made.created, token, made.expires)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from portico import commands as c
 from portico.errors import BadRequest
+from portico.files.jail import jail_of
 from portico.host.part import Part
 from portico.workspace.files import Files
 
@@ -24,7 +25,7 @@ class WorkspaceFiles(Part):
     @property
     def files(self) -> Files:
         """Those of the workspaces and of sessions' folders, as they are now."""
-        return Files(self._host.jail())
+        return Files(jail_of(self._host))
 
     async def _write(self, command: c.WriteFile, caller: c.Caller) -> c.Done:
         await self.files.write(

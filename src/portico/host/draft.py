@@ -6,7 +6,6 @@ with it and not with what somebody is typing in an editor. An offer never replac
 """
 
 from portico.events import Json
-from portico.host.state import SessionState
 
 DRAFT = "draft"
 """Its key among what clients share."""
@@ -21,10 +20,6 @@ def offered_text(value: Json | None) -> str:
     if value is None or not isinstance(value.get("_meta"), dict) or not value["_meta"].get(OFFERED):
         return ""
     return str(value.get("text", ""))
-
-
-def offered_draft(state: SessionState) -> str:
-    return offered_text(state.client_data.get(DRAFT))
 
 
 def typed_text(value: Json | None) -> str:

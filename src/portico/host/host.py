@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from portico import __version__, limits
 from portico import events as e
 from portico.errors import (
-    Forbidden,
     LogUnavailable,
     NotFound,
     PorticoError,
@@ -26,7 +25,6 @@ from portico.host.command_turn import RunCommandLine, no_commands
 from portico.host.descriptions import Descriptions
 from portico.host.disk import Disk
 from portico.host.do import RECEIPTS, Dispatcher
-from portico.host.folders import whole
 from portico.host.handlers import install
 from portico.host.lifecycle import Lifecycle
 from portico.host.members import Members
@@ -49,7 +47,6 @@ from portico.host.tool import Tool
 from portico.host.turn import Turn
 from portico.log.listeners import Listeners
 from portico.log.log import Log
-from portico.workspace.jail import Jail
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Part)
@@ -302,16 +299,6 @@ class Host:
     def default_folder(self) -> Path:
         """Where what names no folder works: the first workspace."""
         return self.workspaces[0] if self.workspaces else Path.cwd()
-
-    def jail(self, *first: str) -> Jail:
-        """Where files are read and terminals begin: `first`, the workspaces, and the folders of sessions, except one
-        that is the whole machine."""
-        roots = [*first, *(str(each) for each in self.workspaces if each.is_dir())]
-        own = {folder for each in self.list(drafts=True) if each.parent is None for folder in whole(each)} - {"", "/"}
-        try:
-            return Jail(dict.fromkeys([*roots, *sorted(own)]))
-        except Forbidden:  # a session's folder is gone
-            return Jail(dict.fromkeys(roots))
 
     async def get(self, ident: str) -> Session:
         """By id or by the name that a client gave it; loaded and ready for commands."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from portico import commands as c
 from portico.errors import BadRequest, NotFound, PorticoError
+from portico.files.jail import jail_of
 from portico.host.host import Host
 from portico.terminals import command_turn
 from portico.terminals.decide import DECISIONS, Context, decide
@@ -53,7 +54,7 @@ def _folder(host: Host, command: c.OpenTerminal) -> str:
             raise NotFound("session", command.session)
         first = [found.summary.cwd] if found.summary.cwd not in ("", "/") else []
     try:
-        jail = host.jail(*first)
+        jail = jail_of(host, *first)
         where = jail.resolve(command.cwd if command.cwd is not None else str(jail.root))
     except PorticoError as error:
         error.field = "cwd"

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from portico import command_shapes
 from portico import commands as c
 from portico.doors.app import App
 from portico.doors.mcp.automations import AutomationTools
@@ -83,7 +84,7 @@ _WORDS: dict[type[c.Command], str] = {
 @cache
 def _body(kind: type[c.Command]) -> type[Struct]:
     more = _MORE.get(kind, ())
-    return c.arguments(kind, *more, without=[name for name, *_ in more], module=__name__) or Nothing
+    return command_shapes.arguments(kind, *more, without=[name for name, *_ in more], module=__name__) or Nothing
 
 
 class HostTools:
@@ -103,7 +104,7 @@ class HostTools:
             "read_job": Offer("jobs", JobBody, self._read_job, "How a job stands."),
         }
         offers |= {
-            c.method_name(kind): self._offer(kind)
+            command_shapes.method_name(kind): self._offer(kind)
             for name, kind in c.COMMANDS.items()
             if name not in WITHOUT and who.may(kind.scope)
         }

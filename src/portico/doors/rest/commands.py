@@ -8,6 +8,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from portico.command_shapes import arguments
 from portico.commands import (
     COMMANDS,
     AutomationCommand,
@@ -17,7 +18,6 @@ from portico.commands import (
     Done,
     Http,
     JobCommand,
-    arguments,
     sentence,
 )
 from portico.doors.app import App

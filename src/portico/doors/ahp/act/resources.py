@@ -18,6 +18,7 @@ from portico.doors.ahp.wire.rpc import WireError
 from portico.doors.ahp.wire.versions import iso
 from portico.doors.body import field_path
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound
+from portico.files.jail import jail_of
 from portico.host.fold import find_approval
 from portico.host.state import CallPart
 from portico.workspace import patch
@@ -31,7 +32,7 @@ _CONFLICT = -32011
 
 
 def files(connection: "Connection") -> Files:
-    return Files(connection.host.jail())
+    return Files(jail_of(connection.host))
 
 
 async def read(connection: "Connection", params: Json) -> Json:
@@ -189,7 +190,7 @@ async def request(connection: "Connection", params: Json) -> Json:
     """Access is given by the jail alone; asking for what it has is fine."""
     wanted = {key: params[key] for key in ("uri", "read", "write") if key in params}
     try:
-        connection.host.jail().resolve(names.path_of(text(params, "uri")))
+        jail_of(connection.host).resolve(names.path_of(text(params, "uri")))
     except Forbidden as error:
         raise WireError(rpc.rpc_code(error), error.message, {"request": wanted}) from error
     return {}

@@ -10,6 +10,7 @@ from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited
+from portico.files.jail import jail_of
 from portico.workspace.watch import watch
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ async def create(connection: "Connection", params: Json) -> Json:
     name = names.WATCH + secrets.token_urlsafe(12)
     ready = asyncio.Event()
     path = names.path_of(uri)
-    stream = watch(broker.host.jail(), path, recursive=recursive, ready=ready, **globs)
+    stream = watch(jail_of(broker.host), path, recursive=recursive, ready=ready, **globs)
     task = connection.host.own(_follow(broker, name, path, stream), f"ahp {name}")
     waiting = asyncio.ensure_future(ready.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -76,7 +77,7 @@ async def _follow(broker: "Broker", name: str, path: str, stream: object) -> Non
 def _is_open(broker: "Broker", path: str) -> bool:
     """The session whose folder it is may be gone, or work there no more."""
     try:
-        broker.host.jail().resolve(path)
+        jail_of(broker.host).resolve(path)
     except NotFound:
         return True  # that it is gone is what a watch tells
     except Forbidden:

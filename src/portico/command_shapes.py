@@ -8,7 +8,7 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
-from portico.commands.command import Command
+from portico.commands import Command
 
 
 def public_fields(kind: type[Command]) -> list[FieldInfo]:
