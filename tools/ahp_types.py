@@ -18,6 +18,7 @@ TARGET = Path(__file__).parents[1] / "src/portico/doors/ahp/wire"
 
 STRING: Json = {"type": "string"}
 BOOLEAN: Json = {"type": "boolean"}
+DECISIONS: Json = {"type": "array", "items": {"$ref": "#/$defs/EnablementDecision"}}
 
 
 def action(kind: str, required: Json, optional: Json | None = None) -> Json:
@@ -52,11 +53,13 @@ LATER: dict[str, Json] = {
 """Of 0.8 to 1.0."""
 
 LATER_FIELDS: dict[str, Json] = {
-    "SessionCustomizationToggledAction": {
-        "enablement": {"type": "array", "items": {"$ref": "#/$defs/EnablementDecision"}}
-    },
+    "SessionCustomizationToggledAction": {"enablement": DECISIONS},
     "TerminalSessionClaim": {"chat": STRING},
-    "ClientPluginCustomization": {"displayName": STRING},
+    "ClientPluginCustomization": {
+        "displayName": STRING,
+        "enablement": DECISIONS,
+        "childEnablement": {"type": "object", "additionalProperties": DECISIONS},
+    },
     "AnnotationsUpdatedAction": {"origin": {"type": "object"}},
 }
 OPTIONAL: dict[str, set[str]] = {

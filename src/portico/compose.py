@@ -3,15 +3,25 @@
 from collections.abc import Callable, Iterable
 
 from portico.approvals.policy import WorkspacePolicy
+from portico.budgets.budgets import Budgets
 from portico.changes.room import FolderChanges
+from portico.files.room import WorkspaceFiles
 from portico.host.agent import Agent
 from portico.host.clock import Clock
 from portico.host.host import Host
 from portico.host.part import Part
 from portico.log.log import Log
 from portico.terminals.handlers import open_terminals
+from portico.transcripts.room import Transcripts
 
-ROOMS: tuple[Callable[[Host], Part], ...] = (WorkspacePolicy, open_terminals, FolderChanges)
+ROOMS: tuple[Callable[[Host], Part], ...] = (
+    WorkspacePolicy,
+    open_terminals,
+    FolderChanges,
+    WorkspaceFiles,
+    Transcripts,
+    Budgets,
+)
 """In the order of their start."""
 
 

@@ -25,7 +25,8 @@
     └── AgentError            the agent failed
         ├── AgentUnavailable  it is not installed, not signed in or will not start
         │   └── SignInRequired
-        └── AgentDied         its process ended or fell silent in mid-turn
+        ├── AgentDied         its process ended or fell silent in mid-turn
+        └── BudgetSpent       a person stopped it when its budget was spent
 
 Every leaf has a stable `code`. `KINDS` maps codes to HTTP status, JSON-RPC code and exit code; doors read that
 table and nothing else. A message says what happened and what to do next; names in it are quoted with `!r`.
@@ -161,6 +162,10 @@ class AgentDied(AgentError):
     code = "agent_died"
 
 
+class BudgetSpent(AgentError):
+    code = "budget_spent"
+
+
 class Kind(NamedTuple):
     http: int
     rpc: int
@@ -194,6 +199,7 @@ KINDS: dict[str, Kind] = {
     "agent_unavailable": Kind(503, -32603, 69),
     "sign_in_required": Kind(503, -32007, 77),
     "agent_died": Kind(502, -32603, 69),
+    "budget_spent": Kind(409, -32603, 75),
 }
 
 

@@ -65,6 +65,8 @@ DISK_RESERVE_BYTES = 256 * MIB
 """Free space that is left for the ends of what runs: with less no turn begins."""
 DISK_SHARE = 0.5
 """Of its disk that the log may take before no turn begins: a machine has other things to store."""
+CLIENT_NAMES = 100
+"""Clients of one session whose names are remembered: editors take a new id with every window."""
 TITLE_CHARS = 200
 """A title: what a list can show."""
 ACTIVITY_CHARS = 160
@@ -79,6 +81,14 @@ TOOL_OUTPUT_CHARS = 64 * KIB
 """Tool output kept inside the event; the whole output goes into a blob."""
 GRANT_SECONDS = 12 * 3600.0
 """A working day; a remembered yes must end."""
+CALLERS = 10_000
+"""Tokens whose rate is remembered; one that was forgotten begins with a full burst."""
+JOB_SUMMARIES = 10_000
+"""Jobs in lists and in memory, some 2 KB each: a year with one every hour. Those before them stay in the log."""
+CLIENT_ID_CHARS = 200
+"""A UUID with a name before it fits several times."""
+LOGIN_TOKEN_CHARS = 20_000
+"""The longest tokens that vendors give out are a few thousand characters."""
 GRANT_SECONDS_MAX = 365 * 86_400.0
 """A year: what was allowed before that is forgotten by everybody."""
 GRANTS = 1_000

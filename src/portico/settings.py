@@ -15,10 +15,10 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from portico import limits
 from portico.errors import BadRequest, nearest
@@ -140,6 +140,37 @@ class ApprovalSettings(Struct, forbid_unknown_fields=True):
     """Commands that are refused without asking, above every other rule."""
 
 
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(gt=0)]
+
+
+class Budget(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is not set has no bound."""
+
+    dollars: Positive | None = None
+    """Told by the agent, else by list prices; where neither knows, this bound cannot be held, and that is said."""
+    tokens: Count | None = None
+    """Read and written together."""
+    minutes: Positive | None = None
+    """Of turns at work."""
+    turns: Count | None = None
+    calls: Count | None = None
+    """Of tools."""
+
+
+class BudgetSettings(Struct, forbid_unknown_fields=True):
+    turn: Budget = Budget()
+    """Of every turn: a table of `dollars`, `tokens`, `minutes`, `calls`, each of them optional. When it is spent, the
+    agent waits and a person is asked."""
+    session: Budget = Budget()
+    """Of every session with its sub-agents; also `turns`. A session may have one of its own besides
+    (`config.budget`)."""
+    day: Budget = Budget()
+    """Of the whole host on one day of its own time zone: `dollars`, `tokens`, `turns`."""
+    month: Budget = Budget()
+    """Of the whole host in one month: `dollars`, `tokens`, `turns`."""
+
+
 class Settings(Struct, forbid_unknown_fields=True):
     server: Server = msgspec.field(default_factory=Server)
     security: Security = msgspec.field(default_factory=Security)
@@ -150,6 +181,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     http: HttpSettings = msgspec.field(default_factory=HttpSettings)
     doors: DoorSettings = msgspec.field(default_factory=DoorSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
+    budgets: BudgetSettings = msgspec.field(default_factory=BudgetSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
     default_agent: str = ""
@@ -178,7 +210,7 @@ _MOST_SECONDS = _MOST_HOURS * 3600
 
 _OTHERS = ("PORTICO_HOME", "PORTICO_URL", "PORTICO_TOKEN", "PORTICO_CONTEXT")
 """Variables of ours that are no settings."""
-SECTIONS = ("server", "security", "log", "cluster", "telemetry", "agent", "http", "doors", "approvals")
+SECTIONS = ("server", "security", "log", "cluster", "telemetry", "agent", "http", "doors", "approvals", "budgets")
 
 
 def keys() -> dict[str, Any]:

@@ -44,7 +44,7 @@ async def made(automations: Automations, name: str, caller: c.Caller = ME, **par
 
 async def until(automations: Automations, condition: Callable[[list[RunSummary]], bool]) -> list[RunSummary]:
     """Returns all runs, in order, when the condition holds for them."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for _ in automations.host.log.follow(after=0):
             runs = list(automations.store.runs.values())
             if condition(runs):

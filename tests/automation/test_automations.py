@@ -13,11 +13,13 @@ from portico import commands as c
 from portico import events as e
 from portico.automation.schedule import next_due
 from portico.automation.state import RunSummary
-from portico.errors import AlreadyExists, Conflict, Forbidden
+from portico.errors import AlreadyExists, Conflict, Forbidden, HomeInUse
 from portico.events import Schedule
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
+from portico.usage.prices import source
 from tests.automation.playing import ME, made, opened, pass_time, settle, until, until_over
+from tests.doors.standing import standing
 
 
 async def test_a_run_by_hand_is_a_session_with_an_end(open_host: HostOpener, tmp_path: Path) -> None:
@@ -179,15 +181,35 @@ async def test_the_clock_is_set(open_host: HostOpener, tmp_path: Path, clock: Fa
     assert len(dues) == len(set(dues)) == 6
 
 
-async def test_one_lease_for_two_hosts(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
-    class Elsewhere:
-        def held(self) -> bool:
-            return False
+class Handed:
+    """A lease that another host holds until it is handed over."""
 
-    automations = await opened(await open_host(clock=clock), tmp_path, lease=Elsewhere())
-    await made(automations, "often", schedule={"every": "10m"})
-    await pass_time(clock, 1200)
+    def __init__(self) -> None:
+        self.here = False
+
+    def held(self) -> bool:
+        return self.here
+
+
+async def test_the_host_with_the_lease_claims_and_starts(
+    open_host: HostOpener, tmp_path: Path, clock: FakeClock
+) -> None:
+    lease = Handed()
+    automations = await opened(await open_host(clock=clock), tmp_path, lease=lease)
+    await made(automations, "often", schedule={"every": "10m"}, missed="all", overlap="queue")
+    await pass_time(clock, 1260)
     assert automations.store.runs == {}
+    lease.here = True
+    await pass_time(clock, 1)
+    runs = await settle(automations, 2)
+    assert [run.due for run in runs] == [int((1_700_000_000 + 600 * n) * 1000) for n in (1, 2)]
+
+
+async def test_a_second_host_on_one_log_does_not_start(tmp_path: Path) -> None:
+    async with standing(tmp_path):
+        with pytest.raises(HomeInUse):
+            async with standing(tmp_path):
+                pass
 
 
 @pytest.mark.parametrize(
@@ -252,7 +274,7 @@ async def test_changed_files_start_one_run(open_host: HostOpener, tmp_path: Path
     watched.mkdir()
     automations = await opened(await open_host(), tmp_path)
     prompt = {"text": "[[say:x]] look at {{files}}", "agent": "scripted"}
-    await made(automations, "inbox", files={"folder": str(watched), "globs": ["*.txt"], "quiet": 0.2}, prompt=prompt)
+    await made(automations, "inbox", files={"folder": str(watched), "globs": ["*.txt"], "quiet": 1.0}, prompt=prompt)
     await automations.files.ready("inbox")
     for name in ("a.txt", "b.txt", "c.log"):
         (watched / name).write_text("x")
@@ -293,3 +315,59 @@ async def test_a_year_of_sundays(open_host: HostOpener, tmp_path: Path) -> None:
     )
     assert {run.status for run in runs} == {"succeeded"}
     assert len({(run.name, run.due) for run in runs}) == 156
+
+
+async def test_a_run_tells_what_it_used(open_host: HostOpener, tmp_path: Path) -> None:
+    """What nobody tells the price of is unknown, never nothing."""
+    rules = """
+rules:
+  - {match: priced, steps: [{do: usage, input: 5, output: 7, cost: 0.25}, {do: say, text: x}]}
+  - {match: plain, steps: [{do: usage, input: 5, output: 7}, {do: say, text: x}]}
+  - {match: nothing, steps: [{do: say, text: x}]}
+"""
+    automations = await opened(await open_host(rules=rules), tmp_path)
+    found = {}
+    for text in ("priced", "plain", "nothing"):
+        prompt = {"text": text, "agent": "scripted", "model": "gpt-5-mini" if text == "priced" else "claude-haiku-4.5"}
+        await made(automations, text, prompt=prompt)
+        named = await automations.host.do(c.RunAutomation(automation=text), ME)
+        run = await until_over(automations, named.run)
+        found[text] = (run.input, run.output, run.cost is not None, run.estimated)
+    estimated = bool(source())
+    assert found == {
+        "priced": (5, 7, True, False),
+        "plain": (5, 7, estimated, estimated),
+        "nothing": (0, 0, False, False),
+    }
+
+
+async def test_a_run_outlives_its_automation(open_host: HostOpener, tmp_path: Path) -> None:
+    """Deleted while a run goes on: the run ends, also over a restart, and goes with the rest of the history."""
+    automations = await opened(await open_host(), tmp_path)
+    await made(automations, "slow", prompt={"text": "[[hang]]", "agent": "scripted"})
+    named = await automations.host.do(c.RunAutomation(automation="slow"), ME)
+    await until(automations, lambda runs: runs[0].status == "running")
+    await automations.host.do(c.DeleteAutomation(automation="slow"), ME)
+    assert automations.store.run(named.run).open
+    await automations.close()
+    automations = await opened(await open_host(), tmp_path)
+    async with asyncio.timeout(60):
+        while automations.runs.tasks or automations.store.runs:
+            await asyncio.gather(*automations.runs.tasks.values())
+            await asyncio.sleep(0)
+    assert await automations.host.log.read(f"run/{named.run}") == []
+
+
+async def test_stop_after_runs_counts_what_is_made_up_for(
+    open_host: HostOpener, tmp_path: Path, clock: FakeClock
+) -> None:
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    rules: dict[str, Any] = {"missed": "all", "overlap": "queue", "stop_after_runs": 2}
+    await made(automations, "often", schedule={"every": "10m"}, **rules)
+    await automations.close()
+    clock.advance(6 * 600 + 120)
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    runs = await settle(automations, 6)
+    assert [run.status for run in runs] == ["succeeded"] * 2 + ["skipped"] * 4
+    state = automations.store.get("often")
+    assert (state.enabled, state.runs) == (False, 2)

@@ -60,7 +60,7 @@ def test_the_guide_works(tmp_path: Path) -> None:
         headers = {"Authorization": f"Bearer {(home / 'token').read_text().strip()}"}
         with httpx.Client(base_url=host.url, headers=headers, trust_env=False, timeout=30) as http:
             inbox = wait_for(http, "/v1/inbox", lambda answer: "Commit it?" in json.dumps(answer))
-            (question,) = [each["id"] for each in inbox["waiting"] if "Commit it?" in each["text"]]
+            question, *_ = [each["id"] for each in inbox["waiting"] if "Commit it?" in each["text"]]
             answered = http.post(f"/v1/questions/{question}", json={"text": "Commit"})
             assert answered.status_code == 200, answered.text
             path = "/v1/automations/morning-review/runs"

@@ -125,6 +125,21 @@ async def test_bounds(here: Standing) -> None:
     assert int(answers[-1].headers["Retry-After"]) >= 1
 
 
+async def test_a_flood_is_told_to_come_again(here: Standing) -> None:
+    """Far more than a minute's share at once: that share is accepted, the rest is told when, and then accepted."""
+    clock = here.server.host.clock = FakeClock(time.time())
+    secret = await made(here, "busy", hook={"per_minute": 30}, overlap="skip")
+    bodies = [json.dumps({"n": number}).encode() for number in range(200)]
+    answers = [await post(here, "busy", body, github(secret, body)) for body in bodies]
+    assert [answer.status_code for answer in answers] == [202] * 30 + [429] * 170
+    clock.advance(60)
+    again = [await post(here, "busy", body, github(secret, body)) for body in bodies[30:70]]
+    assert [answer.status_code for answer in again] == [202] * 30 + [429] * 10
+    runs = await until(here.server.automations, lambda runs: not any(run.open for run in runs))
+    assert len(runs) == 60
+    assert all(run.status == "succeeded" or "overlap" in run.reason for run in runs)
+
+
 async def test_two_hundred_deliveries(here: Standing) -> None:
     """With repeats, replays and wrong signatures: each true one has exactly one run."""
     secret = await made(here, "busy")
@@ -238,7 +253,8 @@ def test_pointers(pointer: str, found: object) -> None:
         (Match("/n", matches="1"), False),
         (Match("/s", matches="a+"), True),
         (Match("/none", equals="x"), False),
+        (Match("/long", matches="(a+)+b"), False),
     ],
 )
 def test_equals_means_the_same_kind(match: Match, passes: bool) -> None:
-    assert wanted(Hook(filter=[match]), {"n": 1, "s": "aaa"}) is passes
+    assert wanted(Hook(filter=[match]), {"n": 1, "s": "aaa", "long": "a" * 5000}) is passes

@@ -52,7 +52,7 @@ PROMPTS = [
     "spawn",
 ]
 SESSIONS = 4
-SECONDS = 60.0
+SECONDS = 180.0
 
 
 def agent() -> ScriptedAgent:

@@ -10,6 +10,8 @@ import pytest
 from portico import limits
 from portico.errors import TooSlow
 from portico.events import Record
+from portico.log.feed import Follower
+from portico.log.page import Page
 from portico.log.stored import StoredLog
 from tests.log.conftest import LogOpener
 from tests.log.events import fact
@@ -162,3 +164,52 @@ async def test_only_the_last_pages_are_kept_and_none_of_what_is_deleted(open_log
         await log.delete("a")
         assert len(log._replay._pages) == 0
         await log.close()
+
+
+async def test_a_follower_takes_on_channels_while_it_is_read(log: StoredLog) -> None:
+    """In the replay and live, in the order of seq, and nothing of the others."""
+    for name in ("a", "b", "c"):
+        await log.append(name, fact(f"{name}1"))
+    follower = Follower(["a"])
+    pages = log.follow(after=0, follower=follower)
+    seen = list(await anext(pages))
+    follower.add("b")
+    await log.append_all(("c", fact("c2")), ("b", fact("b2")), ("a", fact("a2")))
+    seen += await anext(pages)
+    joined = asyncio.ensure_future(anext(pages))
+    await asyncio.sleep(0)
+    follower.add("c")
+    await log.append_all(("c", fact("c3")), ("d", fact("d1")), ("a", fact("a3")))
+    seen += await joined
+    assert [(r.channel, r.pos) for r in seen] == [("a", 1), ("b", 1), ("b", 2), ("a", 2), ("c", 3), ("a", 3)]
+    await cast(AsyncGenerator[Page, None], pages).aclose()
+    assert log.followers == 0
+
+
+async def test_a_follower_of_nothing_yet_waits_for_its_first_channel(log: StoredLog) -> None:
+    await log.append("a", fact("before"))
+    follower = Follower([])
+    pages = log.follow(after=0, follower=follower)
+    joined = asyncio.ensure_future(anext(pages))
+    await asyncio.sleep(0)
+    await log.append("b", fact("of another"))
+    follower.add("a")
+    await log.append("a", fact("now"))
+    assert [(r.channel, r.pos) for r in await joined] == [("a", 2)]
+    await cast(AsyncGenerator[Page, None], pages).aclose()
+
+
+async def test_an_attached_follower_gets_what_comes_until_it_leaves_or_falls_behind(log: StoredLog) -> None:
+    await log.append("a", fact("before"))
+    follower = Follower(["a"], limit=1)
+    log.attach(follower)
+    assert not follower.waiting
+    await log.append("a", fact("one"))
+    await log.append("b", fact("of another"))
+    assert [r.pos for r in follower.drain()] == [2]
+    await log.append("a", fact("two"))
+    await log.append("a", fact("three"))  # over its limit: it has to come back through the log
+    assert (follower.ended, follower.waiting, follower.drain()) == (True, True, [])
+    follower.leave()
+    follower.leave()
+    assert log.followers == 0

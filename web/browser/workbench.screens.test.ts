@@ -20,7 +20,7 @@ const LOOK = [
   { do: "say", text: "I'll look at how the route is built, and whether something here **already** counts requests.\n\n```python\ndef limit(rate: int) -> bool:\n    # one per address\n    return rate > 5\n```\n", deltas: 5 },
   { do: "tool", name: "read_file", kind: "read", input: { path: "src/limits.py" }, output: "class TokenBucket: ..." },
   { do: "tool", name: "grep", kind: "search", input: { query: "TokenBucket" }, output: "src/limits.py:4" },
-  { do: "tool", name: "bash", kind: "execute", input: { command: "pytest -q tests/test_login.py" }, output: "F\nImportError: cannot import name 'per_address' from 'app.limits'\n1 error in 0.91s\nexit code 1" },
+  { do: "tool", name: "bash", kind: "execute", input: { command: "pytest -q tests/test_login.py" }, output: "F\nImportError: cannot import name 'per_address' from 'app.limits'\n1 error in 0.91s", exit_code: 1 },
 ];
 const CHANGE = { do: "write", path: "src/limits.py", text: AFTER };
 const SCRIPT = {
@@ -83,6 +83,9 @@ const PLACES: [name: string, path: () => string, sign: string][] = [
   ["usage", () => "usage", ".plot"],
   ["settings", () => "settings", "#setting-theme"],
   ["host", () => "settings/host", ".danger-zone"],
+  ["tokens", () => "settings/tokens", ".settings form"],
+  ["people", () => "settings/people", ".settings .table"],
+  ["hosts", () => "settings/hosts", ".settings .table"],
   ["more", () => "more", ".settings .navitem"],
 ];
 

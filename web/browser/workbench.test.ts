@@ -3,6 +3,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { Editor } from "./editor";
 import { RealHost } from "./host";
 import type { Person } from "./person";
 import { visitors } from "./visitors";
@@ -292,6 +293,59 @@ describe("one session", () => {
     await ann.page.keyboard.press("Enter");
     expect(await ann.page.inputValue("#message")).toBe("@notes-for-ann.md ");
     expect([...ann.trouble, ...bob.trouble]).toEqual([]);
+  });
+
+  test("two browsers and an editor on one session: everybody sees what the others say and answer", async () => {
+    const [ann, bob, other] = [await somebody(), await somebody({ phone: true }), await somebody()];
+    rmSync(join(host.folder, "portico-demo.md"), { force: true });
+    const id = await started("demo", "hello");
+    for (const { page } of [ann, bob]) {
+      await page.goto(`${host.url}/app/s/${id}`);
+      await page.waitForSelector("#transcript .end");
+    }
+    const editor = await Editor.open(other.page, host, id);
+    await editor.say("from-editor", "write something");
+    for (const { page } of [ann, bob]) await page.waitForSelector(".approval h2:has-text('Change portico-demo.md?')");
+    await editor.heard("chat/toolCallReady");
+    await ann.page.click('.approval button:has-text("Allow once")');
+    // The card folds everywhere, and the editor hears the answer and the end.
+    for (const { page } of [ann, bob]) await page.waitForSelector('.verdict:has-text("You allowed it (Allow once)")');
+    expect(await bob.page.locator(".approval").count()).toBe(0);
+    expect(await editor.heard("chat/toolCallConfirmed")).toMatchObject({ approved: true });
+    await editor.heard("chat/turnComplete");
+    rmSync(join(host.folder, "portico-demo.md"), { force: true });
+    await bob.page.fill("#message", "write something else");
+    await bob.page.tap("#send");
+    for (const { page } of [ann, bob]) await page.waitForSelector(".approval");
+    const { turnId, toolCallId } = await editor.heard("chat/toolCallReady", 2);
+    await editor.act("chat/toolCallConfirmed", { turnId, toolCallId, approved: false, reason: "denied" });
+    for (const { page } of [ann, bob]) {
+      await page.waitForFunction(() => document.querySelectorAll("#transcript .end").length === 3);
+      expect(await page.locator(".approval").count()).toBe(0);
+      expect(await page.locator("#transcript .message .plain").allTextContents()).toEqual(["hello", "write something", "write something else"]);
+    }
+    expect([...ann.trouble, ...bob.trouble, ...other.trouble]).toEqual([]);
+  });
+
+  test("what is written while a card is open answers it", async () => {
+    const person = await somebody();
+    const { page } = person;
+    rmSync(join(host.folder, "portico-demo.md"), { force: true });
+    await begin(person, "demo", "write something");
+    await page.waitForSelector(".approval");
+    expect(await page.isVisible("#deny-and-say")).toBe(false);
+    await page.fill("#message", "Another name, please");
+    await page.click("#deny-and-say");
+    await page.waitForSelector('.verdict:has-text("You denied it (Deny): Another name, please")');
+    expect(await page.inputValue("#message")).toBe("");
+    await ready(person);
+    // The keys of the design that no other test presses.
+    await page.focus("#transcript");
+    await page.keyboard.press("o");
+    await page.waitForSelector("details.call[open]");
+    await page.keyboard.press(".");
+    await page.waitForSelector("#menu[open] #rename:focus");
+    expect(person.trouble).toEqual([]);
   });
 
   test("of 10,000 blocks only those near the view are built", async () => {

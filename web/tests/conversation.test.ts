@@ -6,7 +6,7 @@ import { exact, pretty, relative } from "../src/conversation/pieces";
 import { markdownReady, pieceEnd, TextRow } from "../src/conversation/rows";
 import type { CallPart, SessionState } from "../src/conversation/state";
 import { Transcript } from "../src/conversation/transcript";
-import { ago, count, duration, folder, who, words } from "../src/conversation/words";
+import { ago, count, duration, folder, learn, who, words } from "../src/conversation/words";
 
 describe("a diff", () => {
   test("a removed line that begins with dashes is no file name", () => {
@@ -173,7 +173,7 @@ describe("the transcript", () => {
     const row = (key: string) => ({ key, build: () => (built++, Object.assign(document.createElement("p"), { textContent: key })) });
     transcript.append(...Array.from({ length: 10_000 }, (_, n) => row(`row-${n}`)));
     transcript.settle();
-    const sections = [...view.querySelectorAll<HTMLElement>(".section")];
+    const sections = [...view.querySelectorAll<HTMLElement>(".chunks")];
     expect([sections.length, built, transcript.built("row-9999")?.textContent, sections[4]!.style.getPropertyValue("--height")]).toEqual([10, 48, "row-9999", "4096rem"]);
     report(sections[0]!, false, 777);
     expect([sections[0]!.children.length, sections[0]!.style.getPropertyValue("--height"), view.querySelectorAll(".chunk").length < 70]).toEqual([0, "777px", true]);
@@ -249,6 +249,8 @@ describe("the transcript", () => {
 });
 
 test("numbers and names as people read them", () => {
+  learn({ "c#1": "VS Code" });
+  expect([who("client:c#1#7.chat/turnStarted"), who("client:other#1.chat/turnStarted")]).toEqual(["VS Code", "An editor"]);
   expect([who("token:owner"), who("token:ann"), who("job:job-1"), who("timeout")]).toEqual(["You", "ann", "The job job-1", "timeout"]);
   expect([count(999), count(12_345), count(2_500_000)]).toEqual(["999", "12k", "2.5M"]);
   expect([duration(1234), duration(65_000), duration(600_000), duration(8 * 3_600_000)]).toEqual(["1.2 s", "65 s", "10 min", "8 h"]);

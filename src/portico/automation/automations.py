@@ -33,6 +33,10 @@ SWEEP_SECONDS = 60.0
 """How often old runs leave the history."""
 
 
+_AT_ONCE = 50
+"""Automations that are looked at before others have their turn."""
+
+
 class Delivered(c.RunNamed, omit_defaults=True):
     reason: str = ""
     """Why there is no run."""
@@ -46,8 +50,7 @@ class Automations:
         self.secrets = hooks.Secrets(home / "hooks.key")
         self.store = Store(host.log, self._changed)
         self.runs = Runs(self)
-        self.timer = Timer(host.clock, self._due)
-        self.timer.reset = self._time_again
+        self.timer = Timer(host.clock, lease, self._due, self._begin)
         self.files = FileWatch(self)
         self.file_error = ""
         """What is wrong in `automations.toml`."""
@@ -68,11 +71,20 @@ class Automations:
         """Goes on with what the last host left, then begins."""
         self.closing = False
         self.host.log.on_commit(self._committed)
-        self._time_again()
-        for state in list(self.store.automations.values()):
-            self._look_at(state.id)
+        self._begin()
+        self._tasks += [self.host.own(self.timer.run(), "schedules"), self.host.own(self._sweep(), "old runs")]
+
+    def _begin(self) -> None:
+        """From what the log says, whatever was known before."""
+        self._tasks.append(self.host.own(self._look_at_all(), "automations"))
+
+    async def _look_at_all(self) -> None:
+        left = {run.automation for run in self.store.runs.values() if run.open}  # of deleted ones, too
+        for number, ident in enumerate([*self.store.automations, *(left - self.store.automations.keys())]):
+            self._look_at(ident)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)  # a schedule takes 0.2 ms, and there may be thousands
         await self._offer_ended_jobs()
-        self._tasks = [self.host.own(self.timer.run(), "schedules"), self.host.own(self._sweep(), "old runs")]
 
     def look_again(self) -> None:
         """This host has become the one that starts what is due: what was due meanwhile counts as missed."""
@@ -102,7 +114,8 @@ class Automations:
         if cause.kind in ("after", "files") and not cause.refused and not self.may_start(state):
             words = f"More than {limits.AUTOMATION_STARTS} runs in a minute: it goes on with the next one."
             cause = Cause(cause.kind, cause.due, cause.by, depth=cause.depth, ref=cause.ref, refused=words)
-        events = claim(state, self.open_runs(state.id), run, cause)
+        before = sum(each.cause != "person" for each in self._claiming.get(state.id, {}).values())
+        events = claim(state, self.open_runs(state.id), run, cause, before)
         skipped = any(isinstance(event, e.RunSkipped) for _, event in events)
         for _, event in events:
             if isinstance(event, e.RunClaimed) and not skipped:
@@ -140,14 +153,8 @@ class Automations:
 
     # -- the schedule ------------------------------------------------------------------------------------------
 
-    def _time_again(self) -> None:
-        for state in self.store.automations.values():
-            self.timer.set(state.id, next_time(state, self.host.now()))
-
     async def _due(self, idents: list[str], now: int) -> None:
         """All that are due in one commit."""
-        if not self.lease.held():
-            return
         planned: list[tuple[str, str]] = []
         events: Appended = []
         for state in [self.store.automations[ident] for ident in idents if ident in self.store.automations]:
@@ -174,7 +181,7 @@ class Automations:
                 self.claimed(automation, run)
         for ident in idents:
             if ident in self.store.automations:
-                self.timer.set(ident, next_time(self.store.automations[ident], self.host.now()))
+                self.timer.set(ident, self._next_time(self.store.automations[ident]))
 
     # -- what follows from a commit ----------------------------------------------------------------------------
 
@@ -185,13 +192,22 @@ class Automations:
             # After the whole commit: a run that is skipped in it is not pending.
             asyncio.get_running_loop().call_soon(self._look_at_runs, automation)
         elif not isinstance(event, e.RunReserved | e.RunStarted | e.RunSettled):
+            if isinstance(event, e.AutomationEdited | e.AutomationDeleted):
+                self._buckets.pop(f"hook {automation}", None)
             self._look_at(automation)
 
     def _look_at(self, automation: str) -> None:
         state = self.store.automations.get(automation)
-        self.timer.set(automation, next_time(state, self.host.now()) if state is not None else None)
+        self.timer.set(automation, self._next_time(state) if state is not None else None)
         self.files.look_at(automation, state)
         self._look_at_runs(automation)
+
+    def _next_time(self, state: AutomationState) -> int | None:
+        try:
+            return next_time(state, self.host.now())
+        except PorticoError as error:  # a zone that a newer system does not know any more
+            self.host.logger.error("the automation %s is not due any more: %s", state.name, error.message)
+            return None
 
     def _look_at_runs(self, automation: str) -> None:
         if self.closing or not self.lease.held():
@@ -249,7 +265,7 @@ class Automations:
     async def _offer_ended_jobs(self) -> None:
         """Jobs whose end the last host has not followed any more."""
         first = min((s.considered for s in self.store.automations.values() if s.plan.after is not None), default=None)
-        if self.jobs is None or first is None:
+        if self.jobs is None or first is None or not self.lease.held():
             return
         for job in self.jobs.history():
             if job.ended is not None and job.ended >= first:
@@ -266,10 +282,11 @@ class Automations:
             if after is None or after.job != job.name or not state.enabled or ident in state.refs:
                 continue
             ended = job.ended or self.host.now()
-            if ended >= state.since and (not after.outcomes or job.status in after.outcomes):
-                await self.claim(
-                    state, Cause("after", ended, f"job:{ident}", _after(state, ident), False, depth, ident)
-                )
+            if ended < state.since or (after.outcomes and job.status not in after.outcomes):
+                continue
+            if any(run.ref == ident for run in self._claiming.get(state.id, {}).values()):
+                continue  # its end is being followed
+            await self.claim(state, Cause("after", ended, f"job:{ident}", _after(state, ident), False, depth, ident))
 
     # -- hooks -------------------------------------------------------------------------------------------------
 
@@ -289,7 +306,7 @@ class Automations:
         payload = hooks.parse(body)
         if not hooks.wanted(plan, payload):
             return Delivered("", "The filter does not let it pass.")
-        text = hooks.fill(_text(state), {"payload": payload}, f"the hook {name!r}")
+        text = hooks.fill(state.input, {"payload": payload}, f"the hook {name!r}")
         command = c.RunAutomation(automation=state.id, input=text, delivery=delivery)
         named: c.RunNamed = await self.host.do(command, c.Caller.inside(f"automation:{state.id}").asking(delivery))
         return Delivered(named.run)
@@ -318,13 +335,7 @@ class Automations:
         return count
 
 
-def _text(state: AutomationState) -> str:
-    plan = state.plan
-    return plan.job.input if plan.job is not None else plan.prompt.text if plan.prompt is not None else ""
-
-
 def _after(state: AutomationState, ref: str) -> str | None:
     """What it starts with, where that names what it comes after."""
-    text = _text(state)
-    filled = hooks.fill(text, {"after": ref}, "another automation")
-    return filled if filled != text else None
+    filled = hooks.fill(state.input, {"after": ref}, "another automation")
+    return filled if filled != state.input else None

@@ -29,9 +29,14 @@ class Cause(Struct, frozen=True):
     """Why it must not start: it is only written down."""
 
 
-def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: Cause) -> Appended:
-    """The run in the log, before anything starts: to be started, or skipped with the reason."""
+def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: Cause, before: int = 0) -> Appended:
+    """The run in the log, before anything starts: to be started, or skipped with the reason. So many `before` it count
+    and are not in the log yet."""
+    most, count = state.plan.stop_after_runs, state.runs + before
+    full = f"It has run {most} times (stop_after_runs)."
     reason = cause.refused or refusal(state, runs, cause)
+    if cause.kind != "person" and 0 < most <= count:
+        reason = full
     job, prompt = state.plan.job, state.plan.prompt
     if cause.input is not None:
         job = e.JobAction(job.job, job.cwd, cause.input) if job is not None else None
@@ -56,9 +61,8 @@ def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: C
     events: Appended = [(own, reserved), (channel, claimed)]
     if reason:
         events += [(channel, e.RunSkipped(reason=reason)), (own, e.RunSettled(run=run, outcome="skipped"))]
-    elif cause.kind != "person" and 0 < state.plan.stop_after_runs <= state.runs + 1:
-        times = state.plan.stop_after_runs
-        events.append((own, e.AutomationPaused(by="host", reason=f"It has run {times} times (stop_after_runs).")))
+    elif cause.kind != "person" and most == count + 1:
+        events.append((own, e.AutomationPaused(by="host", reason=full)))
     return events
 
 
@@ -150,11 +154,11 @@ def stop_time(state: AutomationState) -> int | None:
     return moment(state.plan.stop_at, zone(state.plan), "stop_at") if state.plan.stop_at else None
 
 
-def stop_reason(state: AutomationState, now: int) -> str:
-    """Why it pauses itself now; empty: it does not."""
+def stop_reason(state: AutomationState, now: int, more: int = 0) -> str:
+    """Why it pauses itself now; empty: it does not. So many `more` failures are not in the log yet."""
     failures, stop = state.plan.stop_after_failures, stop_time(state)
     if stop is not None and now >= stop:
         return f"It ends at {state.plan.stop_at} (stop_at)."
-    if 0 < failures <= state.failures:
+    if 0 < failures <= state.failures + more:
         return f"{failures} runs failed in a row (stop_after_failures). Look at them, then resume it."
     return ""

@@ -85,9 +85,6 @@ class FileWatch:
         state = self._all.store.automations.get(automation)
         if state is None or not state.enabled or not self._all.lease.held():
             return
-        text = (
-            state.plan.job.input if state.plan.job is not None else state.plan.prompt.text if state.plan.prompt else ""
-        )
-        told = hooks.fill(text, {"files": paths[:_NAMED]}, "the names of changed files")
-        cause = Cause("files", self._all.host.now(), f"automation:{automation}", told if told != text else None)
+        told = hooks.fill(state.input, {"files": paths[:_NAMED]}, "the names of changed files")
+        cause = Cause("files", self._all.host.now(), f"automation:{automation}", told if told != state.input else None)
         await self._all.claim(state, cause)

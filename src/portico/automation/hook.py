@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from portico import limits
+from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
 from portico.automation.state import AutomationState
 from portico.errors import BadRequest, TooLarge, Unauthenticated
 from portico.events import Hook, Match
@@ -117,12 +118,21 @@ def wanted(hook: Hook, payload: Any) -> bool:
 def _holds(match: Match, payload: Any) -> bool:
     found = at(payload, match.pointer)
     if match.matches:
-        return isinstance(found, str) and re.fullmatch(match.matches, found[:_MATCHED]) is not None
+        return isinstance(found, str) and _matches(match.matches, found)
     return type(found) is type(match.equals) and found == match.equals
 
 
-_MATCHED = 1_000
-"""Characters that a filter's expression looks at: a name, a branch or a title; a bad expression stays quick."""
+def _matches(expression: str, text: str) -> bool:
+    """The text is a stranger's: an expression that it holds up does not match."""
+    try:
+        with regex_timeout(_MATCH_SECONDS):
+            return re.fullmatch(expression, text) is not None
+    except RegexTimeout:
+        return False
+
+
+_MATCH_SECONDS = 0.05
+"""A sensible expression takes microseconds."""
 _ABSENT = object()
 
 

@@ -1,12 +1,12 @@
 """What lists and pages show of automations."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cronsim import CronSim
 from msgspec import Struct
 
-from portico.automation.decide import next_time
 from portico.automation.schedule import cron_of, next_due
 from portico.automation.state import AutomationState, RunSummary
 from portico.events import AutomationPlan, Json
@@ -47,7 +47,7 @@ class AutomationInfo(Struct, omit_defaults=True):
     scopes: list[str] = []
 
 
-def info_of(automations: "Automations", state: AutomationState) -> AutomationInfo:
+def info_of(automations: "Automations", state: AutomationState, *, times: int = 3) -> AutomationInfo:
     runs = automations.store.runs_of(state.id)
     return AutomationInfo(
         id=state.id,
@@ -61,7 +61,7 @@ def info_of(automations: "Automations", state: AutomationState) -> AutomationInf
         modified=state.modified,
         when=words(state.plan, state.name),
         reason=state.reason,
-        next=_times(state, automations.host.now()),
+        next=_times(state, automations.timer.next(state.id), times),
         runs=state.runs,
         failures=state.failures,
         open=[run.id for run in automations.store.open_runs(state.id)],
@@ -72,10 +72,10 @@ def info_of(automations: "Automations", state: AutomationState) -> AutomationInf
     )
 
 
-def _times(state: AutomationState, now: int) -> list[int]:
-    first = next_time(state, now)
+def _times(state: AutomationState, first: int | None, count: int) -> list[int]:
+    """The first is known; each further one takes a while to find."""
     found = [first] if first is not None else []
-    while found and len(found) < 3 and state.plan.schedule is not None:
+    while found and len(found) < count and state.plan.schedule is not None:
         due = next_due(state.plan.schedule, found[-1], state.since)
         if due is None:
             break
@@ -83,6 +83,7 @@ def _times(state: AutomationState, now: int) -> list[int]:
     return found
 
 
+@lru_cache(maxsize=1000)
 def _explained(cron: str) -> str:
     return CronSim(cron, datetime(2026, 1, 1, tzinfo=UTC)).explain()
 

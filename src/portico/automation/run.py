@@ -13,6 +13,7 @@ from portico.automation.plan import folder_of
 from portico.automation.state import AutomationState, RunSummary
 from portico.errors import LogUnavailable, NotFound, PorticoError
 from portico.host.state import Summary
+from portico.usage.prices import Tokens, dollars
 
 if TYPE_CHECKING:
     from portico.automation.automations import Automations
@@ -119,7 +120,7 @@ class Runs:
     async def _finish(self, run: RunSummary, outcome: e.EndOutcome, error: str = "") -> None:
         """With what comes after it, in one commit."""
         faults.reach("run-before-end")
-        ended = self._ended(run, outcome, error)
+        ended = await self._ended(run, outcome, error)
         own = f"automation/{run.automation}"
         settled = e.RunSettled(run=run.id, outcome=outcome)
         events: Appended = [(f"run/{run.id}", ended)]
@@ -137,21 +138,27 @@ class Runs:
             for automation, next_run in planned:
                 self._all.claimed(automation, next_run)
         faults.reach("run-ended")
+        if state is None:  # its automation was deleted, and its history with it
+            await self._all.store.forget(run)
 
     def _stop(self, state: AutomationState, outcome: e.EndOutcome) -> Appended:
         if not state.enabled or outcome != "failed":
             return []
-        state.failures += 1  # as the fold will, for the rule
-        reason = stop_reason(state, 0)
-        state.failures -= 1
+        reason = stop_reason(state, 0, 1)
         return [(f"automation/{state.id}", e.AutomationPaused(by="host", reason=reason))] if reason else []
 
-    def _ended(self, run: RunSummary, outcome: e.EndOutcome, error: str) -> e.RunEnded:
-        used = [each.usage for each in self._sessions(run)]
-        tokens, output = sum(each.input for each in used), sum(each.output for each in used)
-        priced = tokens + output > 0 and all(each.cost or not each.input + each.output for each in used)
-        cost = sum(each.cost for each in used) if priced else None
-        return e.RunEnded(outcome=outcome, error=error, input=tokens, output=output, cost=cost)
+    async def _ended(self, run: RunSummary, outcome: e.EndOutcome, error: str) -> e.RunEnded:
+        used = [(each.usage, each.model) for each in self._sessions(run) if each.usage.input + each.usage.output]
+        tokens, output = sum(each.input for each, _ in used), sum(each.output for each, _ in used)
+        asked = [
+            Tokens(each.model or model, each.input, each.output, each.cached) for each, model in used if not each.cost
+        ]
+        listed = await dollars(asked)
+        known = bool(used) and None not in listed
+        cost = sum(each.cost for each, _ in used) + sum(each or 0.0 for each in listed) if known else None
+        return e.RunEnded(
+            outcome=outcome, error=error, input=tokens, output=output, cost=cost, estimated=known and bool(listed)
+        )
 
     def _sessions(self, run: RunSummary) -> list[Summary]:
         """Those of the run, with the sessions below them."""

@@ -50,6 +50,12 @@ class AutomationState(Struct, omit_defaults=True):
     def trigger(self) -> str:
         return next((name for name in ("schedule", "hook", "files", "after") if getattr(self.plan, name)), "none")
 
+    @property
+    def input(self) -> str:
+        """What it starts with, before its placeholders are filled."""
+        plan = self.plan
+        return plan.job.input if plan.job is not None else plan.prompt.text if plan.prompt is not None else ""
+
 
 class RunSummary(Struct, omit_defaults=True):
     id: str
@@ -70,6 +76,8 @@ class RunSummary(Struct, omit_defaults=True):
     input: int = 0
     output: int = 0
     cost: float | None = None
+    """In dollars; null: unknown."""
+    estimated: bool = False
     late: bool = False
     depth: int = 0
     ref: str = ""
@@ -144,6 +152,8 @@ def _settle(state: AutomationState, outcome: e.RunOutcome) -> None:
         state.failures += 1
     elif outcome == "succeeded":
         state.failures = 0
+    elif outcome == "skipped":
+        state.runs = max(0, state.runs - 1)
 
 
 def begin_run(event: e.RunClaimed, time: int) -> RunSummary:
@@ -171,4 +181,4 @@ def fold_run(run: RunSummary, event: e.Event, time: int) -> None:
             run.session, run.turn, run.job = event.session, event.turn, event.job
         case e.RunEnded():
             run.status, run.reason, run.ended = event.outcome, event.error, time
-            run.input, run.output, run.cost = event.input, event.output, event.cost
+            run.input, run.output, run.cost, run.estimated = event.input, event.output, event.cost, event.estimated

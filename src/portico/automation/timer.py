@@ -2,24 +2,35 @@
 
 import asyncio
 import heapq
+import logging
 from collections.abc import Awaitable, Callable
 
 from portico import limits
+from portico.automation.lease import Lease
 from portico.host.clock import Clock
+
+logger = logging.getLogger("portico.automation")
 
 _BACK_SECONDS = 1.0
 """A clock that stands so far behind where it was has been set back."""
 
 
+_LEASE_SECONDS = 1.0
+"""How often it is asked whether the lease has come here."""
+
+
 class Timer:
-    def __init__(self, clock: Clock, due: Callable[[list[str], int], Awaitable[None]]) -> None:
+    def __init__(
+        self, clock: Clock, lease: Lease, due: Callable[[list[str], int], Awaitable[None]], reset: Callable[[], None]
+    ) -> None:
         self._clock = clock
+        self._lease = lease
         self._due = due
+        self._reset = reset
+        """Called when the clock was set back, and when the lease has come here: every time is asked for again."""
         self._heap: list[tuple[int, str]] = []
         self._times: dict[str, int] = {}
         self._changed: asyncio.Future[None] | None = None
-        self.reset: Callable[[], None] = lambda: None
-        """Called when the clock was set back: every time is asked for again."""
 
     def set(self, ident: str, time: int | None) -> None:
         if time is None:
@@ -34,15 +45,21 @@ class Timer:
         return self._times.get(ident)
 
     async def run(self) -> None:
-        before = self._clock.time()
+        before, held = self._clock.time(), self._lease.held()
         while True:
-            now = self._clock.time()
-            if now < before - _BACK_SECONDS:
-                self.reset()
+            now, had, held = self._clock.time(), held, self._lease.held()
+            if now < before - _BACK_SECONDS or (held and not had):
+                self._reset()
             before = now
+            if not held:
+                await self._clock.wait(asyncio.get_running_loop().create_future(), _LEASE_SECONDS)
+                continue
             found = self._take(int(now * 1000))
             if found:
-                await self._due(found, int(now * 1000))
+                try:
+                    await self._due(found, int(now * 1000))
+                except Exception:  # the others are still due
+                    logger.exception("what was due did not start")
                 continue
             self._changed = asyncio.get_running_loop().create_future()
             wait = (self._heap[0][0] / 1000 - self._clock.time()) if self._heap else limits.TIMER_SECONDS

@@ -47,7 +47,7 @@ async def uncommitted_diff(session: Session) -> str:
     return await seen.changes.patch(seen.base, seen.tree, cut=limits.DIFF_BYTES)
 
 
-async def commit(session: Session, message: str, paths: Sequence[str], state: str, *, by: str) -> str:
+async def commit(session: Session, message: str, paths: Sequence[str], state: str | None, *, by: str) -> str:
     """Returns the new commit. Only these files; what else is staged stays staged."""
     if not message.strip():
         raise BadRequest("A commit needs a message.", field="message")
@@ -60,7 +60,7 @@ async def commit(session: Session, message: str, paths: Sequence[str], state: st
     return (await git(folder, "rev-parse", "HEAD")).strip()
 
 
-async def discard(session: Session, paths: Sequence[str], state: str, *, by: str) -> str:
+async def discard(session: Session, paths: Sequence[str], state: str | None, *, by: str) -> str:
     """The files as they were committed; returns the tree that brings them back."""
     seen = await _unmoved(session, state)
     chosen = await _chosen(seen, paths)
@@ -103,9 +103,9 @@ async def _look(session: Session) -> _Seen:
     return _Seen(changes, await changes.base(), (await changes.capture()).tree)
 
 
-async def _unmoved(session: Session, state: str) -> _Seen:
+async def _unmoved(session: Session, state: str | None) -> _Seen:
     seen = await _look(session)
-    if seen.tree != state:
+    if state is not None and seen.tree != state:
         raise Conflict("The files have changed since you looked. Look at the changes again.")
     return seen
 

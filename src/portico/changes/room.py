@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from portico import commands as c
 from portico import limits
+from portico.changes import review
 from portico.changes.captures import Captures
 from portico.changes.isolation import isolate, release
-from portico.commands import Isolation
 from portico.events import Json
 from portico.host.part import Part
 from portico.host.session import Session
@@ -25,11 +26,27 @@ class FolderChanges(Part):
         self.slots = asyncio.Semaphore(limits.CAPTURES)
         host.captures = self.captures_of
         host.worktrees = self
+        host.commands.handle(c.CommitChanges, self._commit)
+        host.commands.handle(c.DiscardChanges, self._discard)
+        host.commands.handle(c.RestoreChanges, self._restore)
+
+    async def _commit(self, command: c.CommitChanges, caller: c.Caller) -> c.Committed:
+        session = await self._host.get(command.session)
+        return c.Committed(await review.commit(session, command.message, command.paths, command.state, by=caller.by))
+
+    async def _discard(self, command: c.DiscardChanges, caller: c.Caller) -> c.Discarded:
+        session = await self._host.get(command.session)
+        return c.Discarded(await review.discard(session, command.paths, command.state, by=caller.by))
+
+    async def _restore(self, command: c.RestoreChanges, caller: c.Caller) -> c.Done:
+        session = await self._host.get(command.session)
+        await review.undo_discard(session, command.paths, command.undo, by=caller.by)
+        return c.Done()
 
     def captures_of(self, session: Session) -> Captures:
         return Captures(session, self)
 
-    async def isolate(self, folder: str, session: str, wanted: Isolation) -> tuple[str, Json]:
+    async def isolate(self, folder: str, session: str, wanted: c.Isolation) -> tuple[str, Json]:
         made = await isolate(folder, session, wanted)
         return made.folder, msgspec.to_builtins(made)
 

@@ -28,6 +28,7 @@ VERBS = (
     "agents",
     "sessions",
     "acp",
+    "do",
     "token",
     "usage",
     "config",

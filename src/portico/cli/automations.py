@@ -428,7 +428,8 @@ def _last(each: AutomationInfo) -> str:
 
 def _used(each: RunSummary) -> str:
     tokens = f"{each.input + each.output} tokens" if each.input + each.output else ""
-    return f"{tokens} ${each.cost:.2f}" if each.cost else tokens
+    about = "about " if each.estimated else ""
+    return f"{tokens}, {about}${each.cost:.2f}" if each.cost is not None else tokens
 
 
 def _order(method: str, path: str, words: str, as_json: bool, home: Path | None, body: Json | None = None) -> None:

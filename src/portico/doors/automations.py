@@ -54,7 +54,7 @@ def automation_routes(app: App, automations: Automations) -> Table:
     store = automations.store
 
     async def listing(request: Request) -> Response:
-        found = [info_of(automations, state) for state in store.automations.values()]
+        found = [info_of(automations, state, times=1) for state in store.automations.values()]
         return JsonResponse(Listing(found, automations.file_error))
 
     async def show(request: Request) -> Response:

@@ -29,6 +29,7 @@ from portico.agents.scripted import seed
 from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.automation.automations import Automations
 from portico.automation.source import apply as apply_automations
+from portico.budgets.budgets import Budgets, rules_of
 from portico.changes.room import FolderChanges
 from portico.compose import build_host
 from portico.doors.app import App
@@ -41,6 +42,7 @@ from portico.doors.proxy import BehindProxy, Proxies, check_root_path
 from portico.doors.registry import Doors
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
+from portico.doors.token_commands import install_tokens
 from portico.doors.websocket import Line
 from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
@@ -52,6 +54,7 @@ from portico.jobs.source import EntrySource, find_entry
 from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
 from portico.log.trouble import AGAIN, GOES_ON
+from portico.projects.projects import Projects
 from portico.queries.search import Search
 from portico.settings import ApprovalSettings, Loaded, Settings, load
 from portico.workspace.orphans import end_orphans
@@ -145,6 +148,8 @@ class Server:
         self.automations = await Automations.open(self.host, self.jobs, self.home.path, self.host.members)
         stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
+        install_tokens(self.host, self.home)
+        self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
         seen = await log.get_kv(HOST, _TOKENS)
         self._known = msgspec.json.decode(seen, type=dict[str, str]) if seen else {}
         await self._audit_tokens()
@@ -381,6 +386,7 @@ class Server:
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
         self.host.part(FolderChanges).enabled = settings.agent.capture_changes
+        self.host.part(Budgets).rules = rules_of(settings.budgets)
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
         self.host.part(WorkspacePolicy).settings = settings_rules(settings.approvals)

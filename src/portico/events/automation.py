@@ -235,7 +235,9 @@ class RunEnded(Event, frozen=True, tag="run.ended"):
     """Tokens, as far as the agents told them."""
     output: int = 0
     cost: float | None = None
-    """In dollars; null: unknown."""
+    """In dollars, as the agents told it or by list prices; null: unknown."""
+    estimated: bool = False
+    """Some of it is by list prices."""
     by: str = ""
     """Who ended it, where somebody did."""
 

@@ -33,7 +33,9 @@ APPROVAL_KEYS = frozenset(
 )
 """What `approval.session_policy` and `policy.session_rules` read: changing one is as good as approving."""
 
-HOST_KEYS = frozenset({fallback.SETTING, CONTEXT, "commands", "isolation", "branch"})
+BUDGET = "budget"
+"""What the session may cost. Giving one tightens; changing or dropping it is as good as approving."""
+HOST_KEYS = frozenset({fallback.SETTING, CONTEXT, BUDGET, "commands", "isolation", "branch"})
 """Settings that the host itself understands and that decide over no call; never an agent's."""
 
 _ABSENT = object()
@@ -98,7 +100,8 @@ def loosened(agents: Mapping[str, object], before: Answering | None, after: Answ
     """What the change makes looser. Without `before` it is a new session, compared with no settings at all."""
     old = before.config if before is not None else {}
     changed = [key for key in (*after.config, *old) if after.config.get(key, _ABSENT) != old.get(key, _ABSENT)]
-    own = [Loosened(key, after.config.get(key)) for key in dict.fromkeys(changed) if key in APPROVAL_KEYS]
+    counted = APPROVAL_KEYS | {BUDGET} if BUDGET in old else APPROVAL_KEYS
+    own = [Loosened(key, after.config.get(key)) for key in dict.fromkeys(changed) if key in counted]
     return [*own, *_of_agents(agents, before, after)]
 
 

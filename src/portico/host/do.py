@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from portico import commands as c
 from portico import limits
-from portico.errors import Conflict, NotFound, PorticoError, RateLimited
+from portico.cache import Cache
+from portico.errors import BadRequest, Conflict, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Grant
 from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
 from portico.host.decide.decision import Context, Decision
@@ -75,7 +76,7 @@ class Dispatcher:
         self._handlers: dict[type[c.Command], Handler] = {}
         self._subjects: dict[str, Callable[[str], Any]] = {}
         self._guards: list[Guard] = []
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets = Cache[str, Bucket](limits.CALLERS)
         self._running: dict[str, tuple[str, asyncio.Task[Any]]] = {}
         """Commands with an id that are being done: their digest, and who does them."""
 
@@ -233,7 +234,8 @@ class Dispatcher:
     def _charge(self, caller: c.Caller) -> None:
         if not caller.id:
             return  # the host itself
-        bucket = self._buckets.setdefault(caller.id, Bucket(limits.REQUESTS_PER_SECOND, limits.REQUEST_BURST))
+        bucket = self._buckets.get(caller.id) or Bucket(limits.REQUESTS_PER_SECOND, limits.REQUEST_BURST)
+        self._buckets[caller.id] = bucket  # the last one used is the last one forgotten
         wait = bucket.take(time.monotonic())
         if wait > 0:
             raise RateLimited("Too many requests with this token.", retry_after=wait)
@@ -294,6 +296,8 @@ class Dispatcher:
 
     async def _once(self, command: c.Command, caller: c.Caller) -> Any:
         """The first one with this id does it; the others get its answer, also those that come meanwhile."""
+        if command.secret:
+            raise BadRequest("What this command is about must not be kept: send it without an id.", field="id")
         if len(caller.request) > limits.REQUEST_ID_CHARS:
             raise Conflict(f"The id of a command has at most {limits.REQUEST_ID_CHARS} characters.", field="id")
         who = caller.id or caller.by  # inside of the host there are no tokens

@@ -1,6 +1,6 @@
 """The draft of a conversation: a text that stands in the input of every page and editor until a person sends it.
 
-It is a fact that clients share (`client.kept`) in the form of AHP's messages: editors change it with every key.
+It is a fact that clients share (`client.kept`) in the form of editors' messages: they change it with every key.
 Programs put one there with the command `draft.set`; such a draft is marked as an offer, so that pages fill their input
 with it and not with what somebody is typing in an editor. An offer never replaces typed words: it follows them.
 """

@@ -4,8 +4,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from portico import commands as c
-from portico.events import Json
+from portico import limits
+from portico.errors import BadRequest, Forbidden
+from portico.events import HOST, Json
+from portico.host.agent import Authenticates
 from portico.host.folders import check_reach
 from portico.host.state import Summary, TurnState
 from portico.host.tool import ToolResult
@@ -95,6 +100,41 @@ async def _report(host: "Host", command: c.ReportContent, caller: c.Caller) -> c
     return c.Done()
 
 
+async def _identify(host: "Host", command: c.IdentifyClient, caller: c.Caller) -> c.Done:
+    key = CLIENT + command.client
+    if len(command.client) > limits.CLIENT_ID_CHARS:
+        raise BadRequest(f"A client's id has at most {limits.CLIENT_ID_CHARS} characters.", field="client")
+    async with host.shared.lock:
+        data = await host.log.get_kv(HOST, key)
+        if data is not None and msgspec.json.decode(data).get("caller") != caller.id:
+            raise Forbidden("This client's id belongs to somebody else.", field="client")
+        host.log.put_kv(HOST, key, msgspec.json.encode({**command.value, "caller": caller.id}))
+        await host.log.flush()
+    return c.Done()
+
+
+CLIENT = "ahp.client/"
+"""Beside the host's channel: the clients of editors. The name is that of the first protocol that had them."""
+
+
+async def _sign_in(host: "Host", command: c.SignIn, caller: c.Caller) -> c.Done:
+    """A token goes to the agents that asked for it and nowhere else: not into the log, not into an error. It counts for
+    the client that gave it."""
+    if len(command.token) > limits.LOGIN_TOKEN_CHARS:
+        raise BadRequest(f"A 'token' has at most {limits.LOGIN_TOKEN_CHARS} characters.", field="token")
+    asking = [info.id for info in await host.describe() if any(r.resource == command.resource for r in info.resources)]
+    agents = [agent for ident in asking if isinstance(agent := host.agent(ident), Authenticates)]
+    if not agents:
+        raise BadRequest(f"Nothing here asks for a token of {command.resource!r}.", field="resource")
+    for agent in agents:
+        if command.token:
+            await agent.authenticate(command.resource, command.token, command.seconds, caller.client)
+        else:
+            agent.sign_out(caller.client)
+    await host.audit("authenticate" if command.token else "sign_out", caller.by, resource=command.resource)
+    return c.Done()
+
+
 _HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any]]] = {
     c.StartSession: _start,
     c.ForkSession: _fork,
@@ -103,4 +143,6 @@ _HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any
     c.SteerQueued: _steer,
     c.CompleteCall: _complete,
     c.ReportContent: _report,
+    c.IdentifyClient: _identify,
+    c.SignIn: _sign_in,
 }

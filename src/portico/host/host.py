@@ -22,6 +22,7 @@ from portico.host.agent import Agent, AgentInfo
 from portico.host.approval import Policy, session_policy
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
+from portico.host.command_turn import RunCommandLine, no_commands
 from portico.host.descriptions import Descriptions
 from portico.host.disk import Disk
 from portico.host.do import RECEIPTS, Dispatcher
@@ -29,7 +30,17 @@ from portico.host.folders import whole
 from portico.host.handlers import install
 from portico.host.lifecycle import Lifecycle
 from portico.host.members import Members
-from portico.host.part import AskAlways, FolderCaptures, Judge, NoCaptures, NoWorktrees, Part, Worktrees
+from portico.host.part import (
+    AskAlways,
+    FolderCaptures,
+    Judge,
+    NoBudgets,
+    NoCaptures,
+    NoWorktrees,
+    Part,
+    Spending,
+    Worktrees,
+)
 from portico.host.readiness import Readiness
 from portico.host.session import Session
 from portico.host.shared import Shared
@@ -73,6 +84,7 @@ class Host:
         ]
         self.captures: Callable[[Session], FolderCaptures] = NoCaptures
         self.worktrees: Worktrees = NoWorktrees()
+        self.spending: Spending = NoBudgets()
         self.shared = Shared(self)
         self.grants = self.shared.grants
         self.approval_timeout: float | None = None
@@ -95,6 +107,7 @@ class Host:
         self.turns: dict[str, Turn] = {}
         """The turns that run, by session."""
         self._watchers = Listeners[[str, Summary | None]]("session")
+        self.run_command: RunCommandLine = no_commands
         self.name_child: Callable[[Summary, str, Origin | None], str] | None = None
         """What clients call a session below another: the root's summary, the new id and where it comes from."""
         self._tasks: set[asyncio.Task[Any]] = set()

@@ -15,6 +15,7 @@ from portico.host.state import ChangeList
 if TYPE_CHECKING:
     from portico.host.approval import Request, Ruling
     from portico.host.session import Session
+    from portico.host.turn import Turn
 
 
 class Part:
@@ -128,6 +129,18 @@ class NoCaptures:
 
     async def diff(self, path: str | None, turn: str | None) -> str:
         raise NotFound("capture", turn or self._session.id, "This host captures no folders.")
+
+
+class Spending(Protocol):
+    """What turns may cost."""
+
+    async def admit(self, turn: "Turn") -> None:
+        """Before a model call or a tool: returns when the turn may go on. BudgetSpent: it may not."""
+
+
+class NoBudgets:
+    async def admit(self, turn: "Turn") -> None:
+        pass
 
 
 class Worktrees(Protocol):

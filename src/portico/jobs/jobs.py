@@ -295,18 +295,18 @@ class Jobs:
         return await self._create(old.name, plan, check_folder(old.cwd), state.input, by, old.id, done, values)
 
     async def _load(self, job: str) -> JobState:
-        self.job(job)
         run = self._runs.get(job)
         return run.state if run is not None else await self._engine.load(job)
 
     def job(self, job: str) -> JobSummary:
         summary = self._engine.summaries.get(job)
         if summary is None:
-            raise NotFound("job", job)
+            older = f"Only the last {limits.JOB_SUMMARIES} jobs are listed; {job!r} is in the log, as 'job/{job}'."
+            raise NotFound("job", job, older if self.host.log.head(f"job/{job}") else "")
         return summary
 
     def history(self) -> list[JobSummary]:
-        """Every job there ever was, in the order of starts."""
+        """The last jobs, in the order of starts."""
         return list(self._engine.summaries.values())
 
     def running(self) -> list[JobSummary]:

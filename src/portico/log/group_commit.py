@@ -15,7 +15,7 @@ from portico import faults, limits
 from portico.cache import Cache
 from portico.errors import BadRequest, LogUnavailable
 from portico.events import Channel, Event, Record
-from portico.log.hub import Hub
+from portico.log.feed import Feed, Follower
 from portico.log.listeners import Listeners
 from portico.log.log import CommitListener, FailureListener
 from portico.log.notes import KeyValue, Notes
@@ -40,7 +40,7 @@ class GroupCommit(ABC):
 
     def __init__(self, seq: int, heads: dict[Channel, int]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._hub = Hub()
+        self._live = Feed()
         self._commit_listeners = Listeners[[Sequence[Record]]]("commit")
         self._listeners = Listeners[[LogUnavailable]]("failure")
         self._seq, self._heads = seq, heads
@@ -85,7 +85,10 @@ class GroupCommit(ABC):
 
     @property
     def followers(self) -> int:
-        return self._hub.followers
+        return self._live.followers
+
+    def attach(self, follower: Follower) -> None:
+        follower.join(self._live)
 
     def head(self, channel: Channel) -> int:
         return self._heads.get(channel, 0)
@@ -229,7 +232,7 @@ class GroupCommit(ABC):
         for pending, record in zip(taken, records, strict=False):
             if pending.waiter is not None and not pending.waiter.done():
                 pending.waiter.set_result(record.seq)
-        self._hub.publish(records)
+        self._live.publish(records)
 
     @abstractmethod
     def _after_commit(self, records: Page) -> None:

@@ -10,8 +10,8 @@ from portico import faults, limits
 from portico.errors import LogUnavailable
 from portico.events import Channel, Record
 from portico.log.blobs import Blobs
+from portico.log.feed import Follower
 from portico.log.group_commit import GroupCommit
-from portico.log.hub import Follower
 from portico.log.identity import Identity
 from portico.log.page import Page
 from portico.log.replay import Replay
@@ -60,16 +60,16 @@ class StoredLog(GroupCommit):
         count = max(0, min(limit, limits.READ_EVENTS))
         return await self._store.read_all(channels, after, upto, count, whole)
 
-    async def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[Page]:
-        single = channels[0] if len(channels) == 1 else None
-        follower = Follower(limits.FOLLOWER_BYTES)
+    async def follow(self, *channels: Channel, after: int = 0, follower: Follower | None = None) -> AsyncIterator[Page]:
+        by_seq = follower is not None or len(channels) != 1
+        follower = follower or Follower(channels or None)
         while True:  # replay until there is nothing left, and join the live ones in the same breath
-            mark = self._seq if single is None else self.head(single)
-            if after >= mark:
-                self._hub.add(follower, channels)
+            mark = self._seq if by_seq else self.head(channels[0])
+            if after >= mark or follower.channels == {}:
+                self.attach(follower)
                 break
-            page = await self._replay.page(channels, after, mark)
-            after = mark if not page else page[-1].seq if single is None else page[-1].pos
+            page = await self._replay.page(tuple(follower.channels or ()), after, mark, by_seq)
+            after = mark if not page else page[-1].seq if by_seq else page[-1].pos
             if page:
                 yield page
             del page  # a reader that stands still must not hold what it has sent
@@ -77,11 +77,11 @@ class StoredLog(GroupCommit):
             while True:
                 yield await follower.take()
         finally:
-            self._hub.remove(follower, channels)
+            follower.leave()
 
-    async def _read_page(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
+    async def _read_page(self, channels: tuple[Channel, ...], after: int, mark: int, by_seq: bool) -> Page:
         count, size = limits.READ_EVENTS, limits.REPLAY_BYTES
-        if len(channels) == 1:
+        if not by_seq:
             return Page(await self._store.read(channels[0], after, mark, count, size))
         return Page(await self._store.read_all(channels, after, mark, count, False, size))
 

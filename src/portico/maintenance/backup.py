@@ -24,8 +24,8 @@ from portico.errors import BadRequest, LogDamaged
 from portico.log.schema import VERSION
 
 LOG = "log.db"
-SECRETS = ("token", "tokens.json", "cookie-key")
-PLAIN = ("settings.toml",)
+SECRETS = ("token", "tokens.json", "cookie-key", "hooks.key")
+PLAIN = ("settings.toml", "automations.toml")
 MANIFEST = "manifest.json"
 _CHUNK = 1024 * 1024
 

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from portico.commands import Caller
 from portico.host.agent import Completes
 from portico.host.customization import prompts
 from portico.host.session import Session
@@ -18,8 +19,9 @@ class Suggestion(Struct, omit_defaults=True):
     about: str = ""
 
 
-async def files(session: Session, word: str) -> list[Suggestion]:
+async def files(session: Session, word: str, caller: Caller) -> list[Suggestion]:
     """What is not in the session's own folder is called by its whole path."""
+    caller.require("files")
     found: list[Suggestion] = []
     for folder in session.folders.reach():
         jail = Jail([folder])

@@ -5,6 +5,7 @@ from typing import Any
 from portico import commands as c
 from portico.errors import BadRequest, NotFound, PorticoError
 from portico.host.host import Host
+from portico.terminals import command_turn
 from portico.terminals.decide import DECISIONS, Context, decide
 from portico.terminals.terminals import OpenTerminal, Terminals
 
@@ -12,6 +13,7 @@ from portico.terminals.terminals import OpenTerminal, Terminals
 def open_terminals(host: Host) -> Terminals:
     """The room's share in the host, with its commands."""
     terminals = Terminals(host)
+    host.run_command = command_turn.run
 
     async def begin(command: c.OpenTerminal, caller: c.Caller) -> OpenTerminal:
         return await terminals.start(

@@ -16,6 +16,8 @@ class TerminalState:
         self.session = started.session
         self.command = started.command
         """What an agent runs in it; empty for a shell, into which people type."""
+        self.started = 0
+        """When, in milliseconds."""
         self.pos = 0
         """Of the last record that is part of what is known here: whoever shows it goes on from there."""
         self.shown = Scrollback()
@@ -30,6 +32,8 @@ class TerminalState:
     def apply(self, record: Record) -> None:
         self.pos = record.pos
         match record.event:
+            case e.TerminalStarted():
+                self.started = record.time
             case e.TerminalData() as event:
                 self.shown.add(event.text)
                 self.since = self.since or record.time

@@ -204,6 +204,22 @@ class Terminals(Part):
             after = records[-1].pos
         return shown.text()
 
+    def had(self, ident: str) -> bool:
+        """Whether there is, or was, a terminal of this id."""
+        return self.host.log.head(f"terminal/{ident}") > 0
+
+    async def past(self, ident: str) -> TerminalState | None:
+        """One that is gone, as it was at its end: its story stays in the log."""
+        channel, known, after = f"terminal/{ident}", None, 0
+        while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
+            for record in records:
+                if isinstance(record.event, e.TerminalStarted):
+                    known = TerminalState(record.event)
+                elif known is not None:
+                    _replay(known, record)
+            after = records[-1].pos
+        return known
+
     async def compactable(self, before: int) -> dict[Channel, int]:
         """Keeps what the open terminals show whose output from before that time is about to go. Returns, by channel,
         the first position that has to stay."""
@@ -324,3 +340,12 @@ def _show(shown: Scrollback, event: e.Event) -> None:
             shown.add(text)
         case e.TerminalCleared():
             shown.clear()
+
+
+def _replay(known: TerminalState, record: Record) -> None:
+    """Of one that is gone: what was shown may be left in one event, and its program has ended."""
+    known.apply(record)
+    if isinstance(record.event, e.TerminalShown) and not known.shown.size:
+        _show(known.shown, record.event)
+    elif isinstance(record.event, e.TerminalRemoved):
+        known.exited = True

@@ -409,3 +409,21 @@ async def test_a_changeset_begins_before_what_is_said_of_it(
     snapshot = (await client.subscribe(name))["snapshot"]
     echo = await client.act(name, "changeset/filesReviewChanged", files=["none"], reviewed=True)
     assert echo["serverSeq"] > snapshot["fromSeq"]
+
+
+async def test_a_client_that_takes_nothing_for_long_is_left(
+    connect: Connect, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waited for it stayed in memory for as long as it liked."""
+    client = await connect("0.9.0")
+    assert client.socket is not None
+    client.socket.transport.pause_reading()
+    monkeypatch.setattr(limits, "SEND_SECONDS", 0.1)
+    connection = served.broker.clients["tester"]
+    connection.push(rpc.notification("filler", {"text": "x" * 7_000_000}))
+    async with asyncio.timeout(60):
+        while connection in served.broker.connections or connection._line.transport.get_write_buffer_size():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    client.socket.transport.resume_reading()
+    await client.socket.wait_closed()
+    assert (await client.reconnect())["type"] == "replay"

@@ -66,7 +66,7 @@ async def test_what_this_host_does_not_do_is_no_method_and_is_not_advertised(con
     client = await connect(version)
     chat = await client.create_session("scripted:/s1")
     for method in (
-        "moveChat",
+        *(("moveChat",) if version != "1.0.0" else ()),
         "runAutomation",
         "fetchAutomationRuns",
         "listAutomationTriggerDefinitions",

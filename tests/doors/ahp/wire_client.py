@@ -281,6 +281,10 @@ def _kind(state: Json) -> str:
         return "chat"
     if "chats" in state:
         return "session"
+    if "entries" in state:
+        return "automation"
+    if "sessions" in state:
+        return "automationRun"
     if "claim" in state:
         return "terminal"
     if "annotations" in state and isinstance(state["annotations"], list):

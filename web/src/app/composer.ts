@@ -2,7 +2,8 @@
 
 import { explain } from "../api";
 import { attachmentView } from "../conversation/rows";
-import { active, offeredDraft, type SessionState, statusOf } from "../conversation/state";
+import { dangers } from "../conversation/danger";
+import { active, type Approval, type CallPart, offeredDraft, type SessionState, statusOf, waitingApproval } from "../conversation/state";
 import { price } from "../conversation/words";
 import { hasKeys, make, makeButton } from "../page";
 import { type Agent, call, v1 } from "../v1";
@@ -28,6 +29,9 @@ export class Composer {
   readonly area = make("textarea");
   private readonly button = make("button", "send primary");
   private readonly steer = makeButton("", "Tell it now", () => void this.send("steer"));
+  /** What is written while a card is open is an answer to it. */
+  private readonly denying = makeButton("btn small", "Deny and say this", () => void this.answer(false));
+  private readonly allowing = makeButton("btn small", "Allow and add this", () => void this.answer(true));
   private readonly files = make("div", "attached");
   private readonly model = make("select", "pick");
   private readonly mode = make("select", "pick");
@@ -91,14 +95,43 @@ export class Composer {
     this.mode.setAttribute("aria-label", "What the agent may do");
     this.mode.append(...MODES.map(([value, name]) => new Option(name, value)));
     this.mode.addEventListener("change", () => void this.attempt(() => call("PATCH", `/sessions/${encodeURIComponent(this.id)}`, { config: { approvals: this.mode.value } })));
-    row.append(add, input, this.model, this.mode, make("span", "spring"), this.steer, this.button);
+    this.denying.id = "deny-and-say";
+    this.allowing.id = "allow-and-add";
+    row.append(add, input, this.model, this.mode, make("span", "spring"), this.denying, this.allowing, this.steer, this.button);
+    this.showAnswers();
     return row;
+  }
+
+  private get waiting(): Approval | undefined {
+    const turn = this.state && active(this.state);
+    const call = turn?.parts?.find((part): part is CallPart => part.part === "call" && waitingApproval(part) !== undefined);
+    return call && waitingApproval(call);
+  }
+
+  private showAnswers(): void {
+    const [approval, written] = [this.waiting, this.area.value.trim() !== ""];
+    this.denying.hidden = !approval || !written;
+    // What is dangerous is allowed on its card, in two steps, or not at all.
+    this.allowing.hidden = this.denying.hidden || dangers(approval as Approval, this.state?.cwd ?? "").length > 0;
+  }
+
+  /** A no takes the words along as its reason; after a yes they are told to the agent. */
+  private async answer(allow: boolean): Promise<void> {
+    const [approval, text] = [this.waiting, this.area.value.trim()];
+    const option = approval?.options.find((each) => each.allow === allow);
+    if (!approval || !option) return;
+    const body = { option: option.id, ...(allow ? {} : { reason: text }) };
+    if (!(await this.attempt(() => v1.approve(approval.id, body)))) return;
+    if (allow) return void (await this.send("steer"));
+    this.put("");
+    await this.save();
   }
 
   private listen(box: HTMLElement): void {
     this.area.addEventListener("input", () => {
       this.taken = "";
       remember(this.draftKey, this.area.value);
+      this.showAnswers();
       this.grow();
       this.saveLater();
     });
@@ -146,6 +179,7 @@ export class Composer {
     this.area.placeholder = hint(state);
     const chosen = String(state.config?.["approvals"] ?? "ask");
     if (document.activeElement !== this.mode) this.mode.value = chosen;
+    this.showAnswers();
     if (this.restored) this.saveLater();
     this.restored = false;
     this.takeDraft(String(state.kept?.["draft"]?.["text"] ?? ""), offeredDraft(state) !== "");
@@ -247,6 +281,7 @@ export class Composer {
 
   private put(text: string): void {
     this.area.value = text;
+    this.showAnswers();
     this.grow();
   }
 

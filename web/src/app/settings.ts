@@ -239,7 +239,7 @@ export class SettingsView implements View {
 
   /** Whose sessions there are, also of people whom the host does not know by name (any more). */
   private async people(): Promise<void> {
-    const known = await call<{ people: { name: string; scopes: string[] }[] }>("GET", "/people").catch(() => ({ people: [] }));
+    const known = (await has("/v1/people")) ? await call<{ people: { name: string; scopes: string[] }[] }>("GET", "/people") : { people: [] };
     const { sessions } = await call<{ sessions: Row["session"][] }>("GET", "/sessions");
     const all = new Map<string, Row["session"][]>(known.people.map(({ name }) => [name, []]));
     for (const session of sessions) {
@@ -261,7 +261,7 @@ export class SettingsView implements View {
 
   private async hosts(): Promise<void> {
     const about = await v1.about();
-    const found = await call<{ hosts: Record<string, unknown>[] }>("GET", "/hosts").catch(() => undefined);
+    const found = (await has("/v1/hosts")) ? await call<{ hosts: Record<string, unknown>[] }>("GET", "/hosts") : undefined;
     const rows = [...this.shell.feed.rows.values()];
     const mine: Record<string, unknown> = { name: window.location.host, version: about.version, state: about.log.down ?? "ready", sessions: rows.length, working: rows.filter(({ session }) => session.status === "running").length, folders: about.workspaces.join(", ") };
     const hosts = found?.hosts.length ? found.hosts : [mine];
@@ -337,6 +337,12 @@ export class SettingsView implements View {
     );
     return zone;
   }
+}
+
+/** Doors can be switched off: the host's own document says what it has. */
+async function has(path: string): Promise<boolean> {
+  const response = await fetch(`${root}/openapi.json`, { headers: keyHeader() });
+  return response.ok && path in ((await response.json()) as { paths: object }).paths;
 }
 
 const date = (time: number) => new Date(time).toLocaleDateString();

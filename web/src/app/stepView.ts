@@ -8,7 +8,7 @@ import { plain } from "../conversation/pieces";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import { sessionAddress, v1 } from "../v1";
-import type { JobRecord, Run, StepNode } from "./jobModel";
+import { type JobRecord, type Run, said, type StepNode } from "./jobModel";
 import { clock } from "./time";
 
 interface TaskSession {
@@ -133,7 +133,7 @@ export class StepView {
         const sign = make("span", `call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}`, ok === true ? "✓" : ok === false ? "✗" : "·");
         sign.setAttribute("aria-hidden", "true");
         const word = make("span", "vh", ok === true ? "Passed:" : ok === false ? "Failed:" : "");
-        item.append(sign, word, make("span", "evidence", plain(text)), ...(exit === undefined ? [] : [make("span", `call-word ${exit ? "bad" : ""}`, `exit ${exit}`)]), make("time", "soft", clock(time)));
+        item.append(sign, word, make("span", "evidence", plain(said(text))), ...(exit === undefined ? [] : [make("span", `call-word ${exit ? "bad" : ""}`, `exit ${exit}`)]), make("time", "soft", clock(time)));
         return item;
       }),
     );

@@ -132,6 +132,7 @@ export interface SessionState {
   read?: boolean;
   closed?: boolean;
   held?: boolean;
+  client_names?: Record<string, string>;
   turns?: Turn[];
   queue?: Pending[];
   children?: string[];

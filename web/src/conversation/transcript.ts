@@ -171,7 +171,7 @@ export class Transcript {
     const before = this.sections.at(-1);
     this.guess(before);
     const shown = !before || !this.near || before.chunks.at(-1)?.shown === true;
-    const section: Section = { box: make("div", shown ? "section" : "section away"), chunks: [], shown };
+    const section: Section = { box: make("div", shown ? "chunks" : "chunks away"), chunks: [], shown };
     this.boxes.set(section.box, section);
     this.column.append(section.box);
     if (before) this.near?.observe(section.box);
@@ -203,7 +203,25 @@ export class Transcript {
     section.box.style.setProperty("--height", `${section.chunks.reduce((sum, { rows }) => sum + rows.length, 0) * ROW_REM}rem`);
   }
 
+  /**
+   * What comes near above the view is as high as it is and not as was guessed. The row at the top of the view stays where the reader
+   * sees it; browsers do this as well, but not all of them, and not where a box is emptied.
+   */
   private came(entries: IntersectionObserverEntry[]): void {
+    const anchor = this.following ? undefined : this.topRow();
+    const before = anchor?.getBoundingClientRect().top ?? 0;
+    this.take(entries);
+    if (!anchor?.isConnected) return;
+    const moved = anchor.getBoundingClientRect().top - before;
+    if (Math.abs(moved) >= 1) this.view.scrollTop = this.top = this.view.scrollTop + moved;
+  }
+
+  private topRow(): Element | undefined {
+    const { left, top, width } = this.view.getBoundingClientRect();
+    return document.elementFromPoint?.(left + width / 2, top + 24)?.closest(".row") ?? undefined;
+  }
+
+  private take(entries: IntersectionObserverEntry[]): void {
     for (const { isIntersecting, target, boundingClientRect } of entries) {
       const found = this.boxes.get(target);
       if (!found) continue;

@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
-from portico.agents.acp.command import Command, Commands
+from portico.agents.acp.command import Commands
 from portico.agents.acp.owntool import OwnTools, tool_names
 from portico.agents.acp.prompt import text_of
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
+from portico.terminals.command_turn import CommandOutput
 
 KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"})
 _MARKS = {"completed": "x", "in_progress": "~"}
@@ -44,7 +45,7 @@ class Track:
         self.exit_code: int | None = None
         self.locations: list[str] = []
         self.diffs: list[Json] = []
-        self.commands: list[Command] = []
+        self.commands: list[CommandOutput] = []
         """Those whose terminals it shows."""
         self.shown = ""
         self.begun = False

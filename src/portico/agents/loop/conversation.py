@@ -13,6 +13,7 @@ from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
 from portico.agents.loop.transcript import Entry, UserText, of_parts
 from portico.events import Json
+from portico.host.context import to_agent
 from portico.models.catalogue import is_toy
 
 STEPS_MAX = 1000
@@ -27,7 +28,7 @@ class LoopConversation:
         self._agent = agent
         self._opening = opening
         self._run: Run | None = None
-        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off)
+        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, agent.bearer(opening.client))
 
     async def send(self, message: Message, turn: Turn) -> None:
         current = self._agent.settings.current()
@@ -104,7 +105,7 @@ class LoopConversation:
 
     def _before(self, turn: Turn) -> list[Entry]:
         state = turn.session.state
-        entries = after_summary([each for each in state.turns if each.id != turn.id])
+        entries = after_summary([each for each in to_agent(state.turns) if each.id != turn.id])
         own = state.turn(turn.id)
         if own is not None and own.parts:  # it goes on after a failure or a restart
             entries.append(UserText("assistant", of_parts(own.parts)))

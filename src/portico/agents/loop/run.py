@@ -34,6 +34,7 @@ from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import TOOLS, CommandFailed, Plan, Toolbox, plain
 from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, compacts, render
+from portico.agents.mcp.sign_in import SignInNeeded, asked
 from portico.errors import AgentError, Forbidden, PorticoError
 from portico.events import ErrorInfo, Json, ToolSpec
 from portico.host.approval import Decision
@@ -136,6 +137,7 @@ class Run:
 
     async def _ask(self, system: str, tools: Sequence[ToolSpec], prose: Prose) -> Reply:
         """`system` is for a chat; a run's own depends on how the model is asked."""
+        await self._turn.admit()
         await self._compact(system or self._instructions(tools, True))
 
         def build(way: Way) -> Ask:
@@ -230,7 +232,8 @@ class Run:
             return NOT_FINAL
         if action.tool in self._servers:
             plan = self._servers.plan(action.tool, action.arguments)
-            return await perform(self._turn, action, action.arguments, plan, self._current)
+            server = self._servers.server_of(action.tool)
+            return await perform(self._turn, action, action.arguments, plan, self._current, server)
         if self._is_own(action, own):
             return await perform_own(self._turn, action, toolbox, self._current)
         return await self._delegate(action)
@@ -251,10 +254,12 @@ async def perform_own(turn: Turn, action: Action, toolbox: Toolbox, current: Cur
     return await perform(turn, action, wanted, toolbox.plan(action.tool, wanted), current)
 
 
-async def perform(turn: Turn, action: Action, wanted: Json, planned: Awaitable[Plan], current: Current) -> str:
+async def perform(
+    turn: Turn, action: Action, wanted: Json, planned: Awaitable[Plan], current: Current, server: str = ""
+) -> str:
     """A call from its start to its recorded end; returns what the model reads."""
     arguments = msgspec.json.encode(wanted).decode()
-    call = turn.tool(action.tool, id=action.id, kind=_KINDS.get(action.tool, "other"), title=action.tool)
+    call = turn.tool(action.tool, id=action.id, kind=_KINDS.get(action.tool, "other"), title=action.tool, server=server)
     try:
         plan = await planned
     except PorticoError as error:
@@ -269,9 +274,9 @@ async def perform(turn: Turn, action: Action, wanted: Json, planned: Awaitable[P
             return f"error: refused ({reason})"
         if plan.changes:
             await turn.settled()
-        text: str = await plan.act(call.output)
+        text = await _acted(plan, call)
     except PorticoError as error:
-        return await _fail(turn, call, error)
+        return await _fail(turn, call, error, error.by if isinstance(error, SignInNeeded) else "")
     except OSError as error:  # a full disk, an unreadable folder: the model may find another way
         await call.end(ok=False, error=ErrorInfo("agent_failed", f"{error.strerror or error}"))
         return f"error: {error.strerror or error}"
@@ -281,14 +286,25 @@ async def perform(turn: Turn, action: Action, wanted: Json, planned: Awaitable[P
     return text
 
 
-async def _fail(turn: Turn, call: Call, error: PorticoError) -> str:
+async def _acted(plan: Plan, call: Call) -> str:
+    """Does it; a server that wants a token first gets one from a person, or the call fails."""
+    while True:
+        try:
+            text: str = await plan.act(call.output)
+            return text
+        except SignInNeeded as needed:
+            if not await asked(needed, call):
+                raise
+
+
+async def _fail(turn: Turn, call: Call, error: PorticoError, by: str = "") -> str:
     """The model is told; a path that leads out is also written down."""
     if isinstance(error, Forbidden):
-        by = f"session:{turn.session.id}"
-        await turn.session.host.audit("path.refused", by, tool=call.tool, reason=error.message[:QUOTE])
+        who = f"session:{turn.session.id}"
+        await turn.session.host.audit("path.refused", who, tool=call.tool, reason=error.message[:QUOTE])
     exit_code = error.exit_code if isinstance(error, CommandFailed) else None
     said = ErrorInfo(error.code, error.message[:QUOTE])
-    await call.end(ok=False, output=error.message, error=said, exit_code=exit_code)
+    await call.end(ok=False, output=error.message, error=said, exit_code=exit_code, by=by)
     return f"error: {error.message}"
 
 

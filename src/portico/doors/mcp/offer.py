@@ -19,3 +19,5 @@ class Offer:
     body: type[Struct]
     run: Callable[[Any], Awaitable[Any]]
     description: str
+    subject: str = ""
+    """The argument that `id` stands for."""

@@ -3,18 +3,16 @@
 import re
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import limits
 from portico.doors.app import App
-from portico.doors.body import JsonResponse, read_as
-from portico.doors.identity import NamedToken, new_token, read_tokens, revoke_token
+from portico.doors.body import JsonResponse
+from portico.doors.identity import NamedToken, read_tokens
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import SCOPES, Doc, Route, Table, caller
-from portico.errors import BadRequest
+from portico.doors.route import Route, Table
 from portico.settings import describe, keys, shown
 from portico.usage.book import UsageBook
 from portico.usage.prices import source
@@ -25,24 +23,12 @@ _ZONES = 14 * 60
 """No zone is further from Greenwich, in minutes."""
 
 
-class TokenBody(Struct, forbid_unknown_fields=True):
-    name: str
-    scopes: list[str] = msgspec.field(default_factory=lambda: ["read"])
-    days: float | None = None
-    """How long it lasts; absent: until it is revoked."""
-
-
 class TokenShown(Struct, kw_only=True):
     name: str
     scopes: list[str]
     created: int
     expires: int = 0
     """Milliseconds since the epoch; 0: never."""
-
-
-class TokenMade(TokenShown, kw_only=True):
-    token: str
-    """This is the only time it can be seen."""
 
 
 class TokenList(Struct):
@@ -77,21 +63,6 @@ def table(app: App) -> Table:
     async def tokens(request: Request) -> Response:
         return JsonResponse(TokenList([TokenShown(**_token(each)) for each in read_tokens(app.home)]))
 
-    async def make_token(request: Request) -> Response:
-        body = await read_as(request, TokenBody)
-        if not body.scopes:
-            raise BadRequest(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
-        token = new_token(app.home, body.name, body.scopes, days=body.days)
-        made = next(each for each in read_tokens(app.home) if each.name == body.name)
-        await app.host.audit("token.made", caller(request).by, name=body.name, scopes=body.scopes)
-        return JsonResponse(TokenMade(**_token(made), token=token), 201)
-
-    async def revoke(request: Request) -> Response:
-        name = request.path_params["name"]
-        revoke_token(app.home, name)
-        await app.host.audit("token.revoked", caller(request).by, name=name)
-        return Response(status_code=204)
-
     async def settings(request: Request) -> Response:
         defaults = keys()
         shown = [
@@ -100,7 +71,6 @@ def table(app: App) -> Table:
         ]
         return JsonResponse(SettingList(str(app.home.settings_path), shown))
 
-    made: Doc = {"body": TokenBody, "answer": TokenMade, "status": 201, "codes": ["conflict"]}
     return [
         Route(
             "/v1/usage",
@@ -117,8 +87,6 @@ def table(app: App) -> Table:
             },
         ),
         Route("/v1/tokens", tokens, "admin", summary="Named tokens.", doc={"answer": TokenList}),
-        Route("/v1/tokens", make_token, "admin", ("POST",), "Make a token.", doc=made),
-        Route("/v1/tokens/{name}", revoke, "admin", ("DELETE",), "End a token.", doc={"others": {204: None}}),
         Route(
             "/v1/settings",
             settings,

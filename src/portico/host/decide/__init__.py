@@ -20,6 +20,7 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.ConfigureSession: session.configure,
     c.ArchiveSession: session.archive,
     c.MarkRead: session.mark_read,
+    c.OrderChats: session.order_chats,
     c.CloseSession: session.close,
     c.ReopenSession: session.reopen,
     c.TruncateSession: session.truncate,
@@ -31,6 +32,7 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.ShareData: session.share,
     c.SetDraft: session.set_draft,
     c.SendMessage: turn.send,
+    c.RunCommand: turn.run,
     c.ResumeTurn: turn.resume,
     c.QueueMessage: turn.queue,
     c.EditQueued: turn.edit,
@@ -40,6 +42,7 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.AnswerApproval: approval.answer,
     c.DraftAnswer: question.draft,
     c.AnswerQuestion: question.answer,
+    c.DeclineSignIn: question.decline_sign_in,
 }
 
 HOST_DECISIONS: dict[type[c.Command], Callable[[HostState, Any, Context], Decision]] = {

@@ -8,6 +8,7 @@ from portico import limits
 from portico.errors import BadRequest, Conflict, NotFound, TooLarge, TurnInProgress
 from portico.events import Message, PendingKind
 from portico.host import autonomy, customization
+from portico.host.command_turn import COMMAND_LINE, command_line
 from portico.host.decide.decision import Context, Decision, check_open
 from portico.host.state import PendingState, SessionState
 
@@ -34,6 +35,20 @@ def _send(state: SessionState, command: c.SendMessage, context: Context) -> Deci
         raise TurnInProgress(f"A turn is running in {state.id!r}; queue the message or wait.")
     waiting = _waiting(state, message, "steer" if command.busy == "steer" else "queue", None, context)
     return _queued(state, waiting, context)
+
+
+def run(state: SessionState, command: c.RunCommand, context: Context) -> Decision:
+    line = command.line.strip()
+    message = Message(command.text or line, meta={COMMAND_LINE: line})
+    check_message(Message(line))
+    check_open(state)
+    if command.turn is not None and state.turn(command.turn) is not None:
+        raise Conflict(f"There is a turn {command.turn!r} already.")
+    if state.active is not None:
+        raise TurnInProgress(f"A turn is running in {state.id!r}; wait for its end, or open a terminal.")
+    context.check_room()
+    turn = command.turn or context.new_id("t")
+    return Decision(_begin(state, message, context.by, turn, None), c.TurnBegun(turn))
 
 
 def _queued(state: SessionState, added: e.QueueAdded, context: Context) -> Decision:
@@ -65,7 +80,7 @@ def _next(queue: list[PendingState]) -> PendingState | None:
 def _begin(state: SessionState, message: Message, by: str, turn: str, pending: str | None) -> list[e.Event]:
     events: list[e.Event] = [e.TurnStarted(turn=turn, message=message, by=by, pending=pending)]
     if not state.title:
-        events.append(e.SessionRenamed(title=title_of(message.text), by="host"))
+        events.append(e.SessionRenamed(title=title_of(command_line(message) or message.text), by="host"))
     return events
 
 
@@ -75,6 +90,8 @@ def resume(state: SessionState, command: c.ResumeTurn, context: Context) -> Deci
     last = state.turns[-1] if state.turns else None
     if last is None or not last.resumable or (command.turn is not None and last.id != command.turn):
         raise Conflict("Only the last turn can be resumed, and only if it failed or was interrupted.")
+    if command_line(last.message) is not None:
+        raise Conflict("A command is not resumed: run it again.")
     context.check_room()
     return Decision([e.TurnResumed(turn=last.id, by=context.by)], c.TurnBegun(last.id))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
+from portico import commands as c
 from portico.changes.room import captures_of
 from portico.doors.ahp.act.command import Command, text
 from portico.doors.ahp.view import names, parts
@@ -223,12 +224,13 @@ async def invoke(connection: "Connection", params: Json) -> Json:
         raise BadRequest(f"{name!r} is not for single files.", field="target")
     _say_status(broker, target, {"operationId": name, "status": "running"})
     try:
-        words = await (_commit(view.session) if name == "commit" else _discard(view.session, path or "."))
+        words = await (
+            _commit(connection, view.session) if name == "commit" else _discard(connection, view.session, path)
+        )
     except PorticoError as error:
         failed = {"errorType": error.code, "message": error.message}
         _say_status(broker, target, {"operationId": name, "status": "error", "error": failed})
         raise
-    await connection.host.audit(f"changes.{name}", connection.by, session=view.session.id)
     await changed(broker, view.session)
     return {"message": words}
 
@@ -251,21 +253,14 @@ def _path(view: View, params: Json) -> str | None:
     return str(whole.relative_to(folder))
 
 
-async def _commit(session: Session) -> str:
-    folder = Path(session.state.cwd)
-    await git(folder, "add", "--all", "--", ".")
-    if not (await git(folder, "status", "--porcelain", "--", ".")).strip():
-        raise Conflict("There is nothing to commit.")
+async def _commit(connection: "Connection", session: Session) -> str:
     title = session.state.title or "Work of an agent"
-    await git(folder, "commit", "--quiet", "--no-verify", "--message", title)
+    await connection.do(c.CommitChanges(session=session.id, message=title, state=None))
     return "Committed."
 
 
-async def _discard(session: Session, path: str) -> str:
-    folder = Path(session.state.cwd)
-    base = await (await Changes.open(folder)).base()
-    await git(folder, "restore", f"--source={base}", "--staged", "--worktree", "--", path, fine=(0, 1))
-    await git(folder, "clean", "-d", "--force", "--quiet", "--", path)
+async def _discard(connection: "Connection", session: Session, path: str | None) -> str:
+    await connection.do(c.DiscardChanges(session=session.id, state=None, paths=[path] if path else []))
     return "Discarded."
 
 
@@ -287,7 +282,7 @@ async def review(connection: "Connection", target: Target, action: Json, by: str
         raise Conflict(f"The changeset has no file {unknown[0]!r}.")
     for name in action["files"]:
         value: Json | None = {"content": contents[name]} if action["reviewed"] else None
-        await view.session.keep(view.review_key + name, value, by=connection.by)
+        await connection.do(c.ShareData(session=view.session.id, key=view.review_key + name, value=value))
     for each in list(connection.broker.hearers(target)):
         if each is not connection:
             each.say(target, Outgoing("filesReviewChanged", {"files": action["files"], "reviewed": action["reviewed"]}))

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from portico.commands import JoinSession
+from portico.commands import Caller, JoinSession, LeaveSession
 from portico.doors.ahp.act import plugins
 from portico.doors.ahp.wire.check import check
 from portico.doors.ahp.wire.record import Json
@@ -39,7 +39,7 @@ async def join(connection: "Connection", session: Session, client: Json, by: str
     command = JoinSession(
         session=session.id,
         client=client["clientId"],
-        name=client.get("displayName") or "",
+        name=client.get("displayName") or connection.title,
         tools=tools,
         meta={"ahp": shown, "by": by},
     )
@@ -50,7 +50,7 @@ async def join(connection: "Connection", session: Session, client: Json, by: str
 
 async def part(session: Session, client_id: str, by: str = "") -> None:
     """The client leaves the session, with its tools and its plugins."""
-    await session.leave(client_id, by=by)
+    await session.host.do(LeaveSession(session=session.id, client=client_id), Caller.inside(by))
     await plugins.withdraw(session, client_id)
 
 
@@ -59,9 +59,7 @@ async def resign(connection: "Connection", session: Session, by: str = "") -> No
     host, client_id = connection.host, connection.client_id
     await part(session, client_id, by)
     for ident in (session.id, *(each.id for each in host.catalogue.descendants(session.id))):
-        chat = await host.get(ident)
-        await chat.leave(client_id)
-        await chat.tools.abandon(client_id)
+        await host.do(LeaveSession(session=ident, client=client_id, abandon=True), Caller.inside(""))
         connection.joined.discard(ident)
 
 
@@ -91,7 +89,7 @@ async def _leave(connection: "Connection", client_id: str) -> None:
     if away.get(client_id) is connection:  # not back since; when it came and went again, that absence has its own time
         del away[client_id]
         for session in _runs(connection):
-            await session.tools.abandon(client_id)
+            await host.do(LeaveSession(session=session.id, client=client_id, abandon=True), Caller.inside(""))
 
 
 async def sort_out(connection: "Connection", session: Session) -> None:

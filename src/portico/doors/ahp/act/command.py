@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.versions import Dialect
 from portico.doors.route import Scope
 from portico.errors import BadRequest
 
@@ -21,6 +22,11 @@ class Command(NamedTuple):
     """May run beside others: it does not touch what they order."""
     seed: bool = True
     """Version 1 has it."""
+    since: str = ""
+    """The first version that has it, where not all do."""
+
+    def known(self, dialect: Dialect) -> bool:
+        return (self.seed or not dialect.seed) and (not self.since or dialect.since(self.since))
 
 
 def text(params: Json, field: str) -> str:

@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from portico import commands as c
-from portico.doors.ahp.act import changes, terminal_commands
+from portico.doors.ahp.act import automations, changes, terminal_commands
 from portico.doors.ahp.act.action_batch import BATCHED
 from portico.doors.ahp.act.client_action import ClientAction
 from portico.doors.ahp.act.handlers import HANDLERS, annotate
@@ -112,7 +112,7 @@ def _target(client_action: ClientAction) -> Target:
     if not client_action.name:
         raise NotFound("channel", "")
     target = targets.resolve(connection.host, client_action.name, connection.dialect.seed)
-    kinds = {"seed": "session", "watch": "resourceWatch"}
+    kinds = {"seed": "session", "watch": "resourceWatch", "automations": "automation", "run": "automationRun"}
     if kinds.get(target.kind, target.kind) != prefix and not _is_rename(client_action, target):
         raise BadRequest(f"{client_action.type!r} does not belong on this channel.", field="channel")
     return target
@@ -146,6 +146,12 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
         case "changeset":
             connection.require("files")
             await changes.review(connection, target, client_action.action, client_action.by)
+            return False
+        case "automations":
+            await automations.act(client_action)
+            return False  # it has no effect but what the catalogue tells
+        case "run":
+            await automations.cancel(client_action, target.ident)
             return False
     session = await connection.host.get(target.ident)
     if target.kind == "annotations":

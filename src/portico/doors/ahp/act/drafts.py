@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from portico.commands import Caller, DeleteSession
 from portico.doors.ahp.view.targets import Target
 from portico.errors import NotFound
 
@@ -41,7 +42,7 @@ class Drafts:
             self._waiting.discard(ident)
         if self._is_unused(ident):
             with contextlib.suppress(NotFound):
-                await self._broker.host.delete(ident, by="host")
+                await self._broker.host.do(DeleteSession(session=ident), Caller.inside("host"))
 
     def _is_unused(self, ident: str) -> bool:
         """Nothing was said in it, nobody listens to it, and who has made it is not there."""

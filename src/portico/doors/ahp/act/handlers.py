@@ -7,7 +7,15 @@ from typing import Any
 import msgspec
 
 from portico import commands as c
-from portico.doors.ahp.act import annotations, attachments, clients, customizations, plugins, working_directories
+from portico.doors.ahp.act import (
+    annotations,
+    attachments,
+    clients,
+    command_prefix,
+    customizations,
+    plugins,
+    working_directories,
+)
 from portico.doors.ahp.act.client_action import ClientAction
 from portico.doors.ahp.view import card, message, names, parts, snapshots
 from portico.doors.ahp.view.content import STRUCTURED
@@ -95,7 +103,10 @@ def _must_be_own(client_action: ClientAction, client_id: str) -> None:
 
 
 async def _completed(client_action: ClientAction, session: Session) -> None:
-    _active(client_action, session)
+    part = _active(client_action, session).part(client_action.action["toolCallId"])
+    if isinstance(part, CallPart) and part.sign_in is not None:
+        await _declined(client_action, session, part)
+        return
     said = client_action.action["result"]
     content = said.get("content") or []
     output = "\n".join(each.get("text", "") for each in content if each.get("type") == "text")
@@ -129,6 +140,13 @@ async def _completed(client_action: ClientAction, session: Session) -> None:
     await client_action.do(command)
 
 
+async def _declined(client_action: ClientAction, session: Session, part: CallPart) -> None:
+    """A sign-in that nobody gives: the call's end, with our words, is the echo."""
+    if client_action.action["result"]["success"]:
+        raise Conflict(f"The call {part.id!r} waits for a sign-in: it has no result yet.")
+    await client_action.do(c.DeclineSignIn(session=session.id, call=part.id))
+
+
 async def _content_changed(client_action: ClientAction, session: Session) -> None:
     _active(client_action, session)
     action, client = client_action.action, client_action.connection.client_id
@@ -143,9 +161,12 @@ async def _turn_started(client_action: ClientAction, session: Session) -> None:
     action, seed = client_action.action, client_action.connection.dialect.seed
     if not action["turnId"]:
         raise BadRequest("A turn needs an id.", field="turnId")
-    said = message.from_wire(
-        await attachments.fetched(client_action.connection, action["userMessage" if seed else "message"])
-    )
+    given = action["userMessage" if seed else "message"]
+    line = command_prefix.line_of(client_action.connection, given["text"])
+    if line is not None:
+        await client_action.do(c.RunCommand(session=session.id, line=line, text=given["text"], turn=action["turnId"]))
+        return
+    said = message.from_wire(await attachments.fetched(client_action.connection, given))
     await plugins.settled(client_action.connection, session)
     command = c.SendMessage(
         session=session.id,

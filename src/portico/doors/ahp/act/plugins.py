@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from portico.commands import Caller, ShareData
 from portico.doors.ahp.wire import uri
 from portico.doors.ahp.wire.record import Json
 from portico.errors import PorticoError
@@ -72,7 +73,7 @@ async def hand_down(session: Session, chat: Session) -> None:
     """A new chat has what its session has."""
     for key, value in list(session.state.client_data.items()):
         if key.startswith(PLUGIN):
-            await chat.keep(key, value, by="host")
+            await _share(chat, key, value)
 
 
 async def _keep(session: Session, ident: str, value: Json | None) -> None:
@@ -81,7 +82,11 @@ async def _keep(session: Session, ident: str, value: Json | None) -> None:
     below = host.catalogue.descendants(session.id)
     chats = [each.id for each in below if each.origin is None or each.origin.kind != "agent"]
     for chat in (session.id, *chats):
-        await (await host.get(chat)).keep(PLUGIN + ident, value, by="host")
+        await _share(await host.get(chat), PLUGIN + ident, value)
+
+
+async def _share(session: Session, key: str, value: Json | None) -> None:
+    await session.host.do(ShareData(session=session.id, key=key, value=value), Caller.inside("host"))
 
 
 async def settled(connection: "Connection", session: Session) -> None:
@@ -105,7 +110,8 @@ def _announced(connection: "Connection", session: Session, ident: str, said: Jso
     named = said.get("name") or said.get("displayName") or said["uri"]
     shown = {key: value for key, value in said.items() if key not in ("children", "displayName")}
     ours = {"type": "plugin", "id": ident, "name": str(named), "clientId": connection.client_id}
-    return {**shown, **ours, "enabled": said.get("enabled") is not False, "load": {"kind": "loading"}}
+    decided = next((each["enabled"] for each in said.get("enablement") or []), said.get("enabled") is not False)
+    return {**shown, **ours, "enabled": decided, "load": {"kind": "loading"}}
 
 
 # -- read from the client --------------------------------------------------------------------------------------
@@ -135,12 +141,19 @@ async def _read(connection: "Connection", plugin: Json) -> Json:
             room -= len(text)
             ident = f"{plugin['id']}/{folder}/{name}"
             about, texts[ident] = _front(text)
-            children.append({"type": kind, "id": ident, "uri": subscription, "name": name, **_described(kind, about)})
+            shown = {"type": kind, "id": ident, "uri": subscription, "name": name, **_described(kind, about)}
+            children.append(shown | _enabled(plugin, name))
     ignored = [each for each in _LEFT_OUT if each in there]
     load: Json = {"kind": "loaded"}
     if ignored:
         load = {"kind": "degraded", "message": f"Not run on this host: {', '.join(ignored)}."}
     return {"children": children, "texts": texts, "load": load}
+
+
+def _enabled(plugin: Json, child: str) -> Json:
+    """What the client has decided about a child that only we could discover; a session may still switch it."""
+    decisions = (plugin.get("childEnablement") or {}).get(child)
+    return {"enabled": decisions[0]["enabled"], "enablement": decisions} if decisions else {}
 
 
 async def _files(connection: "Connection", folder: str, kind: str) -> list[tuple[str, str]]:

@@ -5,14 +5,18 @@ A resource of another scheme belongs to the client that named it; `Connection.as
 
 import base64
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from portico import commands as c
 from portico.doors.ahp.act.command import Command, optional, text
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.doors.ahp.wire.versions import iso
+from portico.doors.body import field_path
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound
 from portico.host.fold import find_approval
 from portico.host.state import CallPart
@@ -100,46 +104,35 @@ def _encoded(data: bytes, wanted: str | None, binary: bool) -> Json:
 
 async def write(connection: "Connection", params: Json) -> Json:
     path = names.path_of(text(params, "uri"))
-    data = _decoded(params)
-    mode: Literal["truncate", "append", "insert"] = "truncate"
-    match params.get("mode"):
-        case None | "truncate":
-            pass
-        case "append":
-            mode = "append"
-        case "insert":
-            mode = "insert"
-        case other:
-            raise BadRequest(f"There is no mode {other!r}.", field="mode")
     try:
-        await files(connection).write(
-            path,
-            data,
-            mode=mode,
-            position=optional(params, "position", int) or 0,
-            if_match=optional(params, "ifMatch", str),
-            create_only=optional(params, "createOnly", bool) or False,
+        command = msgspec.convert(
+            {
+                "command": "file.write",
+                "path": path,
+                "data": _required(params, "data"),
+                "encoding": params.get("encoding") or "utf-8",
+                "mode": params.get("mode") or "truncate",
+                "position": optional(params, "position", int) or 0,
+                "if_match": optional(params, "ifMatch", str),
+                "create_only": optional(params, "createOnly", bool) or False,
+            },
+            c.WriteFile,
         )
+    except msgspec.ValidationError as error:
+        field = field_path(str(error))
+        raise BadRequest(f"There is no {field} {params.get(field)!r}.", field=field) from None
+    try:
+        await connection.do(command)
     except Conflict as error:
         raise _told(error) from error
-    await connection.host.audit("file.written", connection.by, path=path)
     return {}
 
 
-def _decoded(params: Json) -> bytes:
-    data = optional(params, "data", str)
-    if data is None:
-        raise BadRequest("'data' is missing.", field="data")
-    match params.get("encoding"):
-        case "base64":
-            try:
-                return base64.b64decode(data, validate=True)
-            except ValueError as error:  # also for what is not ASCII
-                raise BadRequest("'data' is not base64.", field="data") from error
-        case None | "utf-8":
-            return data.encode("utf-8", "surrogatepass")
-        case other:
-            raise BadRequest(f"There is no encoding {other!r}; send 'utf-8' or 'base64'.", field="encoding")
+def _required(params: Json, name: str) -> str:
+    value = optional(params, name, str)
+    if value is None:
+        raise BadRequest(f"{name!r} is missing.", field=name)
+    return value
 
 
 def _told(error: Conflict) -> Any:
@@ -156,23 +149,20 @@ async def list_folder(connection: "Connection", params: Json) -> Json:
 async def copy(connection: "Connection", params: Json) -> Json:
     source, destination = names.path_of(text(params, "source")), names.path_of(text(params, "destination"))
     fail = optional(params, "failIfExists", bool) or False
-    await files(connection).copy(source, destination, fail_if_exists=fail)
-    await connection.host.audit("file.copied", connection.by, path=destination, source=source)
+    await connection.do(c.CopyFile(source=source, destination=destination, fail_if_exists=fail))
     return {}
 
 
 async def move(connection: "Connection", params: Json) -> Json:
     source, destination = names.path_of(text(params, "source")), names.path_of(text(params, "destination"))
     fail = optional(params, "failIfExists", bool) or False
-    await files(connection).move(source, destination, fail_if_exists=fail)
-    await connection.host.audit("file.moved", connection.by, path=destination, source=source)
+    await connection.do(c.MoveFile(source=source, destination=destination, fail_if_exists=fail))
     return {}
 
 
 async def delete(connection: "Connection", params: Json) -> Json:
     path = names.path_of(text(params, "uri"))
-    await files(connection).delete(path, recursive=optional(params, "recursive", bool) or False)
-    await connection.host.audit("file.deleted", connection.by, path=path)
+    await connection.do(c.DeleteFile(path=path, recursive=optional(params, "recursive", bool) or False))
     return {}
 
 
@@ -191,7 +181,7 @@ async def resolve(connection: "Connection", params: Json) -> Json:
 
 
 async def mkdir(connection: "Connection", params: Json) -> Json:
-    await files(connection).mkdir(names.path_of(text(params, "uri")))
+    await connection.do(c.MakeFolder(path=names.path_of(text(params, "uri"))))
     return {}
 
 

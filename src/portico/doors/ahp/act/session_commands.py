@@ -162,6 +162,7 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
     end = start + min(limit, 1000) if limit is not None and limit > 0 else len(found)
     items = [
         snapshots.summary(each, connection.dialect, below[each.id], connection.broker.activity(each.id))
+        | (connection.broker.automation_feed.origin(each.by) if connection.dialect.since("0.9.0") else {})
         for each in found[start:end]
     ]
     result: Json = {"items": items}
@@ -261,13 +262,38 @@ def _context(turns: list[TurnState], selection: Json) -> str:
 
 
 async def dispose_chat(connection: "Connection", params: Json) -> None:
-    name = text(params, "channel")
-    chat = names.find_chat(connection.host, name)
-    if chat is None:
-        raise NotFound("session", name)
+    chat = _chat(connection, text(params, "channel"))
     if chat.summary.parent is None:
         raise BadRequest("The default chat ends with its session.", field="channel")
     await connection.do(c.DeleteSession(session=chat.id))
+
+
+async def move_chat(connection: "Connection", params: Json) -> Json:
+    """Within its session only: what a chat may do and knows hangs on the session that it belongs to."""
+    chat, destination = _chat(connection, text(params, "channel")), optional(params, "destination", dict) or {}
+    if not snapshots.is_movable(chat.summary):
+        raise BadRequest("This chat cannot be moved.", field="channel")
+    root = connection.host.catalogue.root(chat)
+    if destination.get("kind") != "session":
+        raise BadRequest("A chat is moved within its session here: 'kind' is 'session'.", field="destination.kind")
+    if _session(connection, text(destination, "session")) is not root:
+        raise BadRequest("A chat stays in its session here.", field="destination.session")
+    chats = [root.id, *(each.id for each in connection.host.catalogue.descendants(root.id))]
+    order = [each for each in snapshots.ordered(chats, root.summary.chat_order, str) if each != chat.id]
+    after = optional(destination, "after", str)
+    anchor = _chat(connection, after).id if after is not None else None
+    if anchor is not None and anchor not in order:
+        raise BadRequest("'after' is another chat of the same session.", field="destination.after")
+    order.insert(0 if anchor is None else order.index(anchor) + 1, chat.id)
+    await connection.do(c.OrderChats(session=root.id, order=order))
+    return {"session": names.session_uri(root.summary)}
+
+
+def _chat(connection: "Connection", name: str) -> Session:
+    found = names.find_chat(connection.host, name)
+    if found is None:
+        raise NotFound("session", name)
+    return found
 
 
 # -- turns -----------------------------------------------------------------------------------------------------
@@ -276,9 +302,7 @@ async def dispose_chat(connection: "Connection", params: Json) -> None:
 async def fetch_turns(connection: "Connection", params: Json) -> Json:
     if connection.dialect.seed:
         return await _fetch_old(connection, params)
-    chat = names.find_chat(connection.host, text(params, "channel"))
-    if chat is None:
-        raise NotFound("session", text(params, "channel"))
+    chat = _chat(connection, text(params, "channel"))
     state = (await connection.host.get(chat.id)).state
     target = Target("chat", chat.id)
     cursor = optional(params, "cursor", str) or connection.oldest.get(target)
@@ -318,5 +342,6 @@ COMMANDS = {
     "listSessions": Command(list_sessions, "read"),
     "createChat": Command(create_chat, seed=False),
     "disposeChat": Command(dispose_chat, seed=False),
+    "moveChat": Command(move_chat, seed=False, since="1.0.0"),
     "fetchTurns": Command(fetch_turns, "read"),
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from portico import commands as c
 from portico.doors.ahp.act.command import Command, optional, text, texts
 from portico.doors.ahp.view import snapshots
 from portico.doors.ahp.wire import rpc, uri
@@ -19,32 +20,16 @@ from portico.host.agent import AgentInfo, Authenticates, Resource
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
 
-_LONGEST = 20_000
-"""Characters of a token: the longest that vendors give out are a few thousand."""
-
 
 async def authenticate(connection: "Connection", params: Json) -> Json:
     resource, token = text(params, "resource"), optional(params, "token", str)
     if token is None:
         raise BadRequest("'token' is missing; an empty one takes the last one back.", field="token")
-    if len(token) > _LONGEST:
-        raise BadRequest(f"A 'token' has at most {_LONGEST} characters.", field="token")
     texts(params, "scopes")
     seconds = params.get("expiresIn")
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0):
         raise BadRequest("'expiresIn' is a number of seconds.", field="expiresIn")
-    asking = [
-        info.id for info in await connection.host.describe() if any(r.resource == resource for r in info.resources)
-    ]
-    agents = [agent for ident in asking if isinstance(agent := connection.host.agent(ident), Authenticates)]
-    if not agents:
-        raise BadRequest(f"Nothing here asks for a token of {resource!r}.", field="resource")
-    for agent in agents:
-        if token:
-            await agent.authenticate(resource, token, seconds, connection.client_id)
-        else:
-            agent.sign_out(connection.client_id)
-    await connection.host.audit("authenticate" if token else "sign_out", connection.by, resource=resource)
+    await connection.do(c.SignIn(resource=resource, token=token, seconds=seconds))
     await connection.broker.describe_agents()
     return {}
 

@@ -1,6 +1,7 @@
 """Working directories: what a session has, what a chat chose of it, and how clients change both.
 
-The first one is where the agent's process runs, so it stays (`immutablePrimary`); the others come and go. To add one
+The first one is where the agent's process runs: another one can take its place (`primaryReplacement`), but one there
+must be (`immutablePrimary`); the others come and go. To add one
 widens what passes without asking, so it takes somebody who may approve.
 """
 

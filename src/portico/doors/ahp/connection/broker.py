@@ -8,31 +8,37 @@ a snapshot and the subscription that goes with it nothing can slip through.
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from portico import events as e
+from portico import limits
+from portico.automation.automations import Automations
 from portico.cache import Cache
 from portico.changes.captures import in_work_tree
 from portico.doors.ahp.act import changes, sign_in, terminal_commands
 from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
 from portico.doors.ahp.act.drafts import Drafts
+from portico.doors.ahp.connection.automation_feed import AutomationFeed
+from portico.doors.ahp.connection.background import BackgroundWork
 from portico.doors.ahp.connection.replay_buffer import ReplayBuffers
 from portico.doors.ahp.connection.subscription import Subscription
-from portico.doors.ahp.view import card, config, customizations, git_meta, snapshots, terminals
+from portico.doors.ahp.view import card, config, customizations, git_meta, names, snapshots, terminals
 from portico.doors.ahp.view.targets import ROOT, Target
 from portico.doors.ahp.wire import origin
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import SEED, SUPPORTED, Dialect
 from portico.doors.app import App
-from portico.errors import PorticoError, SignInRequired
+from portico.errors import NotFound, PorticoError, SignInRequired
 from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo, client_of
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
+from portico.terminals.state import TerminalState
 from portico.terminals.terminals import Terminals
 
 if TYPE_CHECKING:
@@ -75,6 +81,8 @@ class Broker:
         self.known = Cache[str, Known](_KNOWN)
         self.away: dict[str, Connection] = {}
         """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
+        self._past = Cache[str, TerminalState](limits.SUBSCRIPTIONS)
+        """Terminals that are gone, between the reading of their story and the snapshot of it."""
         self.watches: dict[str, Watch] = {}
         self.loading: dict[str, set[asyncio.Task[None]]] = {}
         """Plugins that are being read, by session."""
@@ -82,6 +90,8 @@ class Broker:
         self._hearers: dict[Target, set[Connection]] = {}
         self.replay = ReplayBuffers()
         self.drafts = Drafts(self)
+        self.background = BackgroundWork(self)
+        self.automation_feed = AutomationFeed(self)
         self.passed = 0
         """The last record that everybody who hears it has been told."""
         self._active: set[str] = set()
@@ -101,6 +111,11 @@ class Broker:
         self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
         await self.describe_agents()
         self.drafts.look()
+
+    @property
+    def automations(self) -> Automations | None:
+        """None: this host has none."""
+        return getattr(self.app, "automations", None)
 
     @property
     def root_values(self) -> Json:
@@ -171,6 +186,8 @@ class Broker:
                 self.replay.clear()
                 logger.exception("the record %d was not passed on", record.seq)
             self.passed = record.seq
+        if self.connections:
+            self.automation_feed.hear(records)
 
     def _pass_on(self, record: Record, subscriptions: dict[Channel, list[Subscription]]) -> None:
         event = record.event
@@ -180,6 +197,7 @@ class Broker:
             terminal_commands.narrow(self.host, record.channel.removeprefix("session/"), event)
         if not self.connections and not self.replay:
             return
+        self.background.hear(record)
         concerned = subscriptions.get(record.channel)
         if concerned is None:
             concerned = [
@@ -297,7 +315,8 @@ class Broker:
                     "config": {"schema": config.ROOT_SCHEMA, "values": self.root_values},
                 }
             case "terminal":
-                return terminals.state(self.host, self.host.part(Terminals).get(target.ident))
+                found = self.host.part(Terminals).find(target.ident) or self._past[target.ident]
+                return terminals.state(self.host, found)
         state = self.state(target.ident)
         assert state is not None
         match target.kind:
@@ -306,7 +325,9 @@ class Broker:
                 shown = snapshots.seed_session(state, self._tools(state), self.config_of(state), dialect)
                 return shown | extra | self.meta(state)
             case "chat":
-                return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
+                work = self.background.of(state) if dialect.since("1.0.0") else []
+                chat = snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
+                return chat | ({"backgroundWork": work} if work else {})
             case "annotations":
                 return snapshots.annotations(state)
         return self._session(state, dialect)
@@ -317,7 +338,11 @@ class Broker:
         root = snapshots.chat_head(state, "", dialect)
         shown = snapshots.session(
             state,
-            [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
+            snapshots.ordered(
+                [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
+                [names.chat_uri(each.summary) for ident in state.chat_order if (each := self.host.find(ident))],
+                itemgetter("resource"),
+            ),
             [each for chat in states for each in snapshots.input_needed(chat)],
             self._tools(state),
             self.config_of(state),
@@ -325,7 +350,8 @@ class Broker:
             dialect,
         )
         extra = customizations.of_session(self.agents.get(state.agent), state, as_seed=False)
-        return shown | extra | self.meta(state)
+        made_by = self.automation_feed.origin(state.by) if dialect.since("0.9.0") else {}
+        return shown | extra | self.meta(state) | made_by
 
     def chat_line(self, ident: str, dialect: Dialect) -> Json | None:
         session = self.host.find(ident)
@@ -356,6 +382,8 @@ class Broker:
 
     async def prepare(self, target: Target) -> Session | None:
         """Loads what a snapshot of the target needs."""
+        if target.kind == "terminal" and self.host.part(Terminals).find(target.ident) is None:
+            await self._recall(target.ident)
         if target.kind not in ("seed", "chat", "session", "annotations"):
             return None
         session = await self.host.get(target.ident)
@@ -367,6 +395,13 @@ class Broker:
             else:
                 await asking
         return session
+
+    async def _recall(self, ident: str) -> None:
+        """A terminal that is gone, for the snapshot that follows."""
+        past = await self.host.part(Terminals).past(ident)
+        if past is None:
+            raise NotFound("terminal", ident)
+        self._past[ident] = past
 
     async def _ask_git(self, session: Session) -> None:
         """How its folder stands, for all who look at a session there; they hear of it when it has changed."""

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from portico.doors.ahp.act import (
+    automations,
     changes,
     completions,
     logs,
@@ -32,6 +33,7 @@ COMMANDS: dict[str, Command] = {
     **watches.COMMANDS,
     **terminal_commands.COMMANDS,
     **changes.COMMANDS,
+    **automations.COMMANDS,
 }
 
 _BEFORE = ("initialize", "reconnect", "ping")
@@ -43,7 +45,7 @@ def find(method: str) -> Command | None:
 
 async def perform(connection: "Connection", incoming: Incoming) -> Any:
     command = COMMANDS.get(incoming.method)
-    if command is None or (connection.ready and connection.dialect.seed and not command.seed):
+    if command is None or (connection.ready and not command.known(connection.dialect)):
         raise WireError(rpc.METHOD_NOT_FOUND, f"There is no method {incoming.method!r}.")
     if not connection.ready and incoming.method not in _BEFORE:
         raise WireError(rpc.INVALID_REQUEST, "Initialize first.")

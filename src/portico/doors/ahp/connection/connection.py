@@ -35,14 +35,19 @@ logger = logging.getLogger("portico.ahp")
 
 BUG = "Something went wrong inside the host; its log says what."
 TOO_SLOW = 1013
+_STALLED = "This client takes nothing any more. Reconnect: nothing is lost."
 REPLACED = 4001
 _INBOX = 4_096
 _INBOX_BYTES = 2 * limits.FRAME_BYTES
 """Messages read ahead of their handling; then reading waits, and TCP slows the client down."""
 _AT_ONCE = 32
 """Commands of one client that may run beside the ordered ones: file reads, completions."""
-_WRITE_BYTES = 256 * limits.KIB
-"""Handed to the socket in one go: enough to fill a pipe, little enough to see soon that nobody drains it."""
+_WRITE_BYTES = 32 * limits.KIB
+"""Handed to the socket in one go: what a client that stops reading keeps of its own. What waits behind it is shared."""
+_ROOM_BYTES = 256 * limits.KIB
+"""What may wait for a client before whoever makes more of it waits, too."""
+_GOODBYE_SECONDS = 5.0
+"""For the last words: what waits before them has to be taken first."""
 _REPLY_SECONDS = 30.0
 """How long a client may take to answer a request of ours."""
 
@@ -50,6 +55,7 @@ _REPLY_SECONDS = 30.0
 class Connection:
     __slots__ = (
         "_aliases",
+        "_as_client",
         "_asked",
         "_asks",
         "_beside",
@@ -69,6 +75,7 @@ class Connection:
         "_room",
         "_seq",
         "_socket",
+        "_stalled",
         "_working",
         "behind",
         "broker",
@@ -81,6 +88,7 @@ class Connection:
         "oldest",
         "ready",
         "targets",
+        "title",
     )
 
     def __init__(self, broker: Broker, socket: WebSocket, caller: Caller) -> None:
@@ -88,6 +96,9 @@ class Connection:
         self.host = broker.host
         self.caller = caller
         self.client_id = ""
+        self._as_client: tuple[Caller, Caller] | None = None
+        self.title = ""
+        """What the client calls itself."""
         self.dialect = broker.dialect(SEED)
         self.ready = False
         self.behind = False
@@ -111,6 +122,7 @@ class Connection:
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._flushing = False
+        self._stalled: asyncio.TimerHandle | None = None
         self._room: asyncio.Future[None] | None = None
         self._working = False
         self._beside: asyncio.Semaphore | None = None
@@ -134,8 +146,11 @@ class Connection:
 
     @property
     def as_client(self) -> Caller:
-        """Who sends commands over this connection."""
-        return Caller(self.caller.id, self.caller.name, self.caller.scopes, "ahp", self.client_id, label=self.by)
+        """Who sends commands over this connection. Every action has one, so it is made once."""
+        if self._as_client is None or self._as_client[0] is not self.caller:
+            own = Caller(self.caller.id, self.caller.name, self.caller.scopes, "ahp", self.client_id, label=self.by)
+            self._as_client = (self.caller, own)
+        return self._as_client[1]
 
     async def do(self, command: Command) -> Any:
         return await self.host.do(command, self.as_client)
@@ -208,6 +223,7 @@ class Connection:
         self._end = self._end or (1000, "")
         self._inbox.clear()
         self._out.clear()
+        self._watch_progress()
         self._tell_room()
         for target in list(self.targets):
             self.unsubscribe(target)
@@ -226,9 +242,13 @@ class Connection:
             self._main.cancel()
 
     async def _close(self, code: int, reason: str) -> None:
-        # A client that reads nothing cannot be told either: the server then just drops it.
+        # A client that reads nothing cannot be told either: it is just dropped, with what waits for it.
         with contextlib.suppress(TimeoutError, RuntimeError, OSError):
-            await asyncio.wait_for(self._socket.close(code, reason), 1.0)
+            async with asyncio.timeout(_GOODBYE_SECONDS):
+                await self._socket.close(code, reason)
+                await self._line.writable.wait()
+        if self._line.full:
+            self._line.transport.abort()
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any]":
         return self.host.own(work, f"ahp {self.client_id} {name}")
@@ -299,6 +319,7 @@ class Connection:
 
     def start(self, client_id: str, version: str) -> None:
         self.client_id = client_id
+        self._as_client = None
         self.dialect = self.broker.dialect(version)
         self._knows = actions.known(self.dialect)
         self.broker.clients[client_id] = self
@@ -426,16 +447,25 @@ class Connection:
             del self._out[:count]
             self._out_bytes -= size
         self._flushing = bool(self._out)
+        self._watch_progress()
         self._tell_room()
+
+    def _watch_progress(self) -> None:
+        """A client that takes nothing for long is left: what waits for it is memory. Its cursor lets it come back."""
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+        if self._line.full and self._end is None:
+            self._stalled = self._loop.call_later(limits.SEND_SECONDS, self.end, TOO_SLOW, _STALLED)
 
     async def room(self) -> None:
         """Returns when little waits for this client, or when it is gone."""
-        while self._out_bytes > _WRITE_BYTES and self._end is None:
+        while self._out_bytes > _ROOM_BYTES and self._end is None:
             if self._room is None:
                 self._room = self._loop.create_future()
             await asyncio.shield(self._room)
 
     def _tell_room(self) -> None:
-        if self._room is not None and (self._out_bytes <= _WRITE_BYTES or self._end is not None):
+        if self._room is not None and (self._out_bytes <= _ROOM_BYTES or self._end is not None):
             self._room.set_result(None)
             self._room = None

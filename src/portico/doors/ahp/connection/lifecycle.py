@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portico import __version__, limits
+from portico import commands as c
 from portico import events as e
-from portico.doors.ahp.act import changes, clients, completions
+from portico.doors.ahp.act import automations, changes, clients, command_prefix, completions
 from portico.doors.ahp.act.command import Command, optional, subject, text, texts
 from portico.doors.ahp.connection.broker import Known
 from portico.doors.ahp.connection.encoder import Encoder
@@ -20,6 +21,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Record
+from portico.host.handlers import CLIENT
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
@@ -33,8 +35,6 @@ _ROUNDS = 20
 _UNAVAILABLE = (NotFound, Forbidden, BadRequest, Conflict)
 """What may be wrong with one channel (it is gone, its folder is no repository any more) does not hold up the others."""
 Acts = dict[Target, list[Act]]
-_CLIENT = "ahp.client/"
-_CLIENT_ID_CHARS = 200
 
 
 # -- initialize ------------------------------------------------------------------------------------------------
@@ -46,7 +46,8 @@ async def initialize(connection: "Connection", params: Json) -> Json:
     version = _version(params)
     wanted = list(dict.fromkeys(texts(params, "initialSubscriptions")))[: limits.SUBSCRIPTIONS]
     client_id = await _identify(connection, params)
-    _welcome(connection, client_id, version)
+    connection.title = _title(params)
+    await _welcome(connection, client_id, version)
     connection.spawn(connection.broker.describe_agents(), "agents")  # they may have changed since the last client
     snapshots = []
     for name in wanted:
@@ -62,7 +63,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
         "snapshots": [each for each in snapshots if each is not None],
         "defaultDirectory": names.file_uri(str(connection.broker.app.workspaces[0])),
     }
-    return result if seed else result | _about()
+    return result if seed else result | _about() | command_prefix.offered(connection) | automations.offered(connection)
 
 
 def _about() -> Json:
@@ -71,6 +72,12 @@ def _about() -> Json:
         "completionTriggerCharacters": completions.TRIGGERS,
         "telemetry": {"logs": names.LOGS + "{?level}"},
     }
+
+
+def _title(params: Json) -> str:
+    about = params.get("clientInfo")
+    said = [about.get(field) for field in ("title", "name")] if isinstance(about, dict) else []
+    return next((each for each in said if isinstance(each, str)), "")[: limits.TITLE_CHARS]
 
 
 def _version(params: Json) -> str:
@@ -95,8 +102,8 @@ def _version(params: Json) -> str:
 async def _identify(connection: "Connection", params: Json) -> str:
     """A client id belongs to whoever used it first: nobody else may speak in its name."""
     client_id = text(params, "clientId")
-    if len(client_id) > _CLIENT_ID_CHARS:
-        raise BadRequest(f"A 'clientId' has at most {_CLIENT_ID_CHARS} characters.", field="clientId")
+    if len(client_id) > limits.CLIENT_ID_CHARS:
+        raise BadRequest(f"A 'clientId' has at most {limits.CLIENT_ID_CHARS} characters.", field="clientId")
     known = await _remembered(connection, client_id)
     if known is not None and known.caller != connection.caller.id:
         raise WireError(-32009, "This clientId belongs to somebody else.")
@@ -107,11 +114,11 @@ async def _remembered(connection: "Connection", client_id: str) -> Known | None:
     known = connection.broker.known.get(client_id)
     if known is not None:
         return known
-    data = await connection.host.log.get_kv(HOST, _CLIENT + client_id)
+    data = await connection.host.log.get_kv(HOST, CLIENT + client_id)
     return msgspec.json.decode(data, type=Known) if data else None
 
 
-def _welcome(connection: "Connection", client_id: str, version: str) -> None:
+async def _welcome(connection: "Connection", client_id: str, version: str) -> None:
     from portico.doors.ahp.connection.connection import REPLACED
 
     before = connection.broker.clients.get(client_id)
@@ -121,15 +128,23 @@ def _welcome(connection: "Connection", client_id: str, version: str) -> None:
     connection.start(client_id, version)
     known = Known(connection.caller.id, version, numbers.SPAN, connection.host.log.epoch)
     connection.broker.remember(client_id, known)
-    connection.host.log.put_kv(HOST, _CLIENT + client_id, msgspec.json.encode(known))
+    await connection.host.do(c.IdentifyClient(client=client_id, value=msgspec.to_builtins(known)), connection.caller)
 
 
 # -- subscribe -------------------------------------------------------------------------------------------------
 
 
 async def subscribe(connection: "Connection", params: Json) -> Json:
+    _check_delivery(params)
     snapshot = await _subscribe(connection, subject(connection, params, "resource"), params)
     return {} if snapshot is None else {"snapshot": snapshot}
+
+
+def _check_delivery(params: Json) -> None:
+    """How long an action may be held back: here none is, so every bound is kept."""
+    latency = (optional(params, "delivery", dict) or {}).get("maxLatencyMs")
+    if latency is not None and (isinstance(latency, bool) or not isinstance(latency, int | float) or latency < 0):
+        raise BadRequest("'delivery.maxLatencyMs' is a number of milliseconds.", field="delivery.maxLatencyMs")
 
 
 async def _subscribe(connection: "Connection", name: str, params: Json) -> Json | None:
@@ -150,7 +165,7 @@ async def _prepare(connection: "Connection", target: Target) -> None:
         await clients.sort_out(connection, session)
 
 
-_SPECIAL = ("watch", "logs", "changeset")
+_SPECIAL = ("watch", "logs", "changeset", "automations", "run")
 
 
 async def _special(connection: "Connection", target: Target, name: str) -> Json | None:
@@ -162,6 +177,8 @@ async def _special(connection: "Connection", target: Target, name: str) -> Json 
     try:
         if target.kind == "watch":
             state = watches.state(connection, target)
+        elif target.kind in ("automations", "run"):
+            state = connection.broker.automation_feed.state(target)
         else:
             state = await changes.state(connection, target)
     except Exception:  # whatever it was is told by the caller; a subscription without a beginning must not stay
@@ -208,7 +225,7 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
         raise WireError(rpc.NOT_FOUND, "This host does not know the client; initialize first.")
     connection.behind = True
     try:
-        _welcome(connection, client_id, known.version)
+        await _welcome(connection, client_id, known.version)
         same_log = known.epoch in ("", connection.host.log.epoch)
         last_seen = last_seen if known.span == numbers.SPAN and same_log else numbers.FOREIGN
         return await _come_back(connection, wanted[: limits.SUBSCRIPTIONS], last_seen)
@@ -247,13 +264,17 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     missed = sorted(connection.wanted(named, last_seen), key=attrgetter("number"))
     if ROOT in found:
         missed += _now(connection, ROOT, connection.broker.root_now())
-    for target in found:  # how its folder stands is not in the log
+    for target in found:  # what follows is not in the log
+        if target.kind == "chat" and connection.dialect.since("1.0.0"):
+            missed += _now(connection, target, connection.broker.background.now(target.ident))
         state = connection.broker.state(target.ident) if target.kind in ("session", "seed") else None
         if state is not None and connection.broker.meta(state):
             missed += _now(connection, target, [connection.broker.meta_changed(state)])
     for target, snapshot in special.items():  # nothing of these is in the log
         if target.kind == "changeset":
             missed += _now(connection, target, [changes.content(snapshot["state"])])
+        elif target.kind in ("automations", "run"):
+            missed += _now(connection, target, connection.broker.automation_feed.now(target, snapshot["state"]))
     envelopes = rpc.Raw(envelope.together(missed))
     return {"type": "replay", "actions": envelopes, "missing": missing}
 

@@ -18,6 +18,8 @@ from portico.host.state import Summary
 
 _GATHER_SECONDS = 0.1
 """As other hosts do: a list that changes ten times a second is as live as anybody sees."""
+_TOUCHED = 1_000
+"""Sessions that changed while nobody listened: then their lines are made anew, for nobody."""
 _FIXED = ("resource", "provider", "createdAt")
 
 _SEED = Dialect("1", lambda: 0)
@@ -44,7 +46,9 @@ class Notices:
 
     def _watch(self, ident: str, summary: Summary | None) -> None:
         self._touched[ident] = self._root(ident, summary)
-        if self._timer is None and self._broker.connections:
+        if len(self._touched) > _TOUCHED:
+            self._flush()
+        elif self._timer is None and self._broker.connections:
             self._timer = asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._flush)
         if summary is None:
             self._changed.pop(ident, None)
@@ -90,7 +94,8 @@ class Notices:
         before = {root: self._line(root) for root in touched.values() if root in self._told}
         was = {ident: self._activities.get(ident, "") for ident in (*touched, *before)}
         for ident in was:
-            self._activities[ident] = self._broker.activity(ident)
+            if ident in self._told:
+                self._activities[ident] = self._broker.activity(ident)
         for ident, root in touched.items():
             if ident != root and root in self._told:
                 self._take_in(ident, root)

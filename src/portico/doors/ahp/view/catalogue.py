@@ -29,7 +29,11 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Outgo
             return [_updated(state, snapshots.counted(state))]
         return _kept(event, state) if state.parent is None else []
     if isinstance(event, e.FolderAdded | e.FolderRemoved):
-        return [_updated(state, snapshots.chosen(state))] if event.chat else _folders(event)
+        if event.chat:
+            return [_updated(state, snapshots.chosen(state))]
+        return _folders(event, state) if state.parent is None else []
+    if isinstance(event, e.ChatsOrdered):
+        return [_reordered(event, state, line)]
     if isinstance(event, e.SessionConfigured):
         return [translate.configured(event, state)] if state.parent is None else []
     said = _WHOLE[type(event)](event) if state.parent is None and type(event) in _WHOLE else []
@@ -48,6 +52,11 @@ def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Outgo
 
 def _added(summary: Json) -> list[Outgoing]:
     return [Outgoing("chatAdded", {"summary": summary}), *_plain(summary["resource"], summary["status"])]
+
+
+def _reordered(event: e.ChatsOrdered, state: SessionState, line: ChatLine) -> Outgoing:
+    found = {ident: line(ident) for ident in dict.fromkeys((*event.order, state.id, *state.children))}
+    return Outgoing("chatsReordered", {"chats": [each["resource"] for each in found.values() if each is not None]})
 
 
 def _stands(state: SessionState) -> list[Outgoing]:
@@ -78,7 +87,7 @@ def _needed(event: Any, state: SessionState) -> list[Outgoing]:
     """What waits for somebody, told to those who watch the session and none of its chats."""
     if isinstance(event, e.QuestionAsked | e.QuestionDrafted | e.QuestionAnswered):
         return [_need(state, event.turn, event.question, event.question)]
-    if isinstance(event, e.ApprovalAsked | e.ToolReady | e.ToolEnded | e.ToolDecided):
+    if isinstance(event, _OF_CALLS):
         return [_need(state, event.turn, event.call, snapshots.needed_id(state, event.call))]
     if isinstance(event, e.ApprovalAnswered):
         call = _call_of(state, event)
@@ -103,7 +112,7 @@ def _call_of(state: SessionState, event: e.ApprovalAnswered) -> str | None:
     return None
 
 
-def _folders(event: e.FolderAdded | e.FolderRemoved) -> list[Outgoing]:
+def _folders(event: e.FolderAdded | e.FolderRemoved, state: SessionState) -> list[Outgoing]:
     directory: Json = {"directory": names.file_uri(event.folder)}
     if isinstance(event, e.FolderAdded):
         return [Outgoing("workingDirectorySet", directory, event.by)]
@@ -112,9 +121,17 @@ def _folders(event: e.FolderAdded | e.FolderRemoved) -> list[Outgoing]:
     after = names.file_uri(event.replacement)
     return [
         Outgoing("workingDirectoryReplaced", {**directory, "replacement": after}, event.by),
-        Outgoing("workingDirectoryRemoved", directory, before="0.8.0"),
-        Outgoing("workingDirectorySet", {"directory": after}, before="0.8.0"),
+        *_replaced(event.folder, event.replacement, state),
     ]
+
+
+def _replaced(folder: str, replacement: str, state: SessionState) -> list[Outgoing]:
+    """For versions that know no replacing. They add behind what is there, so behind a new first one all others come
+    again."""
+    others = state.folders if replacement == state.cwd else []
+    gone = [("workingDirectoryRemoved", each) for each in (folder, *others)]
+    come = [("workingDirectorySet", each) for each in (replacement, *others)]
+    return [Outgoing(name, {"directory": names.file_uri(each)}, before="0.8.0") for name, each in (*gone, *come)]
 
 
 def _renamed(event: e.SessionRenamed) -> list[Outgoing]:
@@ -149,6 +166,8 @@ _WHOLE: dict[type[e.Event], Callable[[Any], list[Outgoing]]] = {
 _UNREAD = (e.TurnStarted, e.TurnResumed, e.QuestionAsked)
 """News that somebody has not read yet."""
 
+_OF_CALLS = (e.ApprovalAsked, e.ToolReady, e.ToolEnded, e.ToolDecided, e.SignInAsked, e.SignInSettled)
+
 _FLAGS = (e.SessionRead, e.SessionArchived)
 
 _MOVING = frozenset(
@@ -165,6 +184,8 @@ _MOVING = frozenset(
         e.ToolReady,
         e.ToolDecided,
         e.ToolEnded,
+        e.SignInAsked,
+        e.SignInSettled,
     }
 )
 """Events that may change what a chat's line says. Deltas do not."""

@@ -16,8 +16,6 @@ def from_wire(said: Json) -> Message:
     model = said.get("model") or {}
     origin = said.get("origin") or {}
     kept: Json = {key: said[key] for key in _KEPT if said.get(key) is not None}
-    if model.get("config"):
-        kept["modelConfig"] = model["config"]
     kind = str(origin.get("kind", "user"))
     if kind not in _BACK:
         kept["origin"] = origin
@@ -27,6 +25,7 @@ def from_wire(said: Json) -> Message:
         model=model.get("id"),
         origin=_BACK.get(kind, "user"),
         meta={"ahp": kept} if kept else {},
+        model_config=model.get("config") or {},
     )
 
 
@@ -45,7 +44,8 @@ def to_modern(message: Message) -> Json:
     if attachments:
         said["attachments"] = attachments
     if message.model is not None:
-        said["model"] = {"id": message.model, **({"config": kept["modelConfig"]} if "modelConfig" in kept else {})}
+        config = message.model_config or kept.get("modelConfig")  # where an older Portico kept it
+        said["model"] = {"id": message.model, **({"config": config} if config else {})}
     return said | {key: kept[key] for key in _KEPT if key in kept}
 
 

@@ -14,6 +14,7 @@ from portico.events import Origin
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
+from portico.terminals.state import TerminalState
 from portico.terminals.terminals import OpenTerminal, Terminals
 
 CHAT = "ahp-chat:/"
@@ -90,7 +91,7 @@ def find_changeset(host: Host, name: str) -> str | None:
     return f"{session.id}/{view}" if session is not None else None
 
 
-def terminal_uri(of: OpenTerminal) -> str:
+def terminal_uri(of: TerminalState) -> str:
     return of.uri or TERMINAL + of.id
 
 
@@ -100,6 +101,12 @@ def find_terminal(host: Host, name: str) -> OpenTerminal | None:
     if found is None and name.startswith(TERMINAL):
         found = host.part(Terminals).find(name.removeprefix(TERMINAL))
     return found if found is not None and terminal_uri(found) == name else None
+
+
+def past_terminal(host: Host, name: str) -> str | None:
+    """The id of one that is gone. Those that clients had named are known by our names then."""
+    ident = name.removeprefix(TERMINAL) if name.startswith(TERMINAL) else ""
+    return ident if ident and host.part(Terminals).find(ident) is None and host.part(Terminals).had(ident) else None
 
 
 def chosen(name: object, field: str) -> str:

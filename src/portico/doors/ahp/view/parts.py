@@ -14,7 +14,8 @@ from portico.doors.ahp.view.content import STRUCTURED, content_of
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect, iso
 from portico.doors.markdown import escape
-from portico.events import ErrorInfo, Option
+from portico.events import ErrorInfo, Option, SignInAsked
+from portico.host.command_turn import command_line
 from portico.host.state import (
     Approval,
     CallPart,
@@ -57,13 +58,13 @@ def response_parts(of: TurnState, dialect: Dialect) -> list[Json]:
     shown: list[Json] = []
     stops = of.stops if dialect.since("0.9.0") else []
     for index, part in enumerate(of.parts):
-        shown += [error_part(stop.error) for stop in stops if stop.parts == index]
+        shown += [error_part(stop.error, of) for stop in stops if stop.parts == index]
         made = response_part(part, dialect)
         if made is not None:
             shown.append(made)
-    shown += [error_part(stop.error) for stop in stops if stop.parts == len(of.parts)]
+    shown += [error_part(stop.error, of) for stop in stops if stop.parts == len(of.parts)]
     if of.outcome in ("failed", "interrupted") and dialect.since("0.9.0"):
-        shown.append(error_part(of.error))
+        shown.append(error_part(of.error, of))
     return shown
 
 
@@ -97,8 +98,10 @@ _ERROR_TYPES = {"interrupted": "executionInterrupted"}
 """Editors show this one as something that was to be expected, with a button to go on."""
 
 
-def error_part(error: ErrorInfo | None) -> Json:
-    return {"kind": "error", "error": error_info(error), "resumable": True}
+def error_part(error: ErrorInfo | None, of: TurnState | None) -> Json:
+    """A command that a person ran is not resumed."""
+    resumable: Json = {} if of is not None and command_line(of.message) is not None else {"resumable": True}
+    return {"kind": "error", "error": error_info(error), **resumable}
 
 
 def error_info(error: ErrorInfo | None) -> Json:
@@ -148,7 +151,10 @@ def call(part: CallPart, dialect: Dialect) -> Json:
         return shown | {"status": "pending-confirmation", **_input(part), **confirmation(part, approval, seed)}
     if part.ready:
         content = content_of(part, seed)
-        return shown | {"status": "running", **_running(part), **({"content": content} if content else {})}
+        running = {**_running(part), **({"content": content} if content else {})}
+        if part.sign_in is not None and dialect.since("0.6.0"):
+            return shown | {"status": "auth-required", **running, "auth": auth(part.sign_in)}
+        return shown | {"status": "running", **running}
     return shown | {"status": "streaming", **({"partialInput": part.input} if part.input else {})}
 
 
@@ -156,6 +162,8 @@ def identity(part: CallPart, seed: bool) -> Json:
     shown: Json = {"toolCallId": part.id, "toolName": part.tool, "displayName": part.tool}
     if part.owner is not None:
         shown |= {"toolClientId": part.owner} if seed else {"contributor": contributor(part.owner)}
+    elif part.server and not seed:
+        shown["contributor"] = of_server(part.server)
     if not seed and part.ready:
         shown |= card.intention(part)
     told = meta(part, seed)
@@ -164,6 +172,19 @@ def identity(part: CallPart, seed: bool) -> Json:
 
 def contributor(owner: str) -> Json:
     return {"kind": "client", "clientId": owner}
+
+
+def of_server(customization: str) -> Json:
+    return {"kind": "mcp", "customizationId": customization}
+
+
+_REASONS = {"insufficient_scope": "insufficientScope"}
+
+
+def auth(asked: SignInAsked) -> Json:
+    """What a client has to sign in to, so that the call goes on."""
+    shown: Json = {"reason": _REASONS.get(asked.reason, asked.reason), "resource": asked.resource}
+    return shown | ({"requiredScopes": asked.scopes} if asked.scopes else {})
 
 
 def meta(part: CallPart, seed: bool) -> Json:

@@ -1,6 +1,8 @@
 """Whole states, computed from the host's: what a client gets when it subscribes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import TypeVar
 
 from msgspec import structs
 
@@ -33,6 +35,8 @@ from portico.host.state import (
     TurnState,
 )
 
+C = TypeVar("C")
+
 ANNOTATION = "annotation/"
 REVIEWED = "reviewed/"
 
@@ -43,7 +47,7 @@ MODERN = Dialect("0.7.0", lambda: 0)
 def waits(turn: TurnState) -> bool:
     """Does a person have to do something?"""
     return any(
-        (isinstance(part, CallPart) and not part.done and part.approval is not None)
+        (isinstance(part, CallPart) and not part.done and (part.approval is not None or part.sign_in is not None))
         or (isinstance(part, QuestionPart) and not part.done)
         for part in turn.parts
     )
@@ -104,8 +108,23 @@ def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = (), activi
         shown["changes"] = of.changes
     if dialect.since("1.0.0"):
         shown["defaultChat"] = names.chat_uri(of)
-        shown["chats"] = [_listed(each, chats) for each in chats]
+        shown["chats"] = [_listed(each, chats) for each in ordered(chats, of.chat_order, attrgetter("id"))]
     return shown | {"workingDirectories": directories(of)}
+
+
+def ordered(chats: Iterable[C], order: Sequence[str], ident: Callable[[C], str]) -> list[C]:
+    """As a person has put them; the others behind them as they come."""
+    place = {each: at for at, each in enumerate(order)}
+    return sorted(chats, key=lambda chat: place.get(ident(chat), len(place)))
+
+
+def is_movable(of: Summary | SessionState) -> bool:
+    """Among the chats of its session: neither the default chat nor an agent's own."""
+    return of.parent is not None and (of.origin is None or of.origin.kind != "agent")
+
+
+def _movable(of: Summary | SessionState, dialect: Dialect) -> Json:
+    return {"movable": True} if dialect.since("1.0.0") and is_movable(of) else {}
 
 
 def model(ident: str, config: Json) -> Json:
@@ -219,6 +238,7 @@ def chat_head(state: SessionState, source: str, dialect: Dialect) -> Json:
         **chosen(state),
         **counted(state),
         **_interactivity(state),
+        **_movable(state, dialect),
     }
     return shown | ({"origin": origin(state, source)} if state.parent is not None else {})
 
@@ -246,6 +266,7 @@ def chat_line(of: Summary, source: str, dialect: Dialect) -> Json:
         **chosen(of),
         **({"changes": of.changes} if of.changes else {}),
         **_interactivity(of),
+        **_movable(of, dialect),
     }
     return shown | ({"origin": origin(of, source)} if of.parent is not None else {})
 
@@ -317,6 +338,8 @@ def needed(state: SessionState, turn: TurnState, part: object) -> Json | None:
     shown: Json = {"id": needed_id(state, part.id), "chat": chat_of, "turnId": turn.id}
     if part.approval is not None:
         return shown | {"kind": "toolConfirmation", "toolCall": parts.call(part, MODERN)}
+    if part.sign_in is not None:
+        return shown | {"kind": "toolAuthentication", "toolCall": parts.call(part, MODERN)}
     if part.owner is not None and part.ready:
         return shown | {
             "kind": "toolClientExecution",
@@ -355,7 +378,9 @@ def _tools(tools: Iterable[ToolSpec]) -> Json:
 
 def agent(of: AgentInfo) -> Json:
     words = " ".join(filter(None, (of.description, of.missing, f"({of.label})" if of.label else "")))
-    several: Json = {"multipleWorkingDirectories": {"immutablePrimary": True}} if of.capabilities.folders else {}
+    # It is neither removed nor moved behind another one, but since 0.8 another one can take its place.
+    primary: Json = {"immutablePrimary": True, "primaryReplacement": True}
+    several: Json = {"multipleWorkingDirectories": primary} if of.capabilities.folders else {}
     protected: Json = {"protectedResources": [metadata(each) for each in of.resources]} if of.resources else {}
     return {
         **protected,
@@ -369,6 +394,7 @@ def agent(of: AgentInfo) -> Json:
                 "name": each.name,
                 "supportsVision": each.vision,
                 **({"maxContextWindow": each.context} if each.context else {}),
+                **({"configSchema": each.config} if each.config else {}),
                 "_meta": {"multiplier": each.multiplier},
             }
             for each in of.models

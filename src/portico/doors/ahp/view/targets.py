@@ -3,12 +3,15 @@
 from typing import Literal, NamedTuple
 
 from portico.doors.ahp.view import names
+from portico.doors.ahp.view.automations import CATALOGUE, RUN
 from portico.doors.ahp.wire import uri
 from portico.errors import NotFound
 from portico.host.host import Host
 from portico.terminals.terminals import Terminals
 
-Kind = Literal["root", "seed", "session", "chat", "annotations", "terminal", "changeset", "watch", "logs"]
+Kind = Literal[
+    "root", "seed", "session", "chat", "annotations", "terminal", "changeset", "watch", "logs", "automations", "run"
+]
 
 
 class Target(NamedTuple):
@@ -19,6 +22,8 @@ class Target(NamedTuple):
 
 
 ROOT = Target("root")
+AUTOMATIONS = "ahp-automations:"
+"""Every URI of this scheme is the catalogue: some clients wrote more behind it."""
 
 
 def resolve(host: Host, name: str, seed: bool) -> Target:
@@ -28,6 +33,9 @@ def resolve(host: Host, name: str, seed: bool) -> Target:
     terminal = names.find_terminal(host, name)
     if terminal is not None:
         return Target("terminal", terminal.id)
+    past = names.past_terminal(host, name)
+    if past is not None:
+        return Target("terminal", past)
     if seed:
         found = names.find_session(host, name)
         if found is None:
@@ -41,6 +49,10 @@ def _modern(host: Host, name: str) -> Target:
         return Target("watch", name)
     if name.partition("?")[0] == names.LOGS:
         return Target("logs", name)
+    if name.startswith(AUTOMATIONS):
+        return Target("automations")
+    if name.startswith(RUN):
+        return Target("run", name.removeprefix(RUN))
     changeset = names.find_changeset(host, name)
     if changeset is not None:
         return Target("changeset", changeset)
@@ -63,11 +75,16 @@ def uri_of(host: Host, target: Target, seed: bool) -> str:
         case "root":
             return uri.SEED_ROOT if seed else uri.ROOT
         case "terminal":
-            return names.terminal_uri(host.part(Terminals).get(target.ident))
+            terminal = host.part(Terminals).find(target.ident)
+            return names.terminal_uri(terminal) if terminal is not None else names.TERMINAL + target.ident
         case "changeset":
             return _changeset_uri(host, target.ident)
         case "watch" | "logs":
             return target.ident
+        case "automations":
+            return CATALOGUE
+        case "run":
+            return RUN + target.ident
     session = host.find(target.ident)
     if session is None:
         raise NotFound("session", target.ident)

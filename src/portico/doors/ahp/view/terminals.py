@@ -6,11 +6,11 @@ from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.events import Record
 from portico.host.host import Host
-from portico.terminals.terminals import OpenTerminal
+from portico.terminals.state import TerminalState
 from portico.workspace.scrollback import Command
 
 
-def claim(host: Host, of: OpenTerminal) -> Json:
+def claim(host: Host, of: TerminalState) -> Json:
     """What clients claim is in the protocol's words already; what an agent runs belongs to its chat."""
     session = host.find(of.session) if of.command and of.session is not None else None
     if session is None:
@@ -23,7 +23,7 @@ def claim(host: Host, of: OpenTerminal) -> Json:
     }
 
 
-def state(host: Host, of: OpenTerminal) -> Json:
+def state(host: Host, of: TerminalState) -> Json:
     """Old and new forms of the end together: `exitCode`, and `lifecycle` since 0.9."""
     shown: Json = {
         "title": of.title,
@@ -38,12 +38,12 @@ def state(host: Host, of: OpenTerminal) -> Json:
     return shown | ({"supportsCommandDetection": True} if of.detects else {})
 
 
-def info(host: Host, of: OpenTerminal) -> Json:
+def info(host: Host, of: TerminalState) -> Json:
     shown: Json = {"resource": names.terminal_uri(of), "title": of.title, "claim": claim(host, of)}
     return shown | _life(of)
 
 
-def _life(of: OpenTerminal) -> Json:
+def _life(of: TerminalState) -> Json:
     if not of.exited:
         return {"lifecycle": {"status": "running"}}
     code: Json = {} if of.exit_code is None else {"exitCode": of.exit_code}

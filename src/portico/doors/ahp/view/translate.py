@@ -105,7 +105,7 @@ def _turn_ended(event: e.TurnEnded, scene: Scene) -> list[Outgoing]:
     if scene.seed:
         return [Outgoing("error", told)]
     # With `error` beside the part VS Code rebuilds it and forgets that the turn can be resumed.
-    part = parts.error_part(event.error)
+    part = parts.error_part(event.error, turn)
     return [
         Outgoing("error", {**told, "part": part}, before="0.9.0"),
         Outgoing("error", {**fields, "part": part}, since="0.9.0"),
@@ -197,6 +197,8 @@ def _tool_started(event: e.ToolStarted, scene: Scene) -> list[Outgoing]:
     fields: Json = {**_of(event.turn, event.call), "toolName": event.tool, "displayName": event.tool}
     if event.owner is not None:
         fields |= {"toolClientId": event.owner} if scene.seed else {"contributor": parts.contributor(event.owner)}
+    elif event.server and not scene.seed:
+        fields["contributor"] = parts.of_server(event.server)
     meta = card.started(event.kind) | event.meta
     if meta:
         fields["_meta"] = meta
@@ -290,6 +292,15 @@ def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Outgoing]:
         *said,
         Outgoing("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call, scene.seed)}, event.by),
     ]
+
+
+def _sign_in_asked(event: e.SignInAsked, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("toolCallAuthRequired", {**_of(event.turn, event.call), "auth": parts.auth(event)})]
+
+
+def _sign_in_settled(event: e.SignInSettled, scene: Scene) -> list[Outgoing]:
+    """Also where nobody gave one: the call goes on, and fails."""
+    return [Outgoing("toolCallAuthResolved", _of(event.turn, event.call))]
 
 
 def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Outgoing]:
@@ -464,6 +475,8 @@ _TABLE: dict[type[e.Event], Callable[[Any, Scene], list[Outgoing]]] = {
     e.ToolEnded: _tool_ended,
     e.ApprovalAsked: _approval_asked,
     e.ApprovalAnswered: _approval_answered,
+    e.SignInAsked: _sign_in_asked,
+    e.SignInSettled: _sign_in_settled,
     e.QuestionAsked: _question_asked,
     e.QuestionDrafted: _question_drafted,
     e.QuestionAnswered: _question_answered,

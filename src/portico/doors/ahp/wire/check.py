@@ -50,8 +50,13 @@ def checker(kind: Any) -> Check:
         return _mapped(checker(get_args(kind)[1]))
     if origin is UnionType:
         return _union(get_args(kind))
-    plain = str if origin is Literal else kind
-    return lambda value, at: _typed(plain, value, at)
+    if kind is str or origin is Literal:
+        return _text
+    return lambda value, at: _typed(kind, value, at)
+
+
+def _text(value: Any, at: str) -> Any:
+    return _typed(str, value, at)
 
 
 def _anything(value: Any, at: str) -> Any:
@@ -110,35 +115,39 @@ def _constants(kind: Any) -> tuple[Any, ...]:
 
 
 class _Shape(NamedTuple):
-    """A record type, taken apart once: the types of its fields, and those that must be there."""
+    """A record type, taken apart once: the checks of its fields, and those that must be there."""
 
-    fields: dict[str, Any]
+    fields: dict[str, Check]
     required: frozenset[str]
+    order: tuple[str, ...]
 
 
 @cache
 def _shape(kind: Any) -> _Shape:
     hints = get_type_hints(kind, include_extras=True)
     fields = {name: get_args(each)[0] if get_origin(each) is NotRequired else each for name, each in hints.items()}
-    return _Shape(fields, frozenset(kind.__required_keys__))
+    checks = {name: checker(each) for name, each in fields.items()}
+    required = frozenset(kind.__required_keys__)
+    known = {name: each for name, each in checks.items() if each is not _anything}
+    return _Shape(known, required, tuple(name for name in fields if name in required))
 
 
 def _record(shape: _Shape, value: Json, at: str) -> Json:
     """The value itself when nothing has to go: every action of every client passes here."""
-    fields, required = shape
+    fields, required, order = shape
     if not required <= value.keys():
-        raise _missing(next(key for key in fields if key in required and key not in value), at)
+        raise _missing(next(key for key in order if key not in value), at)
     checked = value
     for key, found in value.items():
-        kind = fields.get(key)
-        if kind is None or kind is Any or (type(found) is str and (kind is str or get_origin(kind) is Literal)):
+        right = fields.get(key)
+        if right is None or (right is _text and type(found) is str):
             continue
         if found is None:
             if key in required:
                 raise _missing(key, at)
             checked = {name: each for name, each in checked.items() if name != key}
-        elif (right := checker(kind)(found, f"{at}.{key}" if at else key)) is not found:
-            checked = {**checked, key: right}
+        elif (known := right(found, f"{at}.{key}" if at else key)) is not found:
+            checked = {**checked, key: known}
     return checked
 
 

@@ -16,8 +16,18 @@ _PREFIX = {
     "root": "root",
     "changeset": "changeset",
     "watch": "resourceWatch",
+    "automations": "automation",
+    "run": "automationRun",
 }
-_PLACE = {"session": 200, "annotations": 300, "root": 400, "changeset": 450, "watch": 450}
+_PLACE = {
+    "session": 200,
+    "annotations": 300,
+    "root": 400,
+    "changeset": 450,
+    "watch": 450,
+    "automations": 450,
+    "run": 450,
+}
 """Where a target's actions begin among a record's numbers: always the same, so that numbers mean the same again."""
 
 _INSIDE = {"seed": "session", "terminal": "terminal"}

@@ -34,6 +34,11 @@ class TextRange(TypedDict):
     end: TextPosition
 
 
+class EnablementDecision(TypedDict):
+    kind: str
+    enabled: bool
+
+
 class ClientPluginCustomization(TypedDict):
     id: NotRequired[str]
     uri: str
@@ -49,6 +54,8 @@ class ClientPluginCustomization(TypedDict):
     version: NotRequired[str]
     nonce: NotRequired[str]
     displayName: NotRequired[str]
+    enablement: NotRequired[list[EnablementDecision]]
+    childEnablement: NotRequired[dict[str, list[EnablementDecision]]]
 
 
 class SessionActiveClient(TypedDict):
@@ -82,11 +89,6 @@ class SessionWorkingDirectoryReplacedAction(TypedDict):
     type: Literal["session/workingDirectoryReplaced"]
     directory: str
     replacement: str
-
-
-class EnablementDecision(TypedDict):
-    kind: str
-    enabled: bool
 
 
 class SessionCustomizationToggledAction(TypedDict):

@@ -1,48 +1,69 @@
-"""Who waits for new records: followers, each with its own bounded queue of shared batches.
+"""Who waits for new records: followers, each with a bounded queue of shared batches.
 
-A batch is delivered by reference, so a follower costs a pointer per batch however many there are. A follower that
-falls behind its byte limit is ended with `TooSlow`; nothing else ever slows down for it.
+A batch is delivered by reference, so a follower costs a pointer per batch however many there are, and what one door has
+encoded of it serves all readers of that door. A follower that falls behind its byte limit is ended; nothing else ever
+slows down for it, and its cursor lets it come back through the log.
 """
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from portico import limits
 from portico.errors import TooSlow
-from portico.events import Channel
+from portico.events import Channel, Record
 from portico.log.page import Page
 
 
 class Follower:
     """A queue between the commits and one reader. Knows nothing of the database."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, channels: Iterable[Channel] | None = None, limit: int | None = None) -> None:
+        """None: of all channels."""
+        self.channels = None if channels is None else dict.fromkeys(channels)
+        """In the order in which they came; more may come while it is read."""
+        self._feed: Feed | None = None
         self._batches: deque[tuple[Page, int]] = deque()
         self._bytes = 0
-        self._limit = limit
+        self._limit = limits.FOLLOWER_BYTES if limit is None else limit
         self._waiter: asyncio.Future[None] | None = None
-        self._end: TooSlow | None = None
+        self.ended = False
+        """It has fallen behind, and gets nothing any more."""
+
+    def add(self, channel: Channel) -> None:
+        """From now on this channel, too."""
+        if self.channels is not None and channel not in self.channels:
+            self.channels[channel] = None
+            if self._feed is not None:
+                self._feed.extend(self, channel)
+
+    def join(self, feed: "Feed") -> None:
+        self._feed = feed
+        feed.add(self)
+
+    def leave(self) -> None:
+        if self._feed is not None:
+            self._feed.remove(self)
+            self._feed = None
 
     def push(self, batch: Page, size: int) -> None:
-        if self._end is not None:
+        if self.ended:
             return
         behind = bool(self._batches)  # one large batch alone is no sign of a slow reader
         self._batches.append((batch, size))
         self._bytes += size
         if behind and self._bytes > self._limit:
             self._batches.clear()
-            self._end = TooSlow("This reader fell too far behind. Come back with your cursor: nothing is lost.")
-        self._wake()
+            self.ended = True
+        self.wake()
 
     async def take(self) -> Page:
         """What has come since the last call, as far as it fits into one page; waits for at least one record. A large
         batch stays the one that all followers share."""
         while not self._batches:
-            if self._end is not None:
-                raise self._end
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            if self.ended:
+                raise TooSlow("This reader fell too far behind. Come back with your cursor: nothing is lost.")
+            await self.wait()
         batches = self._batches
         batch, size = batches.popleft()
         if batches and size + batches[0][1] <= limits.REPLAY_BYTES:
@@ -54,26 +75,52 @@ class Follower:
         self._bytes -= size
         return batch
 
-    def _wake(self) -> None:
+    def drain(self) -> list[Record]:
+        """All that has come, without waiting."""
+        found = [record for batch, _ in self._batches for record in batch]
+        self._batches.clear()
+        self._bytes = 0
+        return found
+
+    @property
+    def waiting(self) -> bool:
+        """There is something to take, or nothing will ever be."""
+        return bool(self._batches) or self.ended
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Returns when something has come, when it is woken, or after that time."""
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        timer = loop.call_later(seconds, self.wake) if seconds is not None else None
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-            self._waiter = None
 
 
-class Hub:
+class Feed:
     def __init__(self) -> None:
         self._by_channel: defaultdict[Channel, set[Follower]] = defaultdict(set)
         self._of_all: set[Follower] = set()
 
-    def add(self, follower: Follower, channels: Sequence[Channel]) -> None:
-        if not channels:
+    def add(self, follower: Follower) -> None:
+        if follower.channels is None:
             self._of_all.add(follower)
-        for channel in channels:
+        for channel in follower.channels or ():
             self._by_channel[channel].add(follower)
 
-    def remove(self, follower: Follower, channels: Sequence[Channel]) -> None:
+    def extend(self, follower: Follower, channel: Channel) -> None:
+        self._by_channel[channel].add(follower)
+
+    def remove(self, follower: Follower) -> None:
         self._of_all.discard(follower)
-        for channel in channels:
+        for channel in follower.channels or ():
             followers = self._by_channel.get(channel)
             if followers is not None:
                 followers.discard(follower)

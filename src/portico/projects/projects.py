@@ -9,19 +9,25 @@ another agent goes to the project's conversation with that one.
 import asyncio
 import hashlib
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
 
+from portico import commands as c
+from portico import limits
 from portico.cache import Cache
-from portico.commands import Caller, StartSession
-from portico.doors.app import App
+from portico.commands import Project
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
 from portico.events import HOST, number_of
 from portico.host.folders import check_folder
+from portico.host.host import Host
+from portico.host.part import Part
 from portico.host.session import Session
 from portico.host.state import Summary
+from portico.log.feed import Follower
 from portico.workspace.git import repository
 from portico.workspace.jail import Jail
 
@@ -35,15 +41,6 @@ DELETED_MAX = 1_000
 """Deleted conversations whose last events may still be on the way to a reader."""
 _CONVERSATION = "anywhere"
 _PROJECTS = "anywhere.projects"
-
-
-class Project(Struct, frozen=True):
-    id: str
-    name: str
-    path: str
-    added: int = 0
-    worktree: bool = False
-    """Each conversation works in a git worktree of its own."""
 
 
 class Conversation(Struct, omit_defaults=True):
@@ -61,18 +58,25 @@ class _Kept(Struct):
     isolated: list[str] = []
 
 
-class Projects:
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._host = app.host
+class Projects(Part):
+    def __init__(self, host: Host, home: Path, models: Callable[[], Sequence[str]]) -> None:
+        self._host = host
+        self._home = home
+        self._models = models
+        """The setting `models`, as it is now."""
         self._conversations: dict[str, Conversation] = {}
         self._deleted = Cache[str, str](DELETED_MAX)
         """The projects of deleted ones: their last events may still be on the way to readers."""
         self._kept = _Kept()
         self._ready = False
         self._lock = asyncio.Lock()
-        self._since = app.host.now()
-        app.host.watch(self._changed)
+        self._followers: WeakKeyDictionary[Follower, str | None] = WeakKeyDictionary()
+        self._since = host.now()
+        host.watch(self._changed)
+        host.commands.handle(c.AddProject, self._add)
+        host.commands.handle(c.ForgetProject, self._forget)
+        host.commands.handle(c.OpenProject, self._open)
+        host.commands.handle(c.ClearProject, self._clear)
 
     async def ready(self) -> "Projects":
         """What a host before this one knew. Sessions and projects are named beside their channels in the log."""
@@ -110,7 +114,7 @@ class Projects:
         """The settings' own first, then what was added; `default` when there is none."""
         forgotten = set(self._kept.forgotten)
         found: dict[str, Project] = {}
-        for path in self._app.workspaces:
+        for path in self._host.workspaces:
             project = _project(str(path), self._since)
             if project.path not in forgotten and os.path.isdir(project.path):
                 found[project.id] = project
@@ -120,7 +124,7 @@ class Projects:
         return list(found.values()) or [self._default()]
 
     def _default(self) -> Project:
-        folder = self._app.home.path / "projects" / DEFAULT
+        folder = self._home / "projects" / DEFAULT
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Project(DEFAULT, DEFAULT, os.path.realpath(folder), self._since)
 
@@ -135,8 +139,9 @@ class Projects:
             raise NotFound("project", ident, f"There are: {', '.join(each.id for each in projects)}.")
         return found
 
-    async def add(self, path: str, by: str, worktree: bool = False) -> Project:
-        folder = _folder(path)
+    async def _add(self, command: c.AddProject, caller: c.Caller) -> Project:
+        await self.ready()
+        folder, worktree = _folder(command.path), command.worktree
         if worktree:
             await repository(Path(folder))  # or the first message would be the one to fail
         async with self._lock:
@@ -146,42 +151,57 @@ class Projects:
                 raise Conflict(f"There are {PROJECTS_MAX} projects; forget some.")
             kept = self._kept
             await self._keep(
+                "project.added",
+                caller.by,
+                folder,
                 _Kept(
                     added={**kept.added, folder: self._host.now()},
                     forgotten=[each for each in kept.forgotten if each != folder],
                     isolated=[*kept.isolated, folder] if worktree else kept.isolated,
-                )
+                ),
             )
-        await self._host.audit("project.added", by, path=folder[:AUDIT_CHARS])
         return _project(folder, self._kept.added[folder], worktree)
 
-    async def forget(self, ident: str, by: str) -> None:
+    async def _forget(self, command: c.ForgetProject, caller: c.Caller) -> c.Done:
         """The folder and the stored conversations stay."""
-        project = self.get(ident)
+        await self.ready()
+        project = self.get(command.project)
         if project.id == DEFAULT:
             raise Conflict("The default project stays until there is another.")
         async with self._lock:
             kept, path = self._kept, project.path
-            configured = any(_project(str(each), 0).path == path for each in self._app.workspaces)
+            configured = any(_project(str(each), 0).path == path for each in self._host.workspaces)
             await self._keep(
+                "project.forgotten",
+                caller.by,
+                path,
                 _Kept(
                     added={folder: at for folder, at in kept.added.items() if folder != path},
                     forgotten=[*kept.forgotten, path] if configured else kept.forgotten,
                     isolated=[each for each in kept.isolated if each != path],
-                )
+                ),
             )
-        await self._host.audit("project.forgotten", by, path=project.path[:AUDIT_CHARS])
+        return c.Done()
 
-    async def _keep(self, kept: _Kept) -> None:
-        """Holds from when it is durable; what the disk refuses was never there."""
+    async def _keep(self, action: str, by: str, path: str, kept: _Kept) -> None:
+        """Holds from when it is durable, in one commit with its audit record; what the disk refuses was never there."""
         log = self._host.log
         log.put_kv(HOST, _PROJECTS, msgspec.json.encode(kept))
         try:
-            await log.flush()
+            await self._host.audit(action, by, path=path[:AUDIT_CHARS])
         except LogUnavailable:
             log.put_kv(HOST, _PROJECTS, msgspec.json.encode(self._kept))
             raise
         self._kept = kept
+
+    def follower(self, project: str | None) -> Follower:
+        """Of all conversations of a project (of every one, when None), and of those that will begin. So many that it
+        would cost more to look for them than to pass over others' are followed with everything else."""
+        sessions = [each for each, found in self._conversations.items() if project in (None, found.project)]
+        many = len(sessions) > limits.SUBSCRIPTIONS
+        follower = Follower(None if many else [f"session/{each}" for each in sessions])
+        self._followers[follower] = project
+        return follower
 
     # -- conversations -----------------------------------------------------------------------------------------
 
@@ -198,27 +218,32 @@ class Projects:
             if each.project == project and (cleared or not each.cleared)
         ]
 
-    async def conversation(self, project: Project, agent: str | None, who: Caller) -> Session:
+    async def _open(self, command: c.OpenProject, caller: c.Caller) -> Summary:
         """The project's conversation with that agent (with the one it has, when None); begun if need be."""
+        await self.ready()
+        project, agent = self.get(command.project), command.agent
         async with self._lock:
             for ident in self.sessions(project.id):
                 if agent is None or self._conversations[ident].agent == agent:
                     session = await self._host.get(ident)
                     if not session.state.closed:
                         await self._follow_settings(session)
-                        return session
+                        return session.summary
                     self._conversations[ident].cleared = True  # somebody closed it at another door
                     await self._note(ident)
             chosen = agent or await self._answering()
-            command = StartSession(agent=chosen, cwd=project.path, title=project.name, worktree=project.worktree)
-            started: Summary = await self._host.do(command, who)
+            start = c.StartSession(agent=chosen, cwd=project.path, title=project.name, worktree=project.worktree)
+            started: Summary = await self._host.do(start, caller)
             self._conversations[started.id] = Conversation(project.id, chosen, model=started.model)
+            for follower, wanted in self._followers.items():
+                if wanted in (None, project.id):
+                    follower.add(f"session/{started.id}")
             await self._note(started.id)
-            return await self._host.get(started.id)
+            return started
 
     async def _follow_settings(self, session: Session) -> None:
         """`models` has changed since, and nobody has chosen another one for this conversation."""
-        conversation, models = self._conversations[session.id], self._app.settings.models
+        conversation, models = self._conversations[session.id], self._models()
         if conversation.agent != BUILT_IN or not models or conversation.model != session.state.model != models[0]:
             return
         await session.set_model(models[0], by="settings")
@@ -232,11 +257,14 @@ class Projects:
             raise Conflict("This host has no agent.")
         return infos[0].id
 
-    async def clear(self, project: Project) -> None:
+    async def _clear(self, command: c.ClearProject, caller: c.Caller) -> c.Done:
+        await self.ready()
+        project = self.get(command.project)
         async with self._lock:
             for session in self.sessions(project.id):
                 self._conversations[session].cleared = True
                 await self._note(session)
+        return c.Done()
 
     async def _note(self, session: str) -> None:
         self._host.log.put_kv(f"session/{session}", _CONVERSATION, msgspec.json.encode(self._conversations[session]))
