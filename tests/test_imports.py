@@ -39,7 +39,7 @@ ROOMS: dict[str, set[str]] = {
     "queries": {"queries", "host", "log.log", "workspace"},
     "usage": {"usage", "host"},
     "budgets": {"budgets", "host", "usage", "settings"},
-    "transcripts": {"transcripts", "host", "log.schema"},
+    "transcripts": {"transcripts", "host", "log.sqlite.schema"},
     "maintenance": {"maintenance", "log"},
     "cluster": {"cluster", "home", "host", "log", "settings"},
     "agents": {"agents", "approvals", "host", "terminals", "workspace", "models", "mcp", "settings", "home"},

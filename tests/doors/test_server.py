@@ -29,8 +29,8 @@ from portico.events import HOST, Audited, Event, HostStopped, PartDelta, TurnEnd
 from portico.home import Endpoint, Home
 from portico.host.catalogue import Catalogue
 from portico.host.host import Host
-from portico.log import sqlite, trouble
-from portico.log.sqlite import SqliteLog
+from portico.log import sqlite
+from portico.log.sqlite import SqliteLog, trouble
 from tests.doors import sharing
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, options, problem, standing

@@ -2,7 +2,7 @@
 
 import pytest
 
-from portico.log import database, reader
+from portico.log.sqlite import database, reader
 from portico.log.stored import StoredLog
 from portico.testing.clock import FakeClock
 from tests.log.conftest import LogOpener

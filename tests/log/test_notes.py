@@ -14,8 +14,7 @@ from portico.errors import NotFound, TooLarge
 from portico.events import HistoryCopied, ToolEnded
 from portico.host.host import Host
 from portico.host.session import Session
-from portico.log import journal
-from portico.log.sqlite import SqliteLog
+from portico.log.sqlite import SqliteLog, journal
 from portico.log.stored import StoredLog
 from tests.log.conftest import LogOpener
 from tests.log.events import fact

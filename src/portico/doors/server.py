@@ -53,7 +53,7 @@ from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
-from portico.log.trouble import AGAIN, GOES_ON
+from portico.log.sqlite.trouble import AGAIN, GOES_ON
 from portico.projects.projects import Projects
 from portico.queries.search import Search
 from portico.settings import ApprovalSettings, Loaded, Settings, load

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from portico import __version__
 from portico.errors import BadRequest, LogDamaged
-from portico.log.schema import VERSION
+from portico.log.sqlite.schema import VERSION
 
 LOG = "log.db"
 SECRETS = ("token", "tokens.json", "cookie-key", "hooks.key")

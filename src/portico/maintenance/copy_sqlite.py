@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from portico.log.checksum import channel_sum, event_sum, kv_sum
-from portico.log.database import Database
-from portico.log.mark import Files, Mark, Marked
+from portico.log.sqlite.database import Database
+from portico.log.sqlite.mark import Files, Mark, Marked
 from portico.maintenance.copy import COPYING, Channel, Note, Row, fits, stated
 
 

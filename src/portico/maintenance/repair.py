@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from portico.errors import LogDamaged
 from portico.log.checksum import channel_sum, event_sum, kv_sum
-from portico.log.mark import Mark
-from portico.log.schema import VERSION, blobs_in, prepare
+from portico.log.sqlite.mark import Mark
+from portico.log.sqlite.schema import VERSION, blobs_in, prepare
 
 _SHOWN = 20
 """Lines about single pieces of damage: more than anybody reads."""

@@ -17,7 +17,7 @@ from portico.events import Json
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import TurnState
-from portico.log.schema import blobs_in
+from portico.log.sqlite.schema import blobs_in
 
 FORMAT = 1
 IMPORTED = "imported"

@@ -5,7 +5,7 @@ from typing import Any
 from portico.events import Channel, Event
 from portico.log.checksum import kv_sum
 from portico.log.notes import KeyValue
-from portico.log.schema import blobs_in
+from portico.log.sqlite.schema import blobs_in
 
 
 def note_columns(values: list[KeyValue], ids: dict[Channel, int]) -> list[list[Any]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from portico.errors import LogDamaged
 from portico.log.identity import Identity
-from portico.log.mark import Files, Mark, Marked
 from portico.log.postgres.schema import LOCK
+from portico.log.sqlite.mark import Files, Mark, Marked
 
 _NOWHERE = Files(0, 0, 0)
 

@@ -20,7 +20,6 @@ from portico.events import HOST, Channel, Delta, Event, Record
 from portico.log.group_commit import PROBE_SECONDS, Committed
 from portico.log.identity import Identity
 from portico.log.log import DiskUse
-from portico.log.mark import Mark
 from portico.log.notes import KeyValue
 from portico.log.page import Page
 from portico.log.pending import Pending
@@ -31,6 +30,7 @@ from portico.log.postgres.lease import LEASE_SECONDS, Lease, claim, folder_of, r
 from portico.log.postgres.schema import BELL, prepare
 from portico.log.postgres.store import PostgresStore, stored_sum
 from portico.log.postgres.trouble import Fenced, check_url, is_lost, translate
+from portico.log.sqlite.mark import Mark
 from portico.log.stored import StoredLog
 
 logger = logging.getLogger("portico.log")

@@ -11,13 +11,13 @@ from typing import Literal, TypeVar
 from portico import limits
 from portico.errors import LogUnavailable
 from portico.events import Channel, Delta, Event, Record
-from portico.log.checkpoints import Checkpoints
-from portico.log.database import Batch, Database, Row
 from portico.log.group_commit import Committed
 from portico.log.log import DiskUse
 from portico.log.notes import KeyValue
 from portico.log.page import Page
 from portico.log.pending import Pending
+from portico.log.sqlite.checkpoints import Checkpoints
+from portico.log.sqlite.database import Batch, Database, Row
 from portico.log.stored import StoredLog
 
 Durability = Literal["normal", "full"]

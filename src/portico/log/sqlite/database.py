@@ -13,16 +13,17 @@ import msgspec
 from portico import faults, limits
 from portico.errors import LogUnavailable
 from portico.events import Channel
-from portico.log import schema
 from portico.log.checksum import channel_sum, event_sum, kv_sum
-from portico.log.identity import Identity, check_files, check_pair, identify
-from portico.log.journal import Journal
+from portico.log.identity import Identity
 from portico.log.log import DiskUse
-from portico.log.mark import Files, Mark, Marked
 from portico.log.notes import KeyValue
-from portico.log.reader import Reader
+from portico.log.sqlite import schema
+from portico.log.sqlite.identify import check_files, check_pair, identify
+from portico.log.sqlite.journal import Journal
+from portico.log.sqlite.mark import Files, Mark, Marked
+from portico.log.sqlite.reader import Reader
+from portico.log.sqlite.trouble import translate
 from portico.log.stored import compacted_key
-from portico.log.trouble import translate
 
 _DROP_ROWS = 2_000
 """Deltas dropped in one transaction: a few milliseconds, so that a commit never waits long."""
