@@ -9,6 +9,7 @@ import glob
 import importlib.util
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -114,7 +115,9 @@ class PostgresServer:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Below those that the system gives to others: while the server is stopped, nobody takes its place."""
+    while True:
+        port = random.SystemRandom().randrange(15_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port

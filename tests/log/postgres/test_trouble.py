@@ -11,7 +11,7 @@ import pytest
 from portico.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
 from portico.events import HOST
 from portico.log.postgres import log as module
-from portico.log.postgres import schema
+from portico.log.postgres import schema, store
 from portico.log.postgres.log import PostgresLog
 from portico.log.postgres.trouble import check_url, translate
 from tests.log.events import fact
@@ -110,9 +110,13 @@ async def test_the_database_goes_away_and_comes_back(hosts: Hosts, at_once: bool
     assert [r.event for r in await a.read("session/x")] == [r.event for r in await b.read("session/x")] == known
 
 
-async def test_the_outcome_of_a_commit_without_an_answer_is_found_out(hosts: Hosts) -> None:
+async def test_the_outcome_of_a_commit_without_an_answer_is_found_out(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Connections are cut at random moments of running commits: each is written exactly once, in order, and nobody
     who waits hears of it."""
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 60)  # however slow this machine is
+    monkeypatch.setattr(store, "READ_AGAIN_SECONDS", 60)
     a, b = await hosts("a"), await hosts("b")
     chance = random.Random(19)
 
