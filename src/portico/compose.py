@@ -11,6 +11,7 @@ from portico.host.clock import Clock
 from portico.host.host import Host
 from portico.host.part import Part
 from portico.log.log import Log
+from portico.notices.notices import Notices
 from portico.terminals.handlers import open_terminals
 from portico.transcripts.room import Transcripts
 
@@ -21,6 +22,7 @@ ROOMS: tuple[Callable[[Host], Part], ...] = (
     WorkspaceFiles,
     Transcripts,
     Budgets,
+    Notices,
 )
 """In the order of their start."""
 

@@ -171,6 +171,60 @@ class BudgetSettings(Struct, forbid_unknown_fields=True):
     """Of the whole host in one month: `dollars`, `tokens`, `turns`."""
 
 
+NoticeKind = Literal[
+    "approval",
+    "question",
+    "budget",
+    "job_failed",
+    "automation_failed",
+    "turn_failed",
+    "job_done",
+    "automation_done",
+    "turn_done",
+]
+"""In the order of their weight."""
+
+
+class NoticeTarget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Who is told of what."""
+
+    name: str
+    kinds: list[NoticeKind] = []
+    """Empty: all."""
+    folders: list[str] = []
+    """Only what works in one of these folders, or below; empty: everything."""
+    quiet: str = ""
+    """Hours without notices, `22:00-07:00`: they come afterwards, as far as they still matter."""
+    zone: str = ""
+    """Of these hours: an IANA zone; empty: the machine's."""
+
+
+class Webhook(NoticeTarget, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    url: str
+    secret: str = ""
+    """`whsec_` and base64; several are divided by blanks."""
+    secret_env: str = ""
+    """A variable that holds it."""
+    secret_file: str = ""
+    """A file that holds it."""
+
+
+class NoticeCommand(NoticeTarget, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    command: list[str]
+    """A program and its arguments; the notice comes as JSON on its standard input."""
+
+
+class NoticeSettings(Struct, forbid_unknown_fields=True):
+    webhooks: list[Webhook] = []
+    """Tables `[[notices.webhooks]]`: `name`, `url`, one of `secret`, `secret_env` and `secret_file`; and `kinds`,
+    `folders`, `quiet`, `zone`."""
+    commands: list[NoticeCommand] = []
+    """Tables `[[notices.commands]]`: `name`, `command` (a list); and `kinds`, `folders`, `quiet`, `zone`."""
+    allow_private: list[str] = []
+    """Names or addresses, as they stand in `url`, that a webhook may reach although they are private, and without
+    TLS."""
+
+
 class Settings(Struct, forbid_unknown_fields=True):
     server: Server = msgspec.field(default_factory=Server)
     security: Security = msgspec.field(default_factory=Security)
@@ -182,6 +236,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     doors: DoorSettings = msgspec.field(default_factory=DoorSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
     budgets: BudgetSettings = msgspec.field(default_factory=BudgetSettings)
+    notices: NoticeSettings = msgspec.field(default_factory=NoticeSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
     default_agent: str = ""
@@ -210,7 +265,21 @@ _MOST_SECONDS = _MOST_HOURS * 3600
 
 _OTHERS = ("PORTICO_HOME", "PORTICO_URL", "PORTICO_TOKEN", "PORTICO_CONTEXT")
 """Variables of ours that are no settings."""
-SECTIONS = ("server", "security", "log", "cluster", "telemetry", "agent", "http", "doors", "approvals", "budgets")
+TABLES = ("agents", "notices.webhooks", "notices.commands")
+"""They have no place in one variable."""
+SECTIONS = (
+    "server",
+    "security",
+    "log",
+    "cluster",
+    "telemetry",
+    "agent",
+    "http",
+    "doors",
+    "approvals",
+    "budgets",
+    "notices",
+)
 
 
 def keys() -> dict[str, Any]:
@@ -238,7 +307,11 @@ def describe(key: str) -> str:
 
 
 def shown(value: Any) -> Any:
-    """A setting as people may see it: an address without its password."""
+    """A setting as people may see it: an address without its password, a table without its secret."""
+    if isinstance(value, list):
+        return [shown(each) for each in value]
+    if isinstance(value, dict) and "secret" in value:
+        return {**value, "secret": "***"}
     return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", value) if isinstance(value, str) else value
 
 
@@ -291,7 +364,7 @@ def _check_known(key: str, where: str) -> None:
 
 def _variable(name: str) -> str | None:
     """The key that an environment variable sets. One that is nearly a setting's is a mistake; others are not ours."""
-    names = {env_name(key): key for key in keys() if key != "agents"}  # a table has no place in one variable
+    names = {env_name(key): key for key in keys() if key not in TABLES}
     if name not in names and name not in _OTHERS:
         near = nearest(name, names, 0.85)
         if near:
@@ -328,8 +401,9 @@ def _build(sources: Mapping[str, Source]) -> Settings:
         kind = _type_of(key)
         try:
             msgspec.convert(source.value, kind)
-        except msgspec.ValidationError:
-            raise BadRequest(f"{source.origin}: {key} = {source.value!r}: {_wanted(kind)}.", field=key) from None
+        except msgspec.ValidationError as error:
+            words = str(error) if key in TABLES else _wanted(kind)
+            raise BadRequest(f"{source.origin}: {key} = {shown(source.value)!r}: {words}.", field=key) from None
     settings = msgspec.convert(tree, Settings)
     _check_values(settings, sources)
     return settings

@@ -7,7 +7,7 @@ import typer
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
 from portico.errors import NotFound, nearest
 from portico.home import Home
-from portico.settings import Source, describe, env_name, keys, load, shown
+from portico.settings import TABLES, Source, describe, env_name, keys, load, shown
 
 
 def config(
@@ -48,5 +48,5 @@ def _whole(name: str, source: Source) -> dict[str, object]:
 def _explain(name: str, source: Source) -> None:
     print(f"{name} = {shown(source.value)!r}   (from {source.origin}; default {keys()[name]!r})")
     print(describe(name))
-    if name != "agents":  # a table has no place in one variable
+    if name not in TABLES:
         print(f"Environment: {env_name(name)}")

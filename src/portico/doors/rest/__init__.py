@@ -13,6 +13,7 @@ from portico.doors.rest import (
     commands,
     events,
     hosts,
+    notices,
     people,
     queue,
     review,
@@ -39,4 +40,5 @@ class RestDoor(Door):
             *review.table(app),
             *admin.table(app),
             *hosts.table(app),
+            *notices.table(app),
         ]
