@@ -49,7 +49,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
 State = Literal["waiting", "delivered", "failed", "unneeded"]
 
 
-class Delivery(Struct, omit_defaults=True):
+class Delivery(Struct):
     """One notice for one target."""
 
     id: str

@@ -70,7 +70,9 @@ def secret_of(webhook: Webhook) -> str:
             return Path(webhook.secret_file).expanduser().read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise NotSent(f"The secret's file cannot be read: {error}") from error
-    return os.environ.get(webhook.secret_env, "") if webhook.secret_env else webhook.secret
+    if webhook.secret_env and not os.environ.get(webhook.secret_env):
+        raise NotSent(f"The host has no variable {webhook.secret_env!r}, which is to hold the secret.")
+    return os.environ[webhook.secret_env] if webhook.secret_env else webhook.secret
 
 
 class Sender:
