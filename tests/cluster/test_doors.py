@@ -69,8 +69,9 @@ async def test_a_token_holds_at_every_host_and_ends_at_every_host(servers: tuple
                 await asyncio.sleep(0.05)
 
     token = new_token(a.home, "phone", ["read"])
-    await known(token, True)
-    assert (await b.client(token).get("/v1/sessions")).status_code == 200
-    revoke_token(a.home, "phone")
-    await known(token, False)
-    assert (await b.client(token).get("/v1/sessions")).status_code == 401
+    async with b.client(token) as phone:
+        await known(token, True)
+        assert (await phone.get("/v1/sessions")).status_code == 200
+        revoke_token(a.home, "phone")
+        await known(token, False)
+        assert (await phone.get("/v1/sessions")).status_code == 401
