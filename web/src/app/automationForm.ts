@@ -110,7 +110,9 @@ export class AutomationForm implements View {
     const foot = make("div", "answers");
     foot.append(this.save, makeButton("", "Cancel", () => this.shell.go(this.id ? { at: "automations", id: this.id } : { at: "automations" })));
     this.form.append(...this.boxes(FIRST), make("h2", "", "When"), ...this.boxes(TRIGGER), this.preview, make("h2", "", "What to start"), ...this.boxes(START), rules, this.trouble, foot);
-    this.form.addEventListener("change", (event) => this.changed(event.target as Element));
+    // Not with the change that a click on the button brings: the button would move away under the pointer.
+    this.form.addEventListener("input", (event) => this.mended(event.target as Element));
+    this.form.addEventListener("change", () => this.choose());
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       void this.send();
@@ -207,10 +209,8 @@ export class AutomationForm implements View {
     if (found) found.box.hidden = !on;
   }
 
-  private changed(target: Element): void {
-    const found = [...this.fields.values()].find(({ box }) => box.contains(target));
-    if (found) mend(found);
-    this.choose();
+  private mended(target: Element): void {
+    mend([...this.fields.values()].find(({ box }) => box.contains(target)));
   }
 
   private looked = 0;

@@ -256,7 +256,7 @@ export class AutomationView extends Watching implements View {
     try {
       await work();
       this.say("");
-      await this.load();
+      if (!this.left) await this.load();
     } catch (error) {
       this.say(explain(error));
     }
