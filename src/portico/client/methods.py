@@ -87,6 +87,10 @@ class Methods(Protocol):
         """Mark a session as read or unread."""
         return await self.do(c.MarkRead(session=session, read=read), request=request)
 
+    async def order_chats(self, session: str, order: list[str], *, request: str = "") -> Summary:
+        """Put the conversations of a session into another order."""
+        return await self.do(c.OrderChats(session=session, order=order), request=request)
+
     async def close_session(self, session: str, *, request: str = "") -> Summary:
         """Release the agent; the history stays."""
         return await self.do(c.CloseSession(session=session), request=request)
@@ -135,6 +139,10 @@ class Methods(Protocol):
         return await self.do(
             c.SendMessage(session=session, text=text, attachments=attachments, model=model, busy=busy), request=request
         )
+
+    async def run_command(self, session: str, line: str, *, request: str = "") -> TurnBegun:
+        """Run a command line in the session's folder, as a turn without the agent."""
+        return await self.do(c.RunCommand(session=session, line=line), request=request)
 
     async def cancel_turn(self, session: str, *, turn: str | None = None, request: str = "") -> Summary:
         """Stop the running turn."""
@@ -189,6 +197,10 @@ class Methods(Protocol):
     async def release_queue(self, session: str, *, request: str = "") -> Json:
         """Let a held queue go on."""
         return await self.do(c.ReleaseQueue(session=session), request=request)
+
+    async def decline_sign_in(self, session: str, call: str, *, request: str = "") -> Summary:
+        """Let a call fail that waits for a sign-in."""
+        return await self.do(c.DeclineSignIn(session=session, call=call), request=request)
 
     async def answer_approval(
         self,

@@ -43,6 +43,7 @@ class JobBody(Struct, forbid_unknown_fields=True, kw_only=True):
 _CONNECTED = "it is for clients that stay connected and lend tools"
 _SCREEN = "a call has no screen to look at; sessions run commands"
 _PERSON = "it says what a person does in a window"
+_SECRET = "it takes or shows a secret"
 WITHOUT = {
     "client.join": _CONNECTED,
     "client.leave": _CONNECTED,
@@ -62,7 +63,12 @@ WITHOUT = {
     "session.read": _PERSON,
     "folder.choose": _PERSON,
     "queue.add": "send_message queues by itself",
-    "automation.secret": "it shows a secret",
+    "automation.secret": _SECRET,
+    "token.add": _SECRET,
+    "agent.sign_in": _SECRET,
+    "client.identify": _CONNECTED,
+    "chats.order": _PERSON,
+    "sign_in.decline": _PERSON,
 }
 """Commands that are no tool, and why."""
 
