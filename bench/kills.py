@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.crash.outside import Ahp, Anywhere, Outside, Portal, Rest
+from tests.crash.outside import GUARD, Ahp, Anywhere, Outside, Portal, Rest
 from tests.crash.story import check_ends, check_queue, check_turns
 from tests.process import PORTICO, environment
 
@@ -28,8 +28,6 @@ from portico.host.fold import fold
 from portico.host.state import SessionState
 from portico.log.sqlite import SqliteLog
 
-GUARD = 120.0
-"""Seconds for one life of the host, and for the end."""
 SIGHTINGS = 600
 """Up to so many in one life: some turns at every door."""
 POINTS = {"before-append": 100, "after-append": 100, "before-commit": 80, "after-commit": 80}

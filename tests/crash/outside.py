@@ -12,12 +12,15 @@ from typing import Any, Protocol
 
 import httpx
 import websockets
+from websockets.asyncio.client import connect
 
 from portico.doors.ahp.wire import uri
 from portico.home import Home
 from tests.doors.ahp.wire_client import Json, WireClient
 
 PROMPTS = ["[[deltas:60]]", "[[deltas:15]] [[gap:2]]", "[[tool:absent|x]] [[say:hi]]", "[[say:short]]", "[[crash]]"]
+GUARD = 120.0
+"""Seconds: far above what a busy machine needs."""
 CUT = (ConnectionError, websockets.WebSocketException)
 STREAM = {"Accept": "text/event-stream", "Accept-Encoding": "identity"}
 
@@ -44,7 +47,8 @@ class Outside:
         self.rng = random.Random(service.rng.random())
         home = Home(service.home)
         home.make()
-        self.http = httpx.AsyncClient(headers={"Authorization": f"Bearer {home.token()}"}, timeout=60, trust_env=False)
+        headers = {"Authorization": f"Bearer {home.token()}"}
+        self.http = httpx.AsyncClient(headers=headers, timeout=GUARD, trust_env=False)
         self.once: set[str] = set()
         """Acknowledged: in the log exactly once."""
         self.at_most_once: set[str] = set()
@@ -257,6 +261,16 @@ class Portal(Outside):
 class _Editor(WireClient):
     service: Service
 
+    async def open(self) -> None:
+        self.socket = await connect(self.url, max_size=None, ping_interval=None, compression=None, open_timeout=GUARD)
+        self._reader = asyncio.create_task(self._read(self.socket))
+
+    async def request(self, method: str, **params: Any) -> Any:
+        """Without a time limit of its own: the run has one."""
+        message = await (await self.start_request(method, **params))
+        assert "error" not in message, message
+        return message["result"]
+
     def hear(self, envelope: Json) -> None:
         super().hear(envelope)
         self.service.saw()
@@ -318,7 +332,7 @@ class Ahp(Outside):
             generation = self.service.generation
             try:
                 await self._say_once(turn, text)
-                await self._unless_cut(self.client.wait(lambda: self._ended(turn), 120))
+                await self._unless_cut(self.client.wait(lambda: self._ended(turn), GUARD))
             except CUT:
                 self.service.counts["commands repeated (ahp)"] += not said
                 said = True
@@ -370,7 +384,7 @@ class Ahp(Outside):
         await other.initialize()
         await other.subscribe(self.session)
         await other.subscribe(self.chat)
-        await self.client.wait(lambda: self._known(self.client) == self._known(other), 60)
+        await self.client.wait(lambda: self._known(self.client) == self._known(other), GUARD)
         await other.close()
 
     def _known(self, client: WireClient) -> Json:
