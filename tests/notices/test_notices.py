@@ -168,11 +168,12 @@ def test_the_secret_comes_from_the_settings_a_variable_or_a_file(
 ) -> None:
     (tmp_path / "secret").write_text(f"{SECRET}\n")
     monkeypatch.setenv("NOTICE_SECRET", SECRET)
-    for given in ({"secret": SECRET}, {"secret_env": "NOTICE_SECRET"}, {"secret_file": str(tmp_path / "secret")}):
-        assert secret_of(Webhook(name="x", url="https://x", **given)) == SECRET
-    for missing in ({"secret_env": "NO_SUCH"}, {"secret_file": str(tmp_path / "none")}):
+    where: Any
+    for where in ({"secret": SECRET}, {"secret_env": "NOTICE_SECRET"}, {"secret_file": str(tmp_path / "secret")}):
+        assert secret_of(Webhook(name="x", url="https://x", **where)) == SECRET
+    for where in ({"secret_env": "NO_SUCH"}, {"secret_file": str(tmp_path / "none")}):
         with pytest.raises(NotSent):
-            secret_of(Webhook(name="x", url="https://x", **missing))
+            secret_of(Webhook(name="x", url="https://x", **where))
 
 
 def test_a_second_secret_signs_too() -> None:
