@@ -198,8 +198,10 @@ export class Composer {
     if (written === before && (offered || !writing)) {
       this.taken = text;
       this.put(text);
+      remember(this.draftKey, undefined); // the host has it, also where a save of less is still under way
     } else if (offered) {
       this.put(joined(written, text, before));
+      remember(this.draftKey, this.area.value);
       this.saveLater();
     }
   }
