@@ -10,7 +10,7 @@ HOURS ?= 1
 
 LIVE := tests/live/node_modules/.installed
 
-.PHONY: docs image run test check unit web-test browser-test bench soak dist outdated screenshots clean
+.PHONY: docs image run test check unit web-test browser-test bench cluster soak dist outdated screenshots clean
 
 # What a step prints is shown when it fails.
 QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
@@ -37,6 +37,9 @@ web-test: $(WEB)
 
 browser-test: $(VENV)/.core $(WEB)
 	@if bash web/browser/chromium.sh; then cd web && npm run --silent test:browser; else test -z "$$PORTICO_TEST_ALL"; fi
+
+cluster: $(VENV)/.dev $(WEB)
+	@$(BIN)/portico cluster up --hosts 3
 
 soak: $(VENV)/.dev $(VENV)/.compiled
 	$(BIN)/python -m bench.soak --hours $(HOURS) --out soak

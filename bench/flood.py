@@ -26,9 +26,14 @@ _PATIENCE = 120.0
 class Flood:
     """One connection: `ask` for the set-up, `send` and `take` for the measured part."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, receives: int | None = None) -> None:
+        """`receives`: the bytes that its end of the connection takes without being read."""
         parts = urlsplit(url)
-        self._socket = socket.create_connection((parts.hostname, parts.port), _PATIENCE)
+        self._socket = socket.socket()
+        if receives is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receives)
+        self._socket.settimeout(_PATIENCE)
+        self._socket.connect((parts.hostname, parts.port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         key = base64.b64encode(os.urandom(16)).decode()
         head = f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: {parts.netloc}\r\nUpgrade: websocket\r\n"

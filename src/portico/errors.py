@@ -18,13 +18,15 @@
     ├── CursorLost            a cursor of another log or beyond its end; take a snapshot
     ├── TooSlow               a reader behind its bound; its cursor lets it come back
     ├── Unreachable           a client finds no host, or it does not answer
+    ├── PlaceAway             no host that sees the session's files is there
     ├── LogUnavailable        the disk is full, read-only or locked; what was acknowledged is safe
     │   ├── LogDamaged        the file is not a (whole) database
     │   └── LogTooNew         written by a newer Portico
     └── AgentError            the agent failed
         ├── AgentUnavailable  it is not installed, not signed in or will not start
         │   └── SignInRequired
-        └── AgentDied         its process ended or fell silent in mid-turn
+        ├── AgentDied         its process ended or fell silent in mid-turn
+        └── BudgetSpent       a person stopped it when its budget was spent
 
 Every leaf has a stable `code`. `KINDS` maps codes to HTTP status, JSON-RPC code and exit code; doors read that
 table and nothing else. A message says what happened and what to do next; names in it are quoted with `!r`.
@@ -128,6 +130,10 @@ class Unreachable(PorticoError):
     code = "unreachable"
 
 
+class PlaceAway(PorticoError):
+    code = "place_away"
+
+
 class LogUnavailable(PorticoError):
     code = "log_unavailable"
 
@@ -156,6 +162,10 @@ class AgentDied(AgentError):
     code = "agent_died"
 
 
+class BudgetSpent(AgentError):
+    code = "budget_spent"
+
+
 class Kind(NamedTuple):
     http: int
     rpc: int
@@ -181,6 +191,7 @@ KINDS: dict[str, Kind] = {
     "cursor_lost": Kind(410, -32008, 75),
     "too_slow": Kind(503, -32603, 75),
     "unreachable": Kind(503, -32603, 69),
+    "place_away": Kind(503, -32603, 75),
     "log_unavailable": Kind(503, -32603, 74),
     "log_damaged": Kind(503, -32603, 74),
     "log_too_new": Kind(503, -32603, 74),
@@ -188,6 +199,7 @@ KINDS: dict[str, Kind] = {
     "agent_unavailable": Kind(503, -32603, 69),
     "sign_in_required": Kind(503, -32007, 77),
     "agent_died": Kind(502, -32603, 69),
+    "budget_spent": Kind(409, -32603, 75),
 }
 
 

@@ -65,6 +65,8 @@ DISK_RESERVE_BYTES = 256 * MIB
 """Free space that is left for the ends of what runs: with less no turn begins."""
 DISK_SHARE = 0.5
 """Of its disk that the log may take before no turn begins: a machine has other things to store."""
+CLIENT_NAMES = 100
+"""Clients of one session whose names are remembered: editors take a new id with every window."""
 TITLE_CHARS = 200
 """A title: what a list can show."""
 ACTIVITY_CHARS = 160
@@ -79,6 +81,16 @@ TOOL_OUTPUT_CHARS = 64 * KIB
 """Tool output kept inside the event; the whole output goes into a blob."""
 GRANT_SECONDS = 12 * 3600.0
 """A working day; a remembered yes must end."""
+CALLERS = 10_000
+"""Tokens whose rate is remembered; one that was forgotten begins with a full burst."""
+JOB_SUMMARIES = 10_000
+"""Jobs in lists and in memory, some 2 KB each: a year with one every hour. Those before them stay in the log."""
+CLIENT_ID_CHARS = 200
+"""A UUID with a name before it fits several times."""
+LOGIN_TOKEN_CHARS = 20_000
+"""The longest tokens that vendors give out are a few thousand characters."""
+GRANT_SECONDS_MAX = 365 * 86_400.0
+"""A year: what was allowed before that is forgotten by everybody."""
 GRANTS = 1_000
 """Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0
@@ -115,6 +127,8 @@ INTERRUPTIONS = 20
 """A task in whose middle the host ended so often waits for a person: perhaps it is what ends the host."""
 
 # -- the doors -------------------------------------------------------------------------------------------------
+DOOR_SECONDS = 60.0
+"""A door has this long to open, and to close: a long queue on a slow disk. One that hangs is left out."""
 BODY_BYTES = 8 * MIB
 """One HTTP body: MESSAGE_BYTES with room for JSON escapes."""
 ARCHIVE_BYTES = 64 * MIB
@@ -157,3 +171,29 @@ RECENT_TOTAL_BYTES = 16 * MIB
 
 EACH_ITEMS = 1_000
 """Of one Each in a job: each is at least one session; more is a mistake in a glob."""
+
+# -- automations -----------------------------------------------------------------------------------------------
+AUTOMATIONS = 20_000
+"""Automations: each takes about 2 KB of memory and 0.2 ms at a start."""
+CRON_CHARS = 200
+"""Of a cron expression: any real one fits three times; reading 100 KB of it takes 0.7 seconds."""
+EVERY_SECONDS = 10.0
+"""The shortest interval: agents take longer, and each run stays in the history."""
+MISSED_RUNS = 100
+"""Missed times that are counted or made up for: more is a pile of work that nobody waits for any more."""
+LATE_SECONDS = 60.0
+"""A time that is so long ago was missed; a restart takes less."""
+QUEUED_RUNS = 1_000
+"""Runs of one automation that wait for the one before: a busy day of a hook."""
+AUTOMATION_DEPTH = 8
+"""Automations that start one another: deeper is a loop."""
+AUTOMATION_STARTS = 30
+"""Runs of one automation in a minute, hooks apart: above any use, and a loop costs little."""
+HOOK_BYTES = 1024 * KIB
+"""The body of one delivery: GitHub's largest are 25 MB, and what a prompt can use is far less."""
+HOOKS_PER_MINUTE = 120_000
+"""The most that one hook may be allowed: twice what the host was measured to accept."""
+HOOK_SECONDS = 300.0
+"""How old a signed delivery may be, or how far ahead its clock: as Standard Webhooks has it."""
+TIMER_SECONDS = 10.0
+"""The longest sleep of the scheduler: a clock that was set, or a machine that slept, is noticed by then."""

@@ -15,10 +15,10 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from portico import limits
 from portico.errors import BadRequest, nearest
@@ -52,6 +52,9 @@ class Security(Struct, forbid_unknown_fields=True):
 
 
 class LogSettings(Struct, forbid_unknown_fields=True):
+    url: str = ""
+    """A PostgreSQL database for the log (`postgresql://USER@HOST/NAME`), so that several hosts share it; empty: a
+    file in the home folder. Read at start."""
     durability: Literal["normal", "full"] = "normal"
     """`full` also survives a loss of power, at the price of an fsync per commit. Read at start."""
     retention_hours: float = limits.RETENTION_HOURS
@@ -62,6 +65,23 @@ class LogSettings(Struct, forbid_unknown_fields=True):
     """Form of the lines on standard error. Read at start."""
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least that is logged."""
+
+
+class ClusterSettings(Struct, forbid_unknown_fields=True):
+    host: str = ""
+    """This host's name among those on one log; the machine's name when empty. Read at start."""
+    place: str = ""
+    """Hosts of one place see the same files; the machine's name when empty. Read at start."""
+    labels: list[str] = []
+    """What this host is good for, for those who choose one. Read at start."""
+    capacity: int = 100
+    """Sessions at work at once before others are preferred. Read at start."""
+    lease_seconds: float = 10.0
+    """Without a sign of life for this long, other hosts of its place take over its sessions. Read at start."""
+    address: str = "127.0.0.1"
+    """Where this host listens for the other hosts, and what they call. Read at start."""
+    port: int = 0
+    """The port for that; 0 picks a free one. Read at start."""
 
 
 class Telemetry(Struct, forbid_unknown_fields=True):
@@ -100,6 +120,12 @@ class HttpSettings(Struct, forbid_unknown_fields=True):
     sends it."""
 
 
+class DoorSettings(Struct, forbid_unknown_fields=True):
+    disabled: list[str] = []
+    """Doors that are not opened, by name, such as `anywhere` or `mcp`; `portico doctor` lists them. The command line
+    needs `rest`, and browsers need `web`. Read at start."""
+
+
 class ApprovalSettings(Struct, forbid_unknown_fields=True):
     reads: bool = True
     """Reads inside the working directory pass unasked."""
@@ -114,14 +140,103 @@ class ApprovalSettings(Struct, forbid_unknown_fields=True):
     """Commands that are refused without asking, above every other rule."""
 
 
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(gt=0)]
+
+
+class Budget(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is not set has no bound."""
+
+    dollars: Positive | None = None
+    """Told by the agent, else by list prices; where neither knows, this bound cannot be held, and that is said."""
+    tokens: Count | None = None
+    """Read and written together."""
+    minutes: Positive | None = None
+    """Of turns at work."""
+    turns: Count | None = None
+    calls: Count | None = None
+    """Of tools."""
+
+
+class BudgetSettings(Struct, forbid_unknown_fields=True):
+    turn: Budget = Budget()
+    """Of every turn: a table of `dollars`, `tokens`, `minutes`, `calls`, each of them optional. When it is spent, the
+    agent waits and a person is asked."""
+    session: Budget = Budget()
+    """Of every session with its sub-agents; also `turns`. A session may have one of its own besides
+    (`config.budget`)."""
+    day: Budget = Budget()
+    """Of the whole host on one day of its own time zone: `dollars`, `tokens`, `turns`."""
+    month: Budget = Budget()
+    """Of the whole host in one month: `dollars`, `tokens`, `turns`."""
+
+
+NoticeKind = Literal[
+    "approval",
+    "question",
+    "budget",
+    "job_failed",
+    "automation_failed",
+    "turn_failed",
+    "job_done",
+    "automation_done",
+    "turn_done",
+]
+"""In the order of their weight."""
+
+
+class NoticeTarget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Who is told of what."""
+
+    name: str
+    kinds: list[NoticeKind] = []
+    """Empty: all."""
+    folders: list[str] = []
+    """Only what works in one of these folders, or below; empty: everything."""
+    quiet: str = ""
+    """Hours without notices, `22:00-07:00`: they come afterwards, as far as they still matter."""
+    zone: str = ""
+    """Of these hours: an IANA zone; empty: the machine's."""
+
+
+class Webhook(NoticeTarget, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    url: str
+    secret: str = ""
+    """`whsec_` and base64; several are divided by blanks."""
+    secret_env: str = ""
+    """A variable that holds it."""
+    secret_file: str = ""
+    """A file that holds it."""
+
+
+class NoticeCommand(NoticeTarget, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    command: list[str]
+    """A program and its arguments; the notice comes as JSON on its standard input."""
+
+
+class NoticeSettings(Struct, forbid_unknown_fields=True):
+    webhooks: list[Webhook] = []
+    """Tables `[[notices.webhooks]]`: `name`, `url`, one of `secret`, `secret_env` and `secret_file`; and `kinds`,
+    `folders`, `quiet`, `zone`."""
+    commands: list[NoticeCommand] = []
+    """Tables `[[notices.commands]]`: `name`, `command` (a list); and `kinds`, `folders`, `quiet`, `zone`."""
+    allow_private: list[str] = []
+    """Names or addresses, as they stand in `url`, that a webhook may reach although they are private, and without
+    TLS."""
+
+
 class Settings(Struct, forbid_unknown_fields=True):
     server: Server = msgspec.field(default_factory=Server)
     security: Security = msgspec.field(default_factory=Security)
     log: LogSettings = msgspec.field(default_factory=LogSettings)
+    cluster: ClusterSettings = msgspec.field(default_factory=ClusterSettings)
     telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     http: HttpSettings = msgspec.field(default_factory=HttpSettings)
+    doors: DoorSettings = msgspec.field(default_factory=DoorSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
+    budgets: BudgetSettings = msgspec.field(default_factory=BudgetSettings)
+    notices: NoticeSettings = msgspec.field(default_factory=NoticeSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
     default_agent: str = ""
@@ -150,7 +265,21 @@ _MOST_SECONDS = _MOST_HOURS * 3600
 
 _OTHERS = ("PORTICO_HOME", "PORTICO_URL", "PORTICO_TOKEN", "PORTICO_CONTEXT")
 """Variables of ours that are no settings."""
-SECTIONS = ("server", "security", "log", "telemetry", "agent", "http", "approvals")
+TABLES = ("agents", "notices.webhooks", "notices.commands")
+"""They have no place in one variable."""
+SECTIONS = (
+    "server",
+    "security",
+    "log",
+    "cluster",
+    "telemetry",
+    "agent",
+    "http",
+    "doors",
+    "approvals",
+    "budgets",
+    "notices",
+)
 
 
 def keys() -> dict[str, Any]:
@@ -175,6 +304,15 @@ def describe(key: str) -> str:
         if named and isinstance(words, ast.Expr) and isinstance(words.value, ast.Constant):
             return str(words.value.value)
     return ""
+
+
+def shown(value: Any) -> Any:
+    """A setting as people may see it: an address without its password, a table without its secret."""
+    if isinstance(value, list):
+        return [shown(each) for each in value]
+    if isinstance(value, dict) and "secret" in value:
+        return {**value, "secret": "***"}
+    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", value) if isinstance(value, str) else value
 
 
 def env_name(key: str) -> str:
@@ -226,7 +364,7 @@ def _check_known(key: str, where: str) -> None:
 
 def _variable(name: str) -> str | None:
     """The key that an environment variable sets. One that is nearly a setting's is a mistake; others are not ours."""
-    names = {env_name(key): key for key in keys() if key != "agents"}  # a table has no place in one variable
+    names = {env_name(key): key for key in keys() if key not in TABLES}
     if name not in names and name not in _OTHERS:
         near = nearest(name, names, 0.85)
         if near:
@@ -263,8 +401,9 @@ def _build(sources: Mapping[str, Source]) -> Settings:
         kind = _type_of(key)
         try:
             msgspec.convert(source.value, kind)
-        except msgspec.ValidationError:
-            raise BadRequest(f"{source.origin}: {key} = {source.value!r}: {_wanted(kind)}.", field=key) from None
+        except msgspec.ValidationError as error:
+            words = str(error) if key in TABLES else _wanted(kind)
+            raise BadRequest(f"{source.origin}: {key} = {shown(source.value)!r}: {words}.", field=key) from None
     settings = msgspec.convert(tree, Settings)
     _check_values(settings, sources)
     return settings
@@ -284,6 +423,10 @@ def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
     timeout = settings.agent.approval_timeout
     rules: list[tuple[str, bool, str]] = [
         ("server.port", 0 <= settings.server.port <= 65535, "a port is a number from 0 to 65535"),
+        ("log.url", not settings.log.url or settings.log.url.startswith(("postgresql://", "postgres://")), _URL),
+        ("cluster.capacity", 1 <= settings.cluster.capacity <= 100_000, "1 to 100000 sessions"),
+        ("cluster.lease_seconds", 0.5 <= settings.cluster.lease_seconds <= 3600, "half a second to an hour"),
+        ("cluster.port", 0 <= settings.cluster.port <= 65535, "a port is a number from 0 to 65535"),
         ("log.retention_hours", 0 <= settings.log.retention_hours <= _MOST_HOURS, "0 hours to 100 years"),
         ("log.disk_share", 0 < settings.log.disk_share <= 1, "more than 0, at most 1"),
         ("agent.max_steps", 1 <= settings.agent.max_steps <= 1000, "1 to 1000 steps"),
@@ -298,6 +441,7 @@ def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
             raise BadRequest(f"{sources[key].origin}: {key} = {sources[key].value!r}: {rule}.", field=key)
 
 
+_URL = "an address such as postgresql://USER:PASSWORD@HOST:5432/DATABASE, or empty for a file in the home folder"
 _RULE = "each is some text of at most 500 characters, and what stands between slashes is a regular expression"
 
 

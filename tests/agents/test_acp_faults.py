@@ -151,9 +151,8 @@ async def test_a_turn_waits_for_a_place_and_says_so(open_host: HostOpener, tmp_p
     await one.wait_until(lambda state: bool(state.active and state.active.parts))
     waiting = await two.send(Message(steps(["text", "At last."])), by="test")
     async with asyncio.timeout(60):
-        state = await two.wait_until(lambda state: bool(state.active and state.active.parts))
-        assert state.active is not None
-        assert "Waiting for a free agent: 1 of 1 processes are busy" in said(state.active, "notice")
+        words = "Waiting for a free agent: 1 of 1 processes are busy"
+        await two.wait_until(lambda state: state.active is not None and words in said(state.active, "notice"))
         await one.cancel(by="test")
         await one.wait(busy)
         turn = await two.wait(waiting)

@@ -13,7 +13,7 @@ from portico.agents.agent import AgentInfo, Model, Resource
 from portico.cli.doctor import agent_finding
 from portico.cli.finding import Finding
 from portico.host.readiness import described
-from portico.log.database import Batch, Database, Row
+from portico.log.sqlite.database import Batch, Database, Row
 from tests.agents.acp_agent import FAKE
 from tests.cli.terminal import TerminalCommand
 from tests.process import inside, portico

@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from portico.approvals.policy import WorkspacePolicy
 from portico.client import Client
 from portico.doors import server as module
 from portico.doors.gate import Gate
@@ -28,8 +29,8 @@ from portico.events import HOST, Audited, Event, HostStopped, PartDelta, TurnEnd
 from portico.home import Endpoint, Home
 from portico.host.catalogue import Catalogue
 from portico.host.host import Host
-from portico.log import sqlite, trouble
-from portico.log.sqlite import SqliteLog
+from portico.log import sqlite
+from portico.log.sqlite import SqliteLog, trouble
 from tests.doors import sharing
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, options, problem, standing
@@ -278,7 +279,7 @@ async def test_new_settings_are_taken_over_while_it_runs(quick: Standing) -> Non
 
 
 async def test_new_rules_of_approval_count_at_once(quick: Standing) -> None:
-    rules = quick.server.host.rules
+    rules = quick.server.host.part(WorkspacePolicy)
     assert rules.settings.edits == {}
     quick.home.settings_path.write_text(
         '[approvals]\nreads = false\nedits = ["src/**", "!src/x"]\nallow_commands = ["make"]\n'
@@ -299,10 +300,10 @@ async def test_rules_that_an_editor_pushed_hold_after_a_restart_before_any_edito
         ) as c:
             await c.initialize(c.root)
             await c.act(c.root, "root/configChanged", config={"terminalAutoApproveRules": {"make": True, "rm": False}})
-        pushed = here.server.host.rules.clients
+        pushed = here.server.host.part(WorkspacePolicy).clients
         assert pushed.commands == {"make": True, "rm": False}
     async with standing(tmp_path) as here:
-        assert here.server.host.rules.clients == pushed
+        assert here.server.host.part(WorkspacePolicy).clients == pushed
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import TextPart
 from portico.host.turn import Turn
-from portico.log import sqlite
+from portico.log import group_commit
 from portico.log.sqlite import SqliteLog
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -19,7 +19,7 @@ from tests.host.plays import allowed, hang
 
 @pytest.fixture(autouse=True)
 def _quick_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
 
 
 def writable(host: Host, yes: bool) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -11,10 +11,13 @@ from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.errors import Conflict, Forbidden, LogUnavailable, NotFound, RateLimited, Unauthenticated
-from portico.host.decide import DECISIONS
+from portico.host.decide import DECISIONS, HOST_DECISIONS
 from portico.host.do import RECEIPTS
 from portico.host.host import Host
-from portico.log import sqlite
+from portico.host.state import CallPart
+from portico.host.turn import Turn
+from portico.log import group_commit
+from portico.terminals.terminals import Terminals
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -48,11 +51,35 @@ async def test_no_command_passes_without_its_scope(host: Host, name: str) -> Non
     kind = c.COMMANDS[name]
     others = frozenset(c.SCOPES) - {kind.scope}
     seq = host.log.seq
-    with pytest.raises(Forbidden, match=repr(kind.scope)):
-        await host.do(sample(kind), c.Caller("t", "t", others))
+    if kind.scope != "any":
+        with pytest.raises(Forbidden, match=repr(kind.scope)):
+            await host.do(sample(kind), c.Caller("t", "t", others))
     with pytest.raises(Unauthenticated):
         await host.do(sample(kind), c.Caller("", "nobody", frozenset()))
     assert host.log.seq == seq
+
+
+@pytest.mark.parametrize("way", ["do", "do_together", "plan"])
+async def test_a_guard_stands_before_every_command_on_every_way(host: Host, tmp_path: Path, way: str) -> None:
+    session = await host.start(by="t", cwd=str(tmp_path))
+    seq, seen = host.log.seq, []
+
+    def refuse(command: c.Command, caller: c.Caller) -> None:
+        seen.append((type(command), caller))
+        raise Forbidden("Not yours.")
+
+    host.commands.guard(refuse)
+    command = c.MarkRead(session=session.id, read=False)
+    loaded = await host.get(session.id)
+
+    async def send() -> None:
+        if way == "plan":
+            host.commands.plan(loaded, command, ADA)
+        await (host.commands.do_together([command], ADA) if way == "do_together" else host.do(command, ADA))
+
+    with pytest.raises(Forbidden, match="Not yours"):
+        await send()
+    assert (seen, host.log.seq) == ([(c.MarkRead, ADA)], seq)
 
 
 ABOUT_SESSIONS = [name for name, kind in c.COMMANDS.items() if kind.about == "session" and kind.scope != "jobs"]
@@ -66,8 +93,9 @@ async def test_a_session_that_is_not_there_is_not_found(host: Host, name: str) -
 
 
 async def test_every_command_is_decided_or_handled(host: Host) -> None:
-    kinds = {kind for kind in c.COMMANDS.values() if kind.scope != "jobs"}
-    assert kinds == {*DECISIONS, *host.commands.handled()}
+    served = {*get_args(c.ProjectCommand), c.AddToken, c.RevokeToken}  # these come with the process
+    kinds = {kind for kind in c.COMMANDS.values() if kind.scope != "jobs"} - served
+    assert kinds == {*DECISIONS, *HOST_DECISIONS, *host.commands.handled()}
 
 
 async def test_a_kind_has_one_handler(host: Host) -> None:
@@ -114,7 +142,7 @@ async def test_what_has_no_shape_of_its_own_is_answered_as_it_is_now(host: Host,
     assert await host.do(c.OpenTerminal(title="mine"), ADA.asking("t")) is opened
     grant = c.AddGrant(agent="demo", tool="shell", allow=True, project=str(tmp_path))
     assert await host.do(grant, ADA.asking("g")) == await host.do(grant, ADA.asking("g"))
-    assert (len(host.terminals.list()), len(host.grants)) == (1, 1)
+    assert (len(host.part(Terminals).list()), len(host.grants)) == (1, 1)
 
 
 async def test_an_id_belongs_to_its_caller_and_its_command(host: Host, tmp_path: Path) -> None:
@@ -141,7 +169,7 @@ async def test_a_command_that_the_disk_refused_leaves_its_id_free(
     open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its receipt waited for the disk to come back, and then said that it was done."""
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
     host = await open_host(PlayAgent(idle))
     session = await host.start(by="test", cwd=str(tmp_path))
     rename, start = c.RenameSession(session=session.id, title="one"), c.StartSession(cwd=str(tmp_path))
@@ -207,6 +235,48 @@ async def test_nothing_happens_before_the_commit(open_host: HostOpener, tmp_path
     with pytest.raises(Conflict):
         await host.do(c.SendMessage(session=session.id, text="go", turn=begun.turn, busy="refuse"), ADA)
     assert heard == [True]
+
+
+@pytest.mark.parametrize("kind", [c.SendMessage, c.CloseSession, c.TruncateSession, c.AnswerApproval])
+async def test_what_could_not_be_written_has_no_effect(
+    open_host: HostOpener, monkeypatch: pytest.MonkeyPatch, kind: type[c.Command]
+) -> None:
+    """An effect before the append begins a turn, ends a conversation or lets a call run that is not on record."""
+    heard: list[str] = []
+
+    async def play(message: e.Message, turn: Turn) -> None:
+        heard.append(message.text)
+        if message.text == "ask":
+            decision = await turn.tool("shell", "{}", kind="execute").approve("shell", command="make")
+            heard.append(decision.by)
+
+    agent = PlayAgent(play)
+    host = await open_host(agent)
+    session = await host.start(by="test", cwd="/")
+    await session.wait(await session.send(e.Message("first"), by="test"))
+    given: dict[str, Any] = {"session": session.id}
+    if kind is c.SendMessage:
+        given["text"] = "refused"
+    elif kind is c.AnswerApproval:
+        await session.send(e.Message("ask"), by="test")
+        state = await session.wait_until(lambda state: state.status == "waiting")
+        call = state.turns[-1].parts[-1]
+        assert isinstance(call, CallPart)
+        assert call.approval is not None
+        given = {"approval": call.approval.id, "allow": True}
+    before = [*heard]
+
+    async def refuse(*events: Any) -> int:
+        raise LogUnavailable("The disk is full.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(host.log, "append_all", refuse)
+        with pytest.raises(LogUnavailable):
+            await host.do(sample(kind, **given), ADA)
+        await session.settle()
+        assert (heard, agent.closed) == (before, 0)
+        assert session.running is None or kind is c.AnswerApproval
+        assert not any(future.done() for future in session.approvals._waiting.values())
 
 
 async def test_a_turn_begins_whatever_becomes_of_who_asked_for_it(open_host: HostOpener, tmp_path: Path) -> None:

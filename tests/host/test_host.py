@@ -24,6 +24,7 @@ from portico.host.clock import Clock
 from portico.host.host import Host
 from portico.host.state import Summary
 from portico.host.turn import Turn
+from portico.terminals.terminals import Terminals
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -317,9 +318,9 @@ async def test_an_agent_that_will_not_stop_does_not_hold_up_the_host(
 
 async def test_terminals_are_bounded(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "TERMINALS", 1)
-    await host.terminals.start(claim={}, cwd="/", by="test")
+    await host.part(Terminals).start(claim={}, cwd="/", by="test")
     with pytest.raises(RateLimited):
-        await host.terminals.start(claim={}, cwd="/", by="test")
+        await host.part(Terminals).start(claim={}, cwd="/", by="test")
 
 
 async def test_a_sweep_that_fails_is_not_the_last_one(

@@ -15,7 +15,7 @@ from portico.events import Json, ToolSpec
 from portico.host.call import Call
 from portico.host.host import Host
 from portico.host.tool import Tool, ToolResult
-from portico.log import sqlite
+from portico.log import group_commit
 from tests.jobs.playing import Data, make, ok, opened, short, task, until_ended
 from tests.jobs.samples import par, ref, seq
 
@@ -31,7 +31,7 @@ class Disk:
         self.open = asyncio.Event()
         spec = ToolSpec(name="gate", description="Waits", schema={"type": "object"})
         host.tools["gate"] = Tool(spec, self._wait)
-        monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+        monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
 
     async def _wait(self, arguments: Json, call: Call) -> ToolResult:
         self.reached.release()

@@ -10,8 +10,8 @@ import pytest
 
 from portico import limits
 from portico.events import Audited
-from portico.log.database import Database
 from portico.log.sqlite import SqliteLog
+from portico.log.sqlite.database import Database
 
 EVENT = Audited(action="x" * 1000, by="ada")
 

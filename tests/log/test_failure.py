@@ -15,9 +15,9 @@ import pytest
 from portico import limits
 from portico.errors import LogDamaged, LogUnavailable
 from portico.events import Audited, Unreadable
-from portico.log import sqlite, trouble
-from portico.log.database import Batch, Database, Row
-from portico.log.sqlite import SqliteLog
+from portico.log import group_commit
+from portico.log.sqlite import SqliteLog, trouble
+from portico.log.sqlite.database import Batch, Database, Row
 from tests.log.events import fact
 
 HERE = Path(__file__).parent
@@ -30,7 +30,7 @@ def pragma(log: SqliteLog, text: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _quick_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
 
 
 @pytest.mark.parametrize(

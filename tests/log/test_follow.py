@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -11,15 +10,18 @@ import pytest
 from portico import limits
 from portico.errors import TooSlow
 from portico.events import Record
-from portico.log.sqlite import SqliteLog
+from portico.log.feed import Follower
+from portico.log.page import Page
+from portico.log.stored import StoredLog
+from tests.log.conftest import LogOpener
 from tests.log.events import fact
 
 
-def following(log: SqliteLog, *channels: str, after: int = 0) -> aclosing[AsyncGenerator[list[Record], None]]:
+def following(log: StoredLog, *channels: str, after: int = 0) -> aclosing[AsyncGenerator[list[Record], None]]:
     return aclosing(cast(AsyncGenerator[list[Record], None], log.follow(*channels, after=after)))
 
 
-async def collect(log: SqliteLog, count: int, *channels: str, after: int = 0) -> list[Record]:
+async def collect(log: StoredLog, count: int, *channels: str, after: int = 0) -> list[Record]:
     records: list[Record] = []
     async with following(log, *channels, after=after) as batches:
         async for batch in batches:
@@ -29,7 +31,7 @@ async def collect(log: SqliteLog, count: int, *channels: str, after: int = 0) ->
     raise AssertionError("the stream ended")
 
 
-async def test_replays_then_goes_on_live(log: SqliteLog) -> None:
+async def test_replays_then_goes_on_live(log: StoredLog) -> None:
     await log.append("a", *(fact(i) for i in range(5)))
     task = asyncio.create_task(collect(log, 8, "a", after=2))
     for i in range(5):
@@ -37,7 +39,7 @@ async def test_replays_then_goes_on_live(log: SqliteLog) -> None:
     assert [r.pos for r in await task] == [3, 4, 5, 6, 7, 8, 9, 10]
 
 
-async def test_no_gap_and_no_repeat_while_it_joins(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_gap_and_no_repeat_while_it_joins(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "READ_EVENTS", 7)  # many rounds of replay
 
     async def write() -> None:
@@ -51,7 +53,7 @@ async def test_no_gap_and_no_repeat_while_it_joins(log: SqliteLog, monkeypatch: 
         assert [r.pos for r in reader.result()] == list(range(1, 301))
 
 
-async def test_several_channels_come_in_the_order_of_seq(log: SqliteLog) -> None:
+async def test_several_channels_come_in_the_order_of_seq(log: StoredLog) -> None:
     await log.append("a", fact(0))
 
     async def write() -> None:
@@ -71,7 +73,7 @@ async def test_several_channels_come_in_the_order_of_seq(log: SqliteLog) -> None
 
 
 async def test_a_slow_reader_is_ended_and_comes_back_with_its_cursor(
-    log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+    log: StoredLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "FOLLOWER_BYTES", 1000)
     cursor = 0
@@ -96,7 +98,7 @@ async def test_a_slow_reader_is_ended_and_comes_back_with_its_cursor(
     assert log.followers == 0
 
 
-async def test_exactly_the_bound_is_not_too_slow(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_exactly_the_bound_is_not_too_slow(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     async with following(log, "a") as reader:
         joined = asyncio.ensure_future(anext(reader))
         await log.append("a", fact("x"))
@@ -115,7 +117,7 @@ async def test_exactly_the_bound_is_not_too_slow(log: SqliteLog, monkeypatch: py
             await anext(reader)
 
 
-async def test_one_large_batch_does_not_end_a_quick_reader(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_large_batch_does_not_end_a_quick_reader(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """A single commit above the bound ended every reader, however quick."""
     monkeypatch.setattr(limits, "FOLLOWER_BYTES", 1000)
     async with following(log, "a") as reader:
@@ -125,7 +127,7 @@ async def test_one_large_batch_does_not_end_a_quick_reader(log: SqliteLog, monke
         assert len(await joined) == 50
 
 
-async def test_a_reader_far_ahead_or_of_nothing_just_waits(log: SqliteLog) -> None:
+async def test_a_reader_far_ahead_or_of_nothing_just_waits(log: StoredLog) -> None:
     async with following(log, "nowhere", after=99) as reader:
         waiting = asyncio.ensure_future(anext(reader))
         await log.append("a", fact(1))
@@ -136,7 +138,7 @@ async def test_a_reader_far_ahead_or_of_nothing_just_waits(log: SqliteLog) -> No
 
 
 async def test_what_was_missed_comes_in_small_pages_shared_by_all(
-    log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+    log: StoredLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of 1,000 readers that stood still held all it had missed: 960 MB of a log of 2 MB."""
     monkeypatch.setattr(limits, "REPLAY_BYTES", 1000)
@@ -149,16 +151,65 @@ async def test_what_was_missed_comes_in_small_pages_shared_by_all(
     assert pages[0][0].form("door", lambda page: object()) is pages[0][1].form("door", lambda page: object())
 
 
-async def test_only_the_last_pages_are_kept_and_none_of_what_is_deleted(tmp_path: Path) -> None:
+async def test_only_the_last_pages_are_kept_and_none_of_what_is_deleted(open_log: LogOpener) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "REPLAY_BYTES", 100)
         patch.setattr(limits, "REPLAY_PAGES", 3)
-        log = await SqliteLog.open(tmp_path / "log.db")
+        log = await open_log()
         await log.append("a", *(fact("x" * 100) for _ in range(10)))
         reader = aiter(log.follow("a"))
         for _ in range(10):
             await anext(reader)
-        assert len(log._pages) == 3
+        assert len(log._replay._pages) == 3
         await log.delete("a")
-        assert len(log._pages) == 0
+        assert len(log._replay._pages) == 0
         await log.close()
+
+
+async def test_a_follower_takes_on_channels_while_it_is_read(log: StoredLog) -> None:
+    """In the replay and live, in the order of seq, and nothing of the others."""
+    for name in ("a", "b", "c"):
+        await log.append(name, fact(f"{name}1"))
+    follower = Follower(["a"])
+    pages = log.follow(after=0, follower=follower)
+    seen = list(await anext(pages))
+    follower.add("b")
+    await log.append_all(("c", fact("c2")), ("b", fact("b2")), ("a", fact("a2")))
+    seen += await anext(pages)
+    joined = asyncio.ensure_future(anext(pages))
+    await asyncio.sleep(0)
+    follower.add("c")
+    await log.append_all(("c", fact("c3")), ("d", fact("d1")), ("a", fact("a3")))
+    seen += await joined
+    assert [(r.channel, r.pos) for r in seen] == [("a", 1), ("b", 1), ("b", 2), ("a", 2), ("c", 3), ("a", 3)]
+    await cast(AsyncGenerator[Page, None], pages).aclose()
+    assert log.followers == 0
+
+
+async def test_a_follower_of_nothing_yet_waits_for_its_first_channel(log: StoredLog) -> None:
+    await log.append("a", fact("before"))
+    follower = Follower([])
+    pages = log.follow(after=0, follower=follower)
+    joined = asyncio.ensure_future(anext(pages))
+    await asyncio.sleep(0)
+    await log.append("b", fact("of another"))
+    follower.add("a")
+    await log.append("a", fact("now"))
+    assert [(r.channel, r.pos) for r in await joined] == [("a", 2)]
+    await cast(AsyncGenerator[Page, None], pages).aclose()
+
+
+async def test_an_attached_follower_gets_what_comes_until_it_leaves_or_falls_behind(log: StoredLog) -> None:
+    await log.append("a", fact("before"))
+    follower = Follower(["a"], limit=1)
+    log.attach(follower)
+    assert not follower.waiting
+    await log.append("a", fact("one"))
+    await log.append("b", fact("of another"))
+    assert [r.pos for r in follower.drain()] == [2]
+    await log.append("a", fact("two"))
+    await log.append("a", fact("three"))  # over its limit: it has to come back through the log
+    assert (follower.ended, follower.waiting, follower.drain()) == (True, True, [])
+    follower.leave()
+    follower.leave()
+    assert log.followers == 0

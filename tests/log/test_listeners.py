@@ -12,6 +12,7 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.log.sqlite import SqliteLog
+from portico.log.stored import StoredLog
 from tests.log.events import fact
 from tests.log.test_failure import pragma
 
@@ -21,7 +22,7 @@ def broken(*_: object) -> None:
 
 
 async def test_an_append_returns_and_a_follower_misses_nothing(
-    log: SqliteLog, caplog: pytest.LogCaptureFixture
+    log: StoredLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The append never returned, its caller's lock stayed taken, and followers missed a durable record."""
     heard: list[int] = []

@@ -7,8 +7,7 @@ import pytest
 
 from portico.errors import LogDamaged, LogTooNew
 from portico.events import Event, Unknown, decode
-from portico.log import schema
-from portico.log.sqlite import SqliteLog
+from portico.log.sqlite import SqliteLog, schema
 from portico.testing.fixtures import HostOpener
 from tests.log.events import fact
 

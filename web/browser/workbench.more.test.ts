@@ -92,6 +92,24 @@ describe("review", () => {
     expect(existsSync(join(folder, "portico-demo.md"))).toBe(true);
     expect(person.trouble.filter((each) => !each.includes("409"))).toEqual([]);
   });
+
+  test("what has changed since somebody last looked has a mark, and a list of its own", async () => {
+    const { id } = await reviewed("looked");
+    const person = await somebody();
+    const { page } = person;
+    await openChanges(person, id);
+    await page.waitForFunction((key) => localStorage.getItem(key) !== null, `portico.looked.${id}`);
+    // As if the file had been another one then.
+    await page.evaluate((key) => localStorage.setItem(key, '{"portico-demo.md":"before"}'), `portico.looked.${id}`);
+    await page.reload();
+    await page.waitForSelector('.file:has-text("portico-demo.md") [aria-label="changed since you last looked"]');
+    await page.selectOption('[aria-label="Which changes"]', "looked");
+    await page.waitForFunction(() => document.querySelectorAll(".file-diff").length === 1);
+    await page.goto(`${host.url}/app/s/${id}/changes`);
+    await page.waitForSelector(".file-diff");
+    expect(await page.locator(".file .dot").count()).toBe(0);
+    expect(person.trouble).toEqual([]);
+  });
 });
 
 describe("jobs", () => {
@@ -208,15 +226,25 @@ describe("usage and settings", () => {
     await page.goto(`${host.url}/app/settings/tokens`);
     await page.fill("form input:not([type=checkbox])", "phone");
     await page.check('input[value="approve"]');
+    await page.selectOption('label:has-text("Lasts") select', "30");
     await page.click("text=Make a token");
     const token = (await page.textContent(".token-once code"))!;
     expect((await fetch(`${host.url}/v1`, { headers: { Authorization: `Bearer ${token}` } })).status).toBe(200);
     expect(await person.barriers()).toEqual([]);
+    const { tokens } = await host.ask<{ tokens: { created: number; expires: number }[] }>("/v1/tokens");
+    expect(tokens[0]!.expires - tokens[0]!.created).toBe(30 * 86_400_000);
+    await page.waitForSelector(`.table td:has-text("${await page.evaluate((time) => new Date(time).toLocaleDateString(), tokens[0]!.expires)}")`);
     await page.click('[aria-label="Revoke phone"]');
     await page.click('dialog[open] .danger:has-text("Revoke")');
     await page.waitForSelector("text=No other tokens.");
     expect((await fetch(`${host.url}/v1`, { headers: { Authorization: `Bearer ${token}` } })).status).toBe(401);
-    await page.click(".settings-nav >> text=Host");
+    await page.click(".settings-nav >> text=People");
+    await page.waitForSelector('.table tr:has-text("owner")');
+    expect(await person.barriers()).toEqual([]);
+    await page.click(".settings-nav >> text=Hosts");
+    await page.waitForSelector(`.table tr:has-text("${new URL(host.url).host}")`);
+    expect(await person.barriers()).toEqual([]);
+    await page.click(".settings-nav >> text=This host");
     await page.waitForSelector('.table tr:has-text("server.port"):has-text("flag")');
     expect(await person.barriers()).toEqual([]);
     await page.click("text=Stop the host…");

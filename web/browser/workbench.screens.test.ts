@@ -20,7 +20,7 @@ const LOOK = [
   { do: "say", text: "I'll look at how the route is built, and whether something here **already** counts requests.\n\n```python\ndef limit(rate: int) -> bool:\n    # one per address\n    return rate > 5\n```\n", deltas: 5 },
   { do: "tool", name: "read_file", kind: "read", input: { path: "src/limits.py" }, output: "class TokenBucket: ..." },
   { do: "tool", name: "grep", kind: "search", input: { query: "TokenBucket" }, output: "src/limits.py:4" },
-  { do: "tool", name: "bash", kind: "execute", input: { command: "pytest -q tests/test_login.py" }, output: "F\nImportError: cannot import name 'per_address' from 'app.limits'\n1 error in 0.91s\nexit code 1" },
+  { do: "tool", name: "bash", kind: "execute", input: { command: "pytest -q tests/test_login.py" }, output: "F\nImportError: cannot import name 'per_address' from 'app.limits'\n1 error in 0.91s", exit_code: 1 },
 ];
 const CHANGE = { do: "write", path: "src/limits.py", text: AFTER };
 const SCRIPT = {
@@ -57,6 +57,13 @@ beforeAll(async () => {
   await begin("plain", "demo", "Explain the retry logic", "hello there");
   ids["job"] = await host.startJob("endless");
   ids["shapes"] = await host.startJob("shapes", "x");
+  const prompt = { text: "hello there", agent: "demo" };
+  const automate = (name: string, plan: object) => host.ask("/v1/automations", { name, plan });
+  await automate("morning-review", { title: "Review what changed since yesterday", schedule: { cron: "0 7 * * 1-5", zone: "Europe/Berlin" }, prompt });
+  await automate("on-push", { hook: {}, stop_after_failures: 1, prompt: { ...prompt, text: "fail please" } });
+  await automate("new-data", { files: { folder: host.folder, globs: ["*.csv"] }, prompt });
+  await host.ask("/v1/automations/new-data/pause", {});
+  for (const name of ["morning-review", "on-push"]) await host.ask(`/v1/automations/${name}/run`, {});
 }, 120_000);
 afterAll(() => host.close());
 
@@ -80,9 +87,15 @@ const PLACES: [name: string, path: () => string, sign: string][] = [
   ["job", () => `j/${ids["shapes"]}`, ".tn"],
   ["jobs", () => "jobs", ".entry, .table"],
   ["new-job", () => "new/job", "#job option"],
+  ["automations", () => "automations", ".auto"],
+  ["automation", () => "automations/morning-review", ".runs td"],
+  ["automation-form", () => "automations/new", ".auto-preview"],
   ["usage", () => "usage", ".plot"],
   ["settings", () => "settings", "#setting-theme"],
   ["host", () => "settings/host", ".danger-zone"],
+  ["tokens", () => "settings/tokens", ".settings form"],
+  ["people", () => "settings/people", ".settings .table"],
+  ["hosts", () => "settings/hosts", ".settings .table"],
   ["more", () => "more", ".settings .navitem"],
 ];
 

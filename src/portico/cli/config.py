@@ -7,7 +7,7 @@ import typer
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
 from portico.errors import NotFound, nearest
 from portico.home import Home
-from portico.settings import Source, describe, env_name, keys, load
+from portico.settings import TABLES, Source, describe, env_name, keys, load, shown
 
 
 def config(
@@ -37,16 +37,16 @@ def config(
     elif key is not None and terminal():
         _explain(key, sources[key])
     else:
-        rows = [[name, repr(source.value), source.origin] for name, source in chosen.items()]
+        rows = [[name, repr(shown(source.value)), source.origin] for name, source in chosen.items()]
         print_table(["setting", "value", "from"], rows, "")
 
 
 def _whole(name: str, source: Source) -> dict[str, object]:
-    return {"value": source.value, "from": source.origin, "default": keys()[name], "about": describe(name)}
+    return {"value": shown(source.value), "from": source.origin, "default": keys()[name], "about": describe(name)}
 
 
 def _explain(name: str, source: Source) -> None:
-    print(f"{name} = {source.value!r}   (from {source.origin}; default {keys()[name]!r})")
+    print(f"{name} = {shown(source.value)!r}   (from {source.origin}; default {keys()[name]!r})")
     print(describe(name))
-    if name != "agents":  # a table has no place in one variable
+    if name not in TABLES:
         print(f"Environment: {env_name(name)}")

@@ -5,6 +5,7 @@ import textwrap
 import msgspec
 import typer
 
+from portico import commands as c
 from portico.cli.follow_job import EXIT, follow_job, view_of
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, when
 from portico.client import Client
@@ -83,7 +84,7 @@ def stop(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
 
     Example: portico jobs stop job-1
     """
-    _order(job, "stop", as_json, home)
+    _order(c.StopJob(job=job), as_json, home)
 
 
 @app.command()
@@ -92,7 +93,7 @@ def resume(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None
 
     Example: portico jobs resume job-1
     """
-    _order(job, "resume", as_json, home)
+    _order(c.ResumeJob(job=job), as_json, home)
 
 
 @app.command()
@@ -101,14 +102,14 @@ def retry(job: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
 
     Example: portico jobs retry job-1
     """
-    _order(job, "retry", as_json, home)
+    _order(c.RetryJob(job=job), as_json, home)
 
 
-def _order(job: str, verb: str, as_json: bool, home: HomeOption) -> None:
+def _order(command: c.Command, as_json: bool, home: HomeOption) -> None:
     async def work() -> None:
         async with Client.local(home) as client:
-            answer = msgspec.json.decode(await client.call("POST", f"/v1/jobs/{job}/{verb}"))
-        ident = answer.get("job", job)
+            answer = await client.do(command)
+        ident = answer.job if isinstance(answer, c.JobNamed) else command.subject
         print_json({"job": ident}) if as_json else print(ident)
 
     run(work())

@@ -47,8 +47,7 @@ def run(
 
     async def work() -> int:
         async with _client(home, agent or [], detach) as client:
-            body = {"job": job, "cwd": folder, "input": given, "entry": plan}
-            ident: str = msgspec.json.decode(await client.call("POST", "/v1/jobs", body))["job"]
+            ident = (await client.run_job(job, folder, input=given, entry=msgspec.to_builtins(plan))).job
             if detach:
                 print_json({"job": ident}) if as_json else print(ident)
                 return 0
@@ -62,7 +61,7 @@ async def watch(client: Client, job: str, as_json: bool) -> int:
         return EXIT[await follow_job(client, job, as_json)]
     except asyncio.CancelledError:
         try:
-            await client.call("POST", f"/v1/jobs/{job}/stop")
+            await client.stop_job(job)
             print(f"\n{job} canceled", file=sys.stderr)
         except PorticoError as error:
             print(f"\n{job} not canceled: {error.message}", file=sys.stderr)

@@ -30,6 +30,9 @@ def send(
     cwd: Annotated[str | None, typer.Option(help="The working directory of a new session. [current]")] = None,
     worktree: Annotated[bool, typer.Option("--worktree", help="A git worktree for the new session.")] = False,
     base: Annotated[str | None, typer.Option(help="Where the worktree starts. [HEAD]")] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Dollars that a new session may cost; then a person is asked.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Allow every approval of this message.")] = False,
     no: Annotated[bool, typer.Option("--no", help="Deny every approval of this message.")] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Send and leave; prints the session's id.")] = False,
@@ -45,13 +48,15 @@ def send(
         raise BadRequest("--worktree is for a new session; leave out --session and --last.", field="worktree")
     if base is not None and not worktree:
         raise BadRequest("--base says where a worktree starts; add --worktree.", field="base")
+    if budget is not None and (session is not None or last):
+        raise BadRequest("--budget is for a new session; leave out --session and --last.", field="budget")
     message = _text(text)
     isolation: bool | Json = {"base": base} if base is not None else worktree
     folder = os.path.abspath(cwd or os.curdir)
 
     async def work() -> int:
         async with Client.local(home) as client:
-            remote = await _session(client, session, last, agent or [], model, folder, isolation)
+            remote = await _session(client, session, last, agent or [], model, folder, isolation, budget)
             if detach:
                 await remote.post(message, model=model)
                 print_json({"session": remote.id}) if as_json else print(remote.id)
@@ -82,6 +87,7 @@ async def _session(
     model: str | None,
     cwd: str,
     worktree: bool | Json,
+    budget: float | None,
 ) -> RemoteSession:
     if ident is not None:
         return client.session(ident)
@@ -90,12 +96,13 @@ async def _session(
         if not found:
             raise BadRequest("There is no session yet; leave out --last.", field="last")
         return client.session(found[0].id)
-    first, config = None, None
+    first = None
+    config: Json = {"budget": {"dollars": budget}} if budget is not None else {}
     if agents:
         first, _, named = agents[0].partition("/")
         model = model or named or None
-        config = {"fallback": agents[1:]} if agents[1:] else None
-    return await client.start(agent=first, model=model, cwd=cwd, config=config, worktree=worktree)
+        config |= {"fallback": agents[1:]} if agents[1:] else {}
+    return await client.start(agent=first, model=model, cwd=cwd, config=config or None, worktree=worktree)
 
 
 def answering(yes: bool, no: bool) -> str:

@@ -17,14 +17,15 @@ app = typer.Typer(help="Make, list and revoke tokens.", no_args_is_help=True)
 def new(
     name: str,
     scope: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(SCOPES)}; repeatable. [all]")] = None,
+    days: Annotated[float | None, typer.Option(help="How long it lasts. [until it is revoked]")] = None,
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
     """Make a token and print it, this once.
 
-    Example: portico token new phone --scope read --scope approve
+    Example: portico token new phone --scope read --scope approve --days 30
     """
-    made = new_token(Home.default(home), name, list(scope or SCOPES))
+    made = new_token(Home.default(home), name, list(scope or SCOPES), days=days)
     print_json({"name": name, "token": made, "scopes": list(scope or SCOPES)}) if as_json else print(made)
 
 
@@ -36,10 +37,13 @@ def list_tokens(as_json: JsonFlag = False, home: HomeOption = None) -> None:
     """
     found = read_tokens(Home.default(home))
     if as_json:
-        print_json([{"name": t.name, "scopes": t.scopes, "created": t.created} for t in found])
+        print_json([{"name": t.name, "scopes": t.scopes, "created": t.created, "expires": t.expires} for t in found])
         return
-    rows = [[each.name, ", ".join(each.scopes), when(each.created)] for each in found]
-    print_table(["name", "scopes", "created"], rows, "Only the owner's token. Make another: portico token new NAME")
+    ends = {each.name: f"{when(each.expires)}{' (over)' * each.expired}" if each.expires else "never" for each in found}
+    rows = [[each.name, ", ".join(each.scopes), when(each.created), ends[each.name]] for each in found]
+    print_table(
+        ["name", "scopes", "created", "expires"], rows, "Only the owner's token. Make another: portico token new NAME"
+    )
 
 
 @app.command()

@@ -1,7 +1,8 @@
 """Calls and streams. A dropped stream comes back by itself, from the last event it has given out."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import re
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
@@ -11,15 +12,18 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from portico import commands as c
 from portico import errors, limits
 from portico.client.context import chosen
+from portico.client.methods import Methods
 from portico.client.record import RemoteRecord, decoder
 from portico.client.tls import trusting
 from portico.errors import KINDS, PorticoError, Unreachable
-from portico.events import Json, TurnEnded, TurnStarted
+from portico.events import Json, QuestionResponse, TurnEnded, TurnStarted
 from portico.home import Endpoint, Home
 from portico.host.agent import AgentInfo, Check
 from portico.host.state import ChangeList, SessionState, Summary
+from portico.usage.shapes import UsageAnswer
 
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Waits between attempts to come back; the last one repeats."""
@@ -62,7 +66,9 @@ class _Outage:
         return _RETRY_SECONDS[min(max(self.tries - 1, 0), len(_RETRY_SECONDS) - 1)]
 
 
-class Client:
+class Client(Methods):
+    """Calls and streams of one host. Each command has a method of its name (`methods.py`)."""
+
     def __init__(
         self,
         url: str,
@@ -120,13 +126,23 @@ class Client:
 
     async def call(self, method: str, path: str, body: Any = None, /, **query: Any) -> bytes:
         """One call of the REST door; the host's errors come back as `RemoteError`."""
-        return await self._call(method, path, body, query, httpx.USE_CLIENT_DEFAULT)
+        return await self._call(method, path, body, query)
 
-    async def _call(self, method: str, path: str, body: Any, query: Json, timeout: Any) -> bytes:
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        query: Json,
+        timeout: Any = httpx.USE_CLIENT_DEFAULT,
+        headers: dict[str, str] | None = None,
+    ) -> bytes:
         content = None if body is None else msgspec.json.encode(body)
         params = {name: _text(value) for name, value in query.items() if value is not None}
         try:
-            answer = await self._http.request(method, path, content=content, params=params, timeout=timeout)
+            answer = await self._http.request(
+                method, path, content=content, params=params, timeout=timeout, headers=headers
+            )
         except httpx.TransportError as error:
             raise Unreachable(f"The host at {self.url} does not answer: {_words(error)}.") from error
         if answer.status_code >= 400:
@@ -142,6 +158,11 @@ class Client:
             agents: list[AgentInfo]
 
         return msgspec.json.decode(await self.call("GET", "/v1/agents"), type=_Agents).agents
+
+    async def usage(self, by: Sequence[str], days: int = 30, east: int = 840) -> UsageAnswer:
+        """Added up by some of day, session, agent, model, by; `east` is the zone as in `GET /v1/usage`."""
+        found = await self.call("GET", "/v1/usage", by=",".join(by), days=days, east=east)
+        return msgspec.json.decode(found, type=UsageAnswer)
 
     async def default_agent(self) -> str | None:
         """The agent of sessions that name none, as far as the host can tell without starting one."""
@@ -177,25 +198,33 @@ class Client:
         worktree: bool | Json = False,
     ) -> "RemoteSession":
         """`worktree`: a git worktree of its own, or `{"name": ..., "base": ...}` for one of that name or start."""
-        body = {
-            "agent": agent,
-            "model": model,
-            "cwd": cwd,
-            "title": title,
-            "config": config or {},
-            "worktree": worktree,
-        }
-        summary = msgspec.json.decode(await self.call("POST", "/v1/sessions", body), type=Summary)
+        isolation = worktree if isinstance(worktree, bool) else msgspec.convert(worktree, c.Isolation)
+        summary = await self.start_session(
+            agent=agent, model=model, cwd=cwd, title=title, config=config or {}, worktree=isolation
+        )
         return RemoteSession(self, summary.id)
 
     def session(self, ident: str) -> "RemoteSession":
         return RemoteSession(self, ident)
 
     async def approve(self, approval: str, *, allow: bool | None = None, option: str | None = None) -> None:
-        await self.call("POST", f"/v1/approvals/{approval}", {"allow": allow, "option": option})
+        await self.answer_approval(approval, allow=allow, option=option)
 
-    async def answer(self, question: str, text: str | None = None, response: str = "accept") -> None:
-        await self.call("POST", f"/v1/questions/{question}", {"response": response, "text": text})
+    async def answer(self, question: str, text: str | None = None, response: QuestionResponse = "accept") -> None:
+        await self.answer_question(question, response=response, text=text)
+
+    async def do(self, command: c.Command, *, request: str = "") -> Any:
+        """Any command, over its own route where it has one. The answer has the shape that the command names."""
+        kind, said = type(command), msgspec.to_builtins(command)
+        name = said.pop("command")
+        headers = {"Idempotency-Key": request} if request else {}
+        if kind.http is None:
+            body = {"command": name, "arguments": said}
+            return shaped(kind, await self._call("POST", "/v1/commands", body, {}, headers=headers))
+        path = kind.http.path
+        for part in re.findall(r"{(\w+)}", path):
+            path = path.replace(f"{{{part}}}", quote(said.pop(kind.about if part == "id" else part), safe=""))
+        return shaped(kind, await self._call(kind.http.method, path, said or None, {}, headers=headers))
 
     # -- streams -----------------------------------------------------------------------------------------------
 
@@ -276,11 +305,11 @@ class RemoteSession:
         return self.client.follow(f"{self.path}/events", after)
 
     async def post(
-        self, text: str, *, busy: str = "queue", model: str | None = None, attachments: list[Json] | None = None
+        self, text: str, *, busy: c.Busy = "queue", model: str | None = None, attachments: list[Json] | None = None
     ) -> Json:
         """Sends without waiting: `{turn}` or `{queued, pending, position}`."""
-        body = {"text": text, "busy": busy, "model": model, "attachments": attachments or []}
-        found: Json = msgspec.json.decode(await self.client.call("POST", f"{self.path}/messages", body))
+        sent = await self.client.send_message(self.id, text, busy=busy, model=model, attachments=attachments or [])
+        found: Json = msgspec.to_builtins(sent)
         return found
 
     async def send(self, text: str, *, model: str | None = None) -> AsyncGenerator[RemoteRecord, None]:
@@ -312,19 +341,17 @@ class RemoteSession:
                     return
 
     async def cancel(self) -> None:
-        await self.client.call("POST", f"{self.path}/cancel", {})
+        await self.client.cancel_turn(self.id)
 
     async def resume(self) -> str:
-        answer: Json = msgspec.json.decode(await self.client.call("POST", f"{self.path}/resume", {}))
-        return str(answer["turn"])
+        return (await self.client.resume_turn(self.id)).turn
 
     async def rename(self, title: str) -> None:
-        await self.client.call("PATCH", self.path, {"title": title})
+        await self.client.rename_session(self.id, title)
 
     async def delete(self) -> str:
         """Returns what stays of its worktree, and why; usually nothing."""
-        answer = await self.client.call("DELETE", self.path)
-        return str(msgspec.json.decode(answer)["kept"]) if answer else ""
+        return (await self.client.delete_session(self.id)).kept
 
     async def changes(self, turn: str | None = None) -> ChangeList:
         """What its turns changed in its folder, or what one of them did."""
@@ -341,6 +368,16 @@ class RemoteSession:
 
     async def export(self, form: str = "markdown") -> bytes:
         return await self.client.call("GET", f"{self.path}/export", format=form)
+
+
+def shaped(kind: type[c.Command], content: bytes) -> Any:
+    """What the host answered, as the command says it; of several shapes the one whose fields are there."""
+    if kind.gives is None:
+        return msgspec.json.decode(content, type=Summary if kind.shows == "session" else dict[str, Any])
+    found = msgspec.json.decode(content) if content else {"kept": ""}
+    shapes = kind.gives if isinstance(kind.gives, tuple) else (kind.gives,)
+    fits = (each for each in shapes if set(each.__struct_fields__) <= found.keys())
+    return msgspec.convert(found, next(fits, shapes[0]))
 
 
 async def _lines(answer: httpx.Response) -> AsyncGenerator[bytes, None]:

@@ -5,13 +5,18 @@ from which routes, tools and documents are made; docs/reference/commands.md desc
 true. Imports events, errors and limits only.
 """
 
+from portico.commands.admin import *
 from portico.commands.answers import *
+from portico.commands.automation import *
 from portico.commands.caller import *
 from portico.commands.client import *
 from portico.commands.command import *
 from portico.commands.job import *
 from portico.commands.message import *
+from portico.commands.notice import *
 from portico.commands.person import *
+from portico.commands.project import *
 from portico.commands.session import *
 from portico.commands.table import *
 from portico.commands.terminal import *
+from portico.commands.workspace import *

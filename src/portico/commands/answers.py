@@ -60,9 +60,59 @@ class TaskNamed(Struct):
     task: str
 
 
+class AutomationMade(Struct, omit_defaults=True):
+    automation: str
+    secret: str = ""
+    """Of its hook: shown this once."""
+
+
+class AutomationNamed(Struct):
+    automation: str
+
+
+class HookSecret(Struct):
+    secret: str
+
+
+class RunNamed(Struct):
+    run: str
+
+
+class NoticeNamed(Struct):
+    notice: str
+
+
 class Done(Struct):
     """It was done, and there is nothing to tell."""
 
 
 Busy = Literal["queue", "steer", "refuse"]
 """What becomes of a message while a turn runs."""
+
+
+class Committed(Struct):
+    commit: str
+
+
+class Discarded(Struct):
+    undo: str
+    """Brings the files back, until the next discard."""
+
+
+class TokenMade(Struct):
+    name: str
+    scopes: list[str]
+    created: int
+    token: str
+    """This is the only time it can be seen."""
+    expires: int = 0
+    """Milliseconds since the epoch; 0: never."""
+
+
+class Project(Struct, frozen=True):
+    id: str
+    name: str
+    path: str
+    added: int = 0
+    worktree: bool = False
+    """Each conversation works in a git worktree of its own."""

@@ -28,6 +28,11 @@ class Caller(Struct, frozen=True):
     def by(self) -> str:
         return self.label or f"token:{self.name}"
 
+    @property
+    def outside(self) -> bool:
+        """Whether it came through a door; the host, its jobs and its agents did not."""
+        return bool(self.id)
+
     def may(self, scope: Scope) -> bool:
         """`open` is for strangers too, `any` for everybody with a token."""
         return scope == "open" or scope in self.scopes or (scope == "any" and bool(self.scopes))

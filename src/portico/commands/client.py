@@ -91,4 +91,16 @@ class ConfigureHost(Command, frozen=True, tag="host.configure"):
     action: Json = {}
 
 
-ClientCommand = JoinSession | LeaveSession | ShareData | ReportContent | CompleteCall | ConfigureHost
+class IdentifyClient(Command, frozen=True, tag="client.identify"):
+    """Take an id for a client; it belongs to the token that used it first."""
+
+    scope = "any"
+    about = "host"
+    gives = Done
+
+    client: str
+    value: Json = {}
+    """What its door has to know when it comes back."""
+
+
+ClientCommand = JoinSession | LeaveSession | ShareData | ReportContent | CompleteCall | ConfigureHost | IdentifyClient

@@ -11,7 +11,20 @@ from msgspec import Struct
 
 from portico.commands.caller import Scope
 
-About = Literal["host", "session", "approval", "question", "terminal", "job", "task", "grant"]
+About = Literal[
+    "host",
+    "session",
+    "approval",
+    "question",
+    "terminal",
+    "job",
+    "task",
+    "grant",
+    "automation",
+    "run",
+    "project",
+    "token",
+]
 """What a command is about: the kind of thing whose id it names. `host`: none."""
 
 
@@ -30,6 +43,8 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     scope: ClassVar[Scope]
     about: ClassVar[About]
     http: ClassVar[Http | None] = None
+    method: ClassVar[str] = ""
+    """What the client's method and the tool are called, where it is not after the class."""
     gives: ClassVar[Any] = None
     """The shape of the answer; several in a tuple are alternatives. None: what it shows."""
     shows: ClassVar[Shown] = "session"
@@ -40,6 +55,8 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     """A fact that is true whatever else goes on: it needs no lock, and many of them share one append."""
     limited: ClassVar[bool] = False
     """Counts against the caller's rate."""
+    secret: ClassVar[bool] = False
+    """What it says or is answered must not be kept: it carries no id."""
     errors: ClassVar[tuple[str, ...]] = ("conflict",)
     """The codes it may be refused with, beyond those of every command."""
 

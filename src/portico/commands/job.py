@@ -15,6 +15,7 @@ class StartJob(Command, frozen=True, tag="job.run"):
     about = "host"
     gives = JobNamed
     http = Http("POST", "/v1/jobs", 201)
+    method = "run_job"
     errors = ("not_found", "conflict")
     private = frozenset({"strict"})
 

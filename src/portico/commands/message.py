@@ -17,7 +17,7 @@ class SendMessage(Command, frozen=True, tag="message.send"):
     gives = (TurnBegun, Queued, Steered)
     http = Http("POST", f"{_ONE}/messages", 202)
     errors = ("conflict", "agent_unavailable")
-    private = frozenset({"origin", "meta", "turn", "pending", "blank"})
+    private = frozenset({"origin", "meta", "turn", "pending", "blank", "model_config"})
 
     session: str
     text: str
@@ -33,10 +33,28 @@ class SendMessage(Command, frozen=True, tag="message.send"):
     """The queued message that becomes this turn."""
     blank: bool = False
     """It may say nothing: the agent decides what that means."""
+    model_config: Json = {}
 
     @property
     def message(self) -> Message:
-        return Message(self.text, self.attachments, self.model, self.origin, self.meta)
+        return Message(self.text, self.attachments, self.model, self.origin, self.meta, self.model_config)
+
+
+class RunCommand(Command, frozen=True, tag="command.run"):
+    """Run a command line in the session's folder, as a turn without the agent."""
+
+    scope = "terminal"
+    about = "session"
+    limited = True
+    gives = TurnBegun
+    private = frozenset({"turn", "text"})
+
+    session: str
+    line: str
+    text: str = ""
+    """What the person typed, where that is more than the line."""
+    turn: str | None = None
+    """The turn's id, where the client chooses it."""
 
 
 class CancelTurn(Command, frozen=True, tag="turn.cancel"):
@@ -83,7 +101,7 @@ class EditQueued(Command, frozen=True, tag="queue.edit"):
     about = "session"
     shows = "queue"
     http = Http("PATCH", f"{_QUEUE}/{{pending}}")
-    private = frozenset({"origin", "meta"})
+    private = frozenset({"origin", "meta", "model_config"})
 
     session: str
     pending: str
@@ -92,10 +110,11 @@ class EditQueued(Command, frozen=True, tag="queue.edit"):
     model: str | None = None
     origin: str = "user"
     meta: Json = {}
+    model_config: Json = {}
 
     @property
     def message(self) -> Message:
-        return Message(self.text, self.attachments, self.model, self.origin, self.meta)
+        return Message(self.text, self.attachments, self.model, self.origin, self.meta, self.model_config)
 
 
 class ReorderQueue(Command, frozen=True, tag="queue.reorder"):
@@ -151,6 +170,7 @@ class ReleaseQueue(Command, frozen=True, tag="queue.release"):
 
 MessageCommand = (
     SendMessage
+    | RunCommand
     | CancelTurn
     | ResumeTurn
     | QueueMessage

@@ -81,4 +81,14 @@ class RevokeGrant(Command, frozen=True, tag="grant.revoke"):
     grant: str
 
 
-PersonCommand = AnswerApproval | AnswerQuestion | DraftAnswer | AddGrant | RevokeGrant
+class DeclineSignIn(Command, frozen=True, tag="sign_in.decline"):
+    """Let a call fail that waits for a sign-in."""
+
+    scope = "drive"
+    about = "session"
+
+    session: str
+    call: str
+
+
+PersonCommand = DeclineSignIn | AnswerApproval | AnswerQuestion | DraftAnswer | AddGrant | RevokeGrant

@@ -119,6 +119,17 @@ class MarkRead(Command, frozen=True, tag="session.read"):
     read: bool
 
 
+class OrderChats(Command, frozen=True, tag="chats.order"):
+    """Put the conversations of a session into another order."""
+
+    scope = "drive"
+    about = "session"
+
+    session: str
+    order: list[str]
+    """Sessions of its family, itself among them; those that are left out come last."""
+
+
 class CloseSession(Command, frozen=True, tag="session.close"):
     """Release the agent; the history stays."""
 
@@ -206,6 +217,8 @@ class SetDraft(Command, frozen=True, tag="draft.set"):
 
     session: str
     text: str
+    typed: bool = False
+    """Somebody writes it now. Any other draft is an offer, and follows what somebody has typed."""
 
 
 SessionCommand = (
@@ -216,6 +229,7 @@ SessionCommand = (
     | ConfigureSession
     | ArchiveSession
     | MarkRead
+    | OrderChats
     | CloseSession
     | ReopenSession
     | DeleteSession

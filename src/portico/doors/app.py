@@ -1,17 +1,29 @@
 """What a door gets when it is built: the host and what belongs to this process."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from portico.automation.automations import Automations
 from portico.home import Home
 from portico.host.host import Host
-from portico.host.search import Search
+from portico.jobs import Jobs
+from portico.queries.search import Search
 from portico.settings import Loaded, Settings
 
 if TYPE_CHECKING:
     from portico.doors.gate import Gate
+
+
+class DoorInfo(Struct):
+    name: str
+    package: str
+    missing: str = ""
+    """Why it is not served, when it should be."""
+    disabled: bool = False
 
 
 @dataclass
@@ -23,11 +35,17 @@ class App:
     """Asks the process for a graceful stop; returns at once."""
     test: bool = False
     """`--test`: shorter countdowns and the test-only routes."""
-    gate: "Gate | None" = None
     search: Search | None = None
     """With an index; None: searching reads the log."""
-    at_start: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
-    """What doors have to do before the first request, for example to go on with what a crash left waiting."""
+    api_level: str = "latest"
+    """`--api-level`, for the Portal door."""
+    test_folder: Path = Path("test")
+    gate: "Gate" = field(init=False)
+    """These three are there before any door is built."""
+    jobs: Jobs = field(init=False)
+    automations: Automations = field(init=False)
+    doors: list[DoorInfo] = field(default_factory=list)
+    """Every door there is, also those that could not be loaded."""
 
     @property
     def workspaces(self) -> list[Path]:

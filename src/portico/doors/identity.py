@@ -35,6 +35,7 @@ COOKIE_SECONDS = 30 * 24 * 3600
 
 CODE_SECONDS = 60.0
 """From the start of a browser to its first request, on a slow machine."""
+_MOST_DAYS = 3650
 
 
 class NamedToken(Struct, omit_defaults=True):
@@ -43,6 +44,12 @@ class NamedToken(Struct, omit_defaults=True):
     hash: str
     scopes: list[str]
     created: int
+    expires: int = 0
+    """Milliseconds since the epoch; 0: never."""
+
+    @property
+    def expired(self) -> bool:
+        return bool(self.expires) and self.expires <= time.time() * 1000
 
 
 class Tokens:
@@ -50,6 +57,7 @@ class Tokens:
 
     def __init__(self, home: Home, required: bool = True) -> None:
         self._home = home
+        self._paths = (str(home.token_path), str(home.tokens_path))
         self.required = required
         self._stamp: tuple[int, int] | None = None
         self._named: list[NamedToken] = []
@@ -70,6 +78,10 @@ class Tokens:
         write_private(path, key)
         return key
 
+    def version(self) -> object:
+        """Another one whenever who somebody is may have changed."""
+        return stamp(self._paths[0]), stamp(self._paths[1])
+
     # -- recognising -------------------------------------------------------------------------------------------
 
     def by_token(self, token: str) -> Caller | None:
@@ -78,7 +90,7 @@ class Tokens:
         if hmac.compare_digest(digest, self._owner):
             found = self.owner()
         for named in self.named():  # no early exit: the time does not tell which one matched
-            if hmac.compare_digest(digest, named.hash):
+            if hmac.compare_digest(digest, named.hash) and not named.expired:
                 found = Caller(named.id, named.name, frozenset(named.scopes))
         return found
 
@@ -92,12 +104,17 @@ class Tokens:
             return None
         return caller
 
+    @staticmethod
+    def cookie_until(cookie: str) -> float:
+        """When a valid one ends, in seconds since the epoch."""
+        return float(cookie.split(".")[1])
+
     def by_id(self, ident: str) -> Caller | None:
         owner = self.owner()
         if ident == owner.id:
             return owner
         named = next((each for each in self.named() if each.id == ident), None)
-        return Caller(named.id, named.name, frozenset(named.scopes)) if named else None
+        return Caller(named.id, named.name, frozenset(named.scopes)) if named and not named.expired else None
 
     def code(self, caller: Caller) -> str:
         """For one login within a minute. A link that another program opens stands in the list of processes, where
@@ -171,18 +188,22 @@ def read_tokens(home: Home) -> list[NamedToken]:
         raise BadRequest(f"{str(home.tokens_path)!r} is not valid: {error}. Remove it to start anew.") from error
 
 
-def new_token(home: Home, name: str, scopes: list[str]) -> str:
+def new_token(home: Home, name: str, scopes: list[str], *, days: float | None = None) -> str:
     """Makes a named token and returns it; this is the only time it can be seen."""
     if not name or len(name) > 64 or not name.replace("-", "").replace("_", "").isalnum():
         raise BadRequest("A token's name has 1 to 64 letters, digits, '-' or '_'.", field="name")
     for scope in scopes:
         if scope not in SCOPES:
             raise BadRequest(f"There is no scope {scope!r}; choose from {', '.join(SCOPES)}.", field="scopes")
+    if days is not None and not 0 < days <= _MOST_DAYS:
+        raise BadRequest(f"A token lasts more than 0 and at most {_MOST_DAYS} days.", field="days")
     with _editing(home) as tokens:
         if name == OWNER or any(each.name == name for each in tokens):
             raise AlreadyExists(f"There is a token {name!r} already; revoke it first.")
         token = secrets.token_urlsafe(32)
-        tokens.append(NamedToken(secrets.token_hex(8), name, _hash(token), scopes, int(time.time() * 1000)))
+        now = int(time.time() * 1000)
+        expires = now + int(days * 86_400_000) if days is not None else 0
+        tokens.append(NamedToken(secrets.token_hex(8), name, _hash(token), scopes, now, expires=expires))
     return token
 
 

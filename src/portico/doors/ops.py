@@ -11,27 +11,42 @@ from starlette.responses import Response
 from portico import __version__
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
+from portico.doors.door import Door
 from portico.doors.gate import Gate
 from portico.doors.meter import Meter, Metric
 from portico.doors.route import Route, Table
+from portico.host.members import Members
 
 
-class Health(Struct):
+class Health(Struct, omit_defaults=True):
     ok: bool
+    host: str = ""
+    """Which one, where there are several on one log."""
+    place: str = ""
 
 
-def ops(app: App, gate: Gate) -> Table:
-    meter = Meter(app.host)
+class OpsDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.routes = _routes(app)
+
+
+def _routes(app: App) -> Table:
+    meter, gate = Meter(app.host), app.gate
+
+    def answer(ok: bool) -> Response:
+        members = app.host.members
+        return JsonResponse(Health(ok, members.name, members.place), 200 if ok else 503)
 
     async def health(request: Request) -> Response:
         """200 while the host can do its work; 503 when the log cannot be written. Says nothing to strangers."""
         down = app.host.log.down
-        return JsonResponse(Health(down is None), 200 if down is None else 503)
+        return answer(down is None)
 
     async def ready(request: Request) -> Response:
         """200 while new work is taken: it has started, does not stop, and its log can be written."""
         ok = app.host.log.down is None and not app.host.stopping
-        return JsonResponse(Health(ok), 200 if ok else 503)
+        return answer(ok and not app.host.members.draining)
 
     async def metrics(request: Request) -> Response:
         return Response(render(measure(app, gate, meter)), media_type="text/plain; version=0.0.4")
@@ -54,7 +69,7 @@ def measure(app: App, gate: Gate, meter: Meter) -> list[Metric]:
     for session in host.catalogue:
         statuses[f'status="{session.summary.status}"'] += 1
     return [
-        ("portico_info", "gauge", "The version that runs.", {f'version="{__version__}"': 1}),
+        ("portico_info", "gauge", "The version that runs.", {_about(host.members): 1}),
         ("portico_uptime_seconds", "counter", "Since the start.", {"": time.monotonic() - host.started_at}),
         ("portico_sessions", "gauge", "Stored sessions by status.", statuses),
         ("portico_turns_running", "gauge", "Turns that run now.", {"": host.running}),
@@ -76,6 +91,11 @@ def measure(app: App, gate: Gate, meter: Meter) -> list[Metric]:
             {"": sum(resource.getrusage(resource.RUSAGE_SELF)[:2])},
         ),
     ]
+
+
+def _about(members: Members) -> str:
+    where = f',host="{members.name}",place="{members.place}"' if members.several else ""
+    return f'version="{__version__}"{where}'
 
 
 def render(metrics: list[Metric]) -> str:

@@ -1,8 +1,8 @@
 """The process: home, log, host, gate and doors put together, started and stopped in a written order.
 
-Start: lock the home, open the log, open the host (which closes what a crash left open), build the doors, listen,
+Start: lock the home, open the log, open the host (which closes what a crash left open), open the doors, listen,
 announce. Stop: refuse new work, end the running turns, retract the announcement, end the open streams, stop listening,
-close the log, unlock. `tests/doors/test_server.py` holds both orders true.
+close the doors and the log, unlock. `tests/doors/test_server.py` holds both orders true.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,37 +26,38 @@ from portico import __version__, limits
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
-from portico.doors.ahp.door import ahp
-from portico.doors.anywhere import anywhere
+from portico.approvals.policy import Rules, WorkspacePolicy
+from portico.automation.automations import Automations
+from portico.automation.source import apply as apply_automations
+from portico.budgets.budgets import Budgets, rules_of
+from portico.changes.room import FolderChanges
+from portico.compose import build_host
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
-from portico.doors.jobs import job_routes
-from portico.doors.mcp import mcp
 from portico.doors.notify import Notify
-from portico.doors.openapi import openapi
-from portico.doors.ops import ops
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
-from portico.doors.portal import portal
-from portico.doors.portal.answer import Level
 from portico.doors.protocol import BoundedHttp
 from portico.doors.proxy import BehindProxy, Proxies, check_root_path
-from portico.doors.rest import rest
-from portico.doors.route import Table
+from portico.doors.registry import Doors
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
-from portico.doors.web import web
+from portico.doors.token_commands import install_tokens
 from portico.doors.websocket import Line
 from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
 from portico.host.host import Host
-from portico.host.policy import Rules
-from portico.host.search import Search
+from portico.host.part import Part
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
+from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
-from portico.log.trouble import AGAIN, GOES_ON
+from portico.log.sqlite.trouble import AGAIN, GOES_ON
+from portico.notices.notices import Notices
+from portico.notices.targets import targets_of
+from portico.projects.projects import Projects
+from portico.queries.search import Search
 from portico.settings import ApprovalSettings, Loaded, Settings, load
 from portico.workspace.orphans import end_orphans
 
@@ -67,8 +68,6 @@ _WATCH_SECONDS = 1.0
 
 _TOKENS = "tokens"
 """The note that remembers which tokens the audit record knows."""
-
-Door = Callable[[App], Table]
 
 
 @dataclass
@@ -95,12 +94,15 @@ class Server:
         self.options = options
         self.home = options.home
         self._stamp = stamp(self.home.settings_path)  # before the first look, so that no edit falls in between
+        self._automations_stamp: tuple[int, int] | None = None
         self.loaded: Loaded = load(self.home.settings_path, flags=options.flags)
         self._stop = asyncio.Event()
         self._stack = contextlib.AsyncExitStack()
         self._sockets: list[socket.socket] = []
         self._watcher: asyncio.Task[None] | None = None
         self._known: dict[str, str] = {}
+        self._looks: list[Callable[[], Awaitable[None]]] = []
+        """What else is looked after every second."""
         self.port = 0
         self.socket_path: str | None = None
         self.notify = Notify.from_environment()
@@ -131,17 +133,25 @@ class Server:
         stack.callback(self.home.unlock)
         await asyncio.to_thread(end_orphans)  # before anything runs a second time
         self._open_sockets()
-        log = await SqliteLog.open(self.home.log_path, durability=settings.log.durability)
+        log = await self._open_log()
         stack.push_async_callback(log.close)
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
-        self.host = await Host.open(log, discover(context, options.agents))
+        rooms = [self._cluster(log)] if settings.log.url else []
+        self.host = await build_host(log, discover(context, options.agents), before=rooms)
         stack.push_async_callback(self.host.close)
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
         await seed(self.host, str(self._workspaces()[0]))
         self.jobs = await Jobs.open(self.host, entry_source(options))
         stack.push_async_callback(self.jobs.close)
+        self.home.token()
+        if settings.log.url:
+            await self._share_files(log)
+        self.automations = await Automations.open(self.host, self.jobs, self.home.path, self.host.members)
+        stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
+        install_tokens(self.host, self.home)
+        self.host.parts.append(Projects(self.host, self.home.path, lambda: self.loaded.settings.models))
         seen = await log.get_kv(HOST, _TOKENS)
         self._known = msgspec.json.decode(seen, type=dict[str, str]) if seen else {}
         await self._audit_tokens()
@@ -149,16 +159,32 @@ class Server:
             self.tokens,
             hosts=self._hosts(),
             origins=frozenset(settings.security.allow_origins),
-            cookie=f"portico-{self.port}",
+            # The same at every host of one log: a page goes on at another one.
+            cookie=f"portico-{log.epoch if settings.log.url else self.port}",
             audit=self._audit,
         )
-        self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.gate, search)
+        self.app = App(
+            self.host,
+            self.home,
+            self.loaded,
+            self._stop.set,
+            options.test,
+            search,
+            options.api_level,
+            options.test_folder,
+        )
+        self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
         self._apply_settings()
-        self._build()
         self._measure()
-        await self._open_doors()
+        self.doors = await Doors.open(self.app)
+        stack.push_async_callback(self.doors.close)
         await self.jobs.recover()
+        await self._look_at_automations()
+        await self.automations.start()
+        await self.host.part(Notices).start()
         await self._listen()
+        self.host.members.listening(self.public_url, self.jobs.recover)
+        self.host.members.on_held(self.automations.look_again)
         stack.callback(self.home.retract)
         self.home.announce(
             Endpoint(
@@ -173,6 +199,29 @@ class Server:
         self._watcher = asyncio.get_running_loop().create_task(self._watch(), name="watch settings")
         stack.push_async_callback(_cancel, self._watcher)
 
+    async def _open_log(self) -> Log:
+        settings = self.loaded.settings
+        if not settings.log.url:
+            return await SqliteLog.open(self.home.log_path, durability=settings.log.durability)
+        try:
+            from portico.cluster.open import open_log
+        except ImportError as error:
+            words = f"A log in PostgreSQL needs more packages: pip install 'portico[cluster]' ({error})."
+            raise BadRequest(words, field="log.url") from error
+        return await open_log(settings, self.home.path)
+
+    def _cluster(self, log: Any) -> Callable[[Host], Part]:
+        from portico.cluster.open import Cluster
+
+        return Cluster.room(log, self.loaded.settings.cluster)
+
+    async def _share_files(self, log: Log) -> None:
+        from portico.cluster.open import SharedFiles
+
+        shared = SharedFiles(log, self.home.path)
+        await shared.begin()
+        self._looks.append(shared.look)
+
     def _open_sockets(self) -> None:
         self._sockets = open_sockets(self.loaded.settings.server)
         for each in self._sockets:
@@ -184,18 +233,6 @@ class Server:
         ports = [each.getsockname()[1] for each in self._sockets if each.family != socket.AF_UNIX]
         self.port = ports[0] if ports else 0
 
-    def _build(self) -> None:
-        level: Level = "000" if self.options.api_level == "000" else "latest"
-        self.gate.add(portal(self.app, self.jobs, level=level, test_folder=self.options.test_folder))
-        self.gate.add(anywhere(self.app))
-        self.gate.add(ahp(self.app))
-        self.gate.add(mcp(self.app, self.jobs))
-        self.gate.add(rest(self.app))
-        self.gate.add(job_routes(self.app, self.jobs))
-        self.gate.add(openapi(self.gate))
-        self.gate.add(ops(self.app, self.gate))
-        self.gate.add(web(self.app, self.gate))
-
     def _measure(self) -> None:
         settings = self.loaded.settings.telemetry
         if not settings.endpoint:
@@ -206,13 +243,6 @@ class Server:
             words = f"Telemetry needs more packages: pip install 'portico[otel]' ({error})."
             raise BadRequest(words, field="telemetry.endpoint") from error
         self._stack.push_async_callback(Telemetry(self.host, settings).close)
-
-    async def _open_doors(self) -> None:
-        for begin in self.app.at_start:
-            try:
-                await begin()
-            except LogUnavailable as error:
-                logger.warning("a door begins at its first request: %s", error.message)
 
     async def _listen(self) -> None:
         config = uvicorn.Config(
@@ -257,6 +287,7 @@ class Server:
     async def __aexit__(self, *_: object) -> None:
         """The stack unwinds in the reverse order of the start, but the host goes first: clients that still listen
         see how their turns end."""
+        await self.automations.close()
         await self.jobs.close()
         await self.host.close()
         await self._stack.aclose()
@@ -293,7 +324,13 @@ class Server:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
-            for look in (self._audit_tokens, self._look_at_settings, self._look_at_certificate):
+            for look in (
+                *self._looks,
+                self._audit_tokens,
+                self._look_at_settings,
+                self._look_at_automations,
+                self._look_at_certificate,
+            ):
                 try:
                     self.gate.close_revoked()
                     await look()
@@ -307,6 +344,12 @@ class Server:
         if now != self._stamp:
             self._stamp = now
             await self._reload()
+
+    async def _look_at_automations(self) -> None:
+        now = stamp(self.home.automations_path)
+        if now != self._automations_stamp:
+            self._automations_stamp = now
+            await apply_automations(self.home.automations_path, self.automations)
 
     async def _look_at_certificate(self) -> None:
         if self.certificate is not None:
@@ -345,10 +388,12 @@ class Server:
         self.host.default_agent = settings.default_agent
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
-        self.host.capture_changes = settings.agent.capture_changes
+        self.host.part(FolderChanges).enabled = settings.agent.capture_changes
+        self.host.part(Budgets).rules = rules_of(settings.budgets)
+        self.host.part(Notices).configure(settings.notices, self.public_url)
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
-        self.host.rules.settings = settings_rules(settings.approvals)
+        self.host.part(WorkspacePolicy).settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
         self.host.workspaces[:] = self._workspaces()
@@ -416,6 +461,7 @@ def check_settings(settings: Settings, options: Options) -> None:
     if not settings.server.unix_socket:
         check_address(settings.server.host, options)
     check_origins(settings.security.allow_origins)
+    targets_of(settings.notices)
     Proxies(settings.server.trusted_proxies)
     check_root_path(settings.server.root_path)
     public = settings.server.public_url

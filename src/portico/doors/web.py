@@ -4,23 +4,32 @@ The attack: agent text or a link smuggles script into a page that can drive agen
 nothing foreign may load, frame or hold on to us, and whatever is not a page of ours goes out as a download.
 """
 
+import functools
+import hashlib
 import mimetypes
 import os
 import re
+import time
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from portico.cache import Cache
 from portico.doors.app import App
+from portico.doors.door import Door
 from portico.doors.gate import VISITOR, Gate
+from portico.doors.head import HEAD, Head
 from portico.doors.identity import COOKIE_SECONDS
-from portico.doors.origin import is_loopback
+from portico.doors.origin import host_name, is_loopback
 from portico.doors.proxy import ROOT
 from portico.doors.route import Caller, Param, Route, Table, caller
 from portico.errors import BadRequest, NotFound
+from portico.home import stamp
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -51,6 +60,10 @@ _LOGIN: dict[str, str | Param] = {
 _UNKEPT = {"Cache-Control": "no-store"}
 """Of answers to a login: neither the token in the link nor the key in the answer belongs into a cache."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
+_PAGES = 500
+"""Files kept in memory: there are some 200, of 2 MB together."""
+_LOOK_SECONDS = 1.0
+"""Between two looks whether a page was built anew: soon enough for its author."""
 _WORKBENCH = "/app"
 _OWN_PAGE = re.compile(r"/(?:app(?:/[\w.%/-]*)?|\w+\.html)?(?:\?[\w.%=&+-]*)?", re.ASCII)
 """Where a login may lead: a page of ours, never a stranger's, and never the API, where a GET can change something."""
@@ -72,10 +85,44 @@ def pages_missing() -> bool:
     return not (pages_folder() / "index.html").is_file()
 
 
+class Page(NamedTuple):
+    """A file as it is sent."""
+
+    until: float
+    """When the file is looked at again."""
+    stamp: object
+    answers: dict[str, "Answer"]
+    """By encoding; "" is the plain one."""
+
+
+class Answer(NamedTuple):
+    body: bytes
+    etag: str
+    headers: list[tuple[bytes, bytes]]
+
+    def response(self, wanted: str | None) -> Response:
+        """`wanted`: what the browser has already (If-None-Match)."""
+        same = wanted is not None and (wanted == "*" or self.etag in wanted)
+        response = _RawResponse(b"" if same else self.body, 304 if same else 200)
+        length = [] if same else [(b"content-length", b"%d" % len(self.body))]
+        response.raw_headers = [*self.headers, *length]
+        return response
+
+
+class _RawResponse(Response):
+    """Its headers were made before."""
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        pass
+
+
 class Pages:
+    """The built files, kept in memory. One that was built anew is read again."""
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
         self.empty = not (self._folder / "index.html").is_file()
+        self._known = Cache[tuple[str, str | None], Page](_PAGES)
 
     def find(self, name: str) -> Path:
         """A file below the folder; anything else does not exist."""
@@ -84,20 +131,49 @@ class Pages:
             raise NotFound("page", f"/{name}")
         return path
 
-    def answer(self, name: str, accepted: str) -> Response:
+    def answer(self, name: str, accepted: str, wanted: str | None = None, base: str | None = None) -> Response:
+        """With a `base` path, that completes the names in it."""
+        now = time.monotonic()
+        page = self._known.get((name, base))
+        if page is None or now > page.until:
+            page = self._known[name, base] = self._look(name, base, page, now + _LOOK_SECONDS)
+        encoding = next((each for each, _ in _ENCODINGS if each in accepted and each in page.answers), "")
+        return page.answers[encoding].response(wanted)
+
+    def _look(self, name: str, base: str | None, known: Page | None, until: float) -> Page:
         path = self.find(name)
-        headers = {
-            "Content-Security-Policy": CSP,
-            "Cache-Control": "public, max-age=31536000, immutable" if name.startswith(_HASHED) else "no-cache",
-            "Vary": "Accept-Encoding",
-        }
-        media = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-        for encoding, suffix in _ENCODINGS:
-            packed = path.with_name(path.name + suffix)
-            if encoding in accepted and packed.is_file():
-                headers["Content-Encoding"] = encoding
-                return Response(packed.read_bytes(), media_type=media, headers=headers)
-        return Response(path.read_bytes(), media_type=media, headers=headers)
+        now = stamp(path)
+        same = known is not None and known.stamp == now
+        return Page(until, now, known.answers if known is not None and same else _read(name, path, base))
+
+
+def _read(name: str, path: Path, base: str | None) -> dict[str, Answer]:
+    if base is not None:
+        return {"": _made(name, path, path.read_bytes().replace(b'="./', f'="{base}/'.encode()))}
+    found = {"": _made(name, path, path.read_bytes())}
+    for encoding, suffix in _ENCODINGS:
+        packed = path.with_name(path.name + suffix)
+        if packed.is_file():
+            found[encoding] = _made(name, path, packed.read_bytes(), encoding)
+    return found
+
+
+def _made(name: str, path: Path, body: bytes, encoding: str = "") -> Answer:
+    etag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
+    headers = {
+        "content-type": _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream",
+        "content-security-policy": CSP,
+        "cache-control": "public, max-age=31536000, immutable" if name.startswith(_HASHED) else "no-cache",
+        "vary": "Accept-Encoding",
+        "etag": etag,
+        **({"content-encoding": encoding} if encoding else {}),
+    }
+    return Answer(body, etag, [(key.encode(), value.encode()) for key, value in headers.items()])
+
+
+@functools.lru_cache(100)
+def _is_local(host: str) -> bool:
+    return is_loopback(host_name(host))
 
 
 def root(request: Request) -> str:
@@ -106,22 +182,19 @@ def root(request: Request) -> str:
     return found
 
 
-def web(app: App, gate: Gate) -> Table:
-    pages = Pages(pages_folder())
+class WebDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.routes = _routes(app.gate, Pages(pages_folder()))
 
-    def send(request: Request, name: str) -> Response:
-        return isolated(request, pages.answer(name, request.headers.get("accept-encoding", "")))
 
-    def send_workbench(request: Request) -> Response:
-        """It has addresses at every depth, so the names of its files are completed here, with the base path."""
-        text = pages.find("app.html").read_text("utf-8").replace('="./', f'="{root(request)}/')
-        headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-cache"}
-        return isolated(request, Response(text, media_type=_TYPES[".html"], headers=headers))
-
-    def isolated(request: Request, answer: Response) -> Response:
+def _routes(gate: Gate, pages: Pages) -> Table:
+    def send(request: Request, name: str, base: str | None = None) -> Response:
+        head: Head = request.scope[HEAD]
+        answer = pages.answer(name, head.get(b"accept-encoding") or "", head.get(b"if-none-match"), base)
         # Elsewhere browsers ignore it, and complain on the console.
-        if request.url.scheme == "https" or is_loopback(request.url.hostname or ""):
-            answer.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        if request.scope["scheme"] == "https" or _is_local(head.host or ""):
+            answer.raw_headers.append((b"cross-origin-opener-policy", b"same-origin"))
         return answer
 
     async def page(request: Request) -> Response:
@@ -141,7 +214,7 @@ def web(app: App, gate: Gate) -> Table:
         if name.endswith(".html") and pages.empty:
             return no_pages()
         try:
-            return send_workbench(request) if workbench else send(request, name)
+            return send(request, name, root(request) if workbench else None)  # it has addresses at every depth
         except NotFound:
             return Response(_not_found(request, name), 404, media_type="text/plain")
 
@@ -179,7 +252,7 @@ def web(app: App, gate: Gate) -> Table:
         where = f"{root(request)}{lands}#key={gate.tokens.page_key(cookie)}"
         answer = RedirectResponse(where, 303, headers=_UNKEPT)
         answer.set_cookie(
-            gate.cookie_of(request.scope),
+            gate.heads.cookie_of(request.scope),
             cookie,
             max_age=COOKIE_SECONDS,
             path=f"{root(request)}/",
@@ -192,7 +265,9 @@ def web(app: App, gate: Gate) -> Table:
     async def logout(request: Request) -> Response:
         answer = RedirectResponse(f"{root(request)}/login", 303)
         secure = request.url.scheme == "https"
-        answer.delete_cookie(gate.cookie_of(request.scope), path=f"{root(request)}/", secure=secure, httponly=True)
+        answer.delete_cookie(
+            gate.heads.cookie_of(request.scope), path=f"{root(request)}/", secure=secure, httponly=True
+        )
         return answer
 
     return [

@@ -25,6 +25,8 @@ except ImportError:  # a platform without the compiled module
 _LINE = "portico.line"
 _TEXT, _TEXT_START, _BYTES_START, _LAST_PART = 0x81, 0x01, 0x02, 0x80
 _MASKED = 0x80
+_LARGE = 16 * 1024
+"""From here on a message is handed over as it is: the same one for all who wait for it, and not a copy for each."""
 _SHORT = [bytes((_TEXT, size)) for size in range(126)]
 
 Listener = Callable[[bytes, bool], None]
@@ -219,8 +221,17 @@ class Line(WebSocketsSansIOProtocol):
 
     def write(self, messages: Iterable[bytes]) -> None:
         """Text messages, in as few writes as can be. To a client that is gone it does nothing."""
-        if self.conn.state is State.OPEN and not self.close_sent and not self.transport.is_closing():
-            self.transport.write(b"".join([piece for each in messages for piece in (_head(len(each)), each)]))
+        if self.conn.state is not State.OPEN or self.close_sent or self.transport.is_closing():
+            return
+        small: list[bytes] = []
+        for each in messages:
+            small += (_head(len(each)), each) if len(each) < _LARGE else (_head(len(each)),)
+            if len(each) >= _LARGE:
+                self.transport.write(b"".join(small))
+                self.transport.write(each)
+                small = []
+        if small:
+            self.transport.write(b"".join(small))
 
     def resume_writing(self) -> None:
         super().resume_writing()

@@ -103,6 +103,13 @@ class SessionTruncated(Event, frozen=True, tag="session.truncated"):
     turn: str | None = None
 
 
+class ChatsOrdered(Event, frozen=True, tag="chats.ordered"):
+    """The order in which lists show the conversations of a session, its own among them. New ones come last."""
+
+    order: list[str]
+    by: str
+
+
 class HistoryCopied(Event, frozen=True, tag="history.copied"):
     """A forked or seeded session begins with these finished turns (each the state of one turn)."""
 
@@ -193,6 +200,7 @@ SessionEvent = (
     | SessionClosed
     | SessionReopened
     | SessionTruncated
+    | ChatsOrdered
     | HistoryCopied
     | ChildStarted
     | ClientJoined

@@ -1,6 +1,17 @@
 """What happens in a turn: its parts, its tool calls, and what people are asked."""
 
-from portico.events.words import Delta, ErrorInfo, Event, Json, Message, Option, Outcome, PartKind, QuestionResponse
+from portico.events.words import (
+    Delta,
+    ErrorInfo,
+    Event,
+    Json,
+    Message,
+    Option,
+    Outcome,
+    PartKind,
+    QuestionResponse,
+    SignInReason,
+)
 
 
 class TurnStarted(Event, frozen=True, tag="turn.started"):
@@ -79,6 +90,8 @@ class ToolStarted(Event, frozen=True, tag="tool.started"):
     """The client that contributed the tool and runs it."""
     parent: str | None = None
     meta: Json = {}
+    server: str = ""
+    """The customization (an MCP server) that the tool belongs to."""
 
 
 class ToolReady(Event, frozen=True, tag="tool.ready"):
@@ -126,6 +139,8 @@ class ToolEnded(Event, frozen=True, tag="tool.ended"):
     """The client that ran the tool and said so."""
     result: Json = {}
     """Its result in its own words, where the fields above say less."""
+    exit_code: int | None = None
+    """Of the command that it ran, where the agent tells."""
 
 
 # -- approvals and questions -----------------------------------------------------------------------------------
@@ -171,12 +186,32 @@ class ApprovalAnswered(Event, frozen=True, tag="approval.answered"):
     """What the client said besides, in its protocol's words; others are shown it as it came."""
 
 
+class SignInAsked(Event, frozen=True, tag="sign_in.asked"):
+    """A running call needs somebody's token for the server that its tool belongs to."""
+
+    turn: str
+    call: str
+    resource: Json
+    """What the token is for, as RFC 9728 describes it."""
+    reason: SignInReason = "required"
+    scopes: list[str] = []
+
+
+class SignInSettled(Event, frozen=True, tag="sign_in.settled"):
+    """The call goes on with a token, or fails without."""
+
+    turn: str
+    call: str
+    given: bool
+    by: str
+
+
 class QuestionAsked(Event, frozen=True, tag="question.asked"):
     turn: str
     question: str
     text: str
     fields: list[Json] = []
-    """Typed questions in AHP's form; none means one free text answer named `answer`."""
+    """Typed questions; none means one free text answer named `answer`."""
     url: str | None = None
 
 
@@ -213,6 +248,8 @@ TurnEvent = (
     | ToolEnded
     | ApprovalAsked
     | ApprovalAnswered
+    | SignInAsked
+    | SignInSettled
     | QuestionAsked
     | QuestionDrafted
     | QuestionAnswered

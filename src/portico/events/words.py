@@ -5,7 +5,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 Channel = str
-"""`host`, `session/ID`, `task/ID`, `job/ID` or `terminal/ID`."""
+"""`host`, `session/ID`, `task/ID`, `job/ID`, `terminal/ID`, `automation/ID` or `run/ID`."""
 
 HOST: Channel = "host"
 
@@ -19,6 +19,7 @@ def number_of(ident: str) -> int:
 Outcome = Literal["completed", "failed", "cancelled", "interrupted"]
 PartKind = Literal["text", "reasoning", "notice"]
 PendingKind = Literal["queue", "steer"]
+SignInReason = Literal["required", "expired", "insufficient_scope"]
 QuestionResponse = Literal["accept", "decline", "cancel"]
 Json = dict[str, Any]
 
@@ -30,8 +31,10 @@ class Message(Struct, frozen=True, omit_defaults=True):
     attachments: list[Json] = []
     model: str | None = None
     origin: str = "user"
-    """user, agent, tool or system: AHP tells them apart."""
+    """user, agent, tool, system or automation: protocols tell them apart."""
     meta: Json = {}
+    model_config: Json = {}
+    """What was chosen with the model: how long it thinks."""
 
 
 class ErrorInfo(Struct, frozen=True, omit_defaults=True):

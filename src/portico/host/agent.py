@@ -28,6 +28,8 @@ class Model(Struct, frozen=True, omit_defaults=True):
     context: int | None = None
     vision: bool = False
     meta: Json = {}
+    config: Json = {}
+    """JSON Schema of what can be chosen with it: how long it thinks."""
 
 
 class Capabilities(Struct, frozen=True, omit_defaults=True):
@@ -73,7 +75,7 @@ class AgentInfo(Struct, frozen=True, omit_defaults=True):
     resources: list[Resource] = []
     """What it takes tokens for; see `Authenticates`."""
     customizations: list[Json] = []
-    """What a session can switch off: MCP servers, plugins, folders of rules, as AHP describes them (`id`, `type`,
+    """What a session can switch off: MCP servers, plugins, folders of rules (`id`, `type`,
     `uri`, `name`, perhaps `state` and `children`)."""
 
 
@@ -100,6 +102,8 @@ class Opening:
     """The ids of the customizations that a person switched off here."""
     tell: Callable[[str], None] = lambda text: None
     """Shows a notice in the turn that waits for this conversation."""
+    model_config: Json = field(default_factory=dict)
+    """What was chosen with the model; see `Model.config`."""
     client: str = ""
     """Whose token counts, for agents that take tokens (`Authenticates`)."""
 

@@ -32,6 +32,8 @@ class Call:
         self._output: list[str] = []
         self._size = self._left_out = 0
         self._content: list[Json] = []
+        self.signing_in: asyncio.Future[e.SignInSettled] | None = None
+        """Set while it waits for a token."""
         self.result: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
 
     @property
@@ -107,6 +109,23 @@ class Call:
             self._input = [decision.input]
         return decision
 
+    async def sign_in(self, resource: Json, reason: e.SignInReason, scopes: list[str]) -> e.SignInSettled:
+        """Waits until somebody has given a token (`signed_in`), declined, or cancelled the turn."""
+        if not self.turn.live or self.turn.withdrawn:
+            return e.SignInSettled(turn=self.turn.id, call=self.id, given=False, by="turn")
+        self.signing_in = asyncio.get_running_loop().create_future()
+        self.turn.waiting += 1
+        try:
+            self._post(e.SignInAsked(turn=self.turn.id, call=self.id, resource=resource, reason=reason, scopes=scopes))
+            return await self.signing_in
+        finally:
+            self.signing_in = None
+            self.turn.waiting -= 1
+
+    def signed_in(self, given: bool, by: str) -> None:
+        if self.signing_in is not None and not self.signing_in.done():
+            self._post(e.SignInSettled(turn=self.turn.id, call=self.id, given=given, by=by))
+
     @property
     def title(self) -> str:
         return self._title
@@ -159,6 +178,7 @@ class Call:
         outcome: Outcome | None = None,
         by: str = "",
         result: Json | None = None,
+        exit_code: int | None = None,
     ) -> None:
         """The call is over; without `output` its output is what was reported on the way. Too long for an event:
         the whole goes into a blob, and the event keeps head and tail."""
@@ -185,6 +205,7 @@ class Call:
                 outcome=outcome or ("completed" if ok else "failed"),
                 by=by,
                 result=result or {},
+                exit_code=exit_code,
             )
         )
         self.turn.ended(self)

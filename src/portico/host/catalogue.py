@@ -3,7 +3,7 @@ left open brought to its one end. An id is never used again, also not after a de
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import msgspec
 from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, LogUnavailable, RateLimited
-from portico.events import HOST, ErrorInfo, number_of
+from portico.events import HOST, ErrorInfo, Record, number_of
 from portico.host.fold import closing
 from portico.host.session import SUMMARY, Session
 from portico.host.state import SessionState, Summary
@@ -101,7 +101,11 @@ class Catalogue:
 
     async def recover(self) -> None:
         """Closes what a crash left open."""
-        for session in tuple(self):
+        await self.close_open(session for session in tuple(self) if self._host.members.owns(session.channel))
+
+    async def close_open(self, sessions: Iterable[Session]) -> None:
+        """What a host that ran them has left in the middle gets its one end."""
+        for session in sessions:
             summary = session.summary
             stale = summary.pos != self._log.head(session.channel)
             if summary.status in ("running", "waiting") or summary.queued or stale:
@@ -110,8 +114,19 @@ class Catalogue:
     # -- sessions come and go ----------------------------------------------------------------------------------
 
     def new_id(self) -> str:
-        self._next += 1
-        return f"session-{self._next - 1}"
+        number = self._host.members.number_after(self._next - 1)
+        self._next = number + 1
+        return f"session-{number}"
+
+    def adopt(self, channel: str, records: Sequence[Record]) -> Session | None:
+        """A session that another host has begun."""
+        if records[0].pos != 1 or self._host.members.owns(channel):
+            return None
+        session = Session(self._host, channel.removeprefix("session/"), SessionState(channel.removeprefix("session/")))
+        self._sessions[session.id] = session
+        if isinstance(records[0].event, e.SessionStarted) and records[0].event.uri is not None:
+            self._by_uri[records[0].event.uri] = session.id
+        return session
 
     async def reserve(self, ident: str, uri: str | None) -> Session:
         """Its place, before its first event is written."""

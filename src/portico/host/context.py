@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from portico.events import Json, Message
+from portico.host.command_turn import command_line
 from portico.host.customization import expanded, instructions
 from portico.host.state import SessionState, TextPart, TurnState
 
@@ -65,14 +66,19 @@ def history(turns: Sequence[TurnState], state: SessionState) -> list[TurnState]:
     """The turns as the agent was told them."""
     return [
         msgspec.structs.replace(turn, message=told(turn.message, state, first=index == 0))
-        for index, turn in enumerate(turns)
+        for index, turn in enumerate(to_agent(turns))
     ]
+
+
+def to_agent(turns: Sequence[TurnState]) -> list[TurnState]:
+    """Without the commands that people ran themselves."""
+    return [turn for turn in turns if command_line(turn.message) is None]
 
 
 def transcript(turns: Sequence[TurnState]) -> str:
     """A conversation in words."""
     said: list[str] = []
-    for turn in turns:
+    for turn in to_agent(turns):
         answer = "".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.kind == "text")
         said.append(f"User: {turn.message.text}\nYou: {answer or '(no answer)'}")
     text = "\n\n".join(said)

@@ -36,7 +36,7 @@ def _children(kept: Mapping[str, Json], kind: str) -> Iterator[tuple[Json, str]]
     for plugin in plugins(kept):
         if plugin.get("enabled") is not False and plugin["id"] not in off:
             for child in plugin.get("children", []):
-                if child["type"] == kind and child["id"] not in off:
+                if child["type"] == kind and is_on(kept.get(KEY + child["id"], child)):
                     yield child, plugin.get("texts", {}).get(child["id"], "")
 
 

@@ -1,8 +1,8 @@
 """The one way in: `host.do(command, caller)`.
 
-Its order: the scope, the caller's rate, whether this very command was done before, what has to be asked of the world,
-the session's lock, the decision, the append. Effects follow from the commit (`react.py`). No door checks a scope or
-appends an event: a command is the only thing that it can send.
+Its order: the scope, the guards (ownership, quotas, budgets), the caller's rate, whether this very command was done
+before, what has to be asked of the world, the session's lock, the decision, the append. Effects follow from the commit
+(`react.py`). No door checks a scope or appends an event: a command is the only thing that it can send.
 """
 
 import asyncio
@@ -13,17 +13,18 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from portico import commands as c
 from portico import limits
-from portico.errors import Conflict, NotFound, PorticoError, RateLimited
+from portico.cache import Cache
+from portico.errors import BadRequest, Conflict, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Grant
-from portico.host.decide import DECISIONS, decide
+from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
 from portico.host.decide.decision import Context, Decision
 from portico.host.follow_up import follow_up
 from portico.host.rate import Bucket
 from portico.host.state import Summary
-from portico.host.terminals import OpenTerminal
 from portico.host.world import ask
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 Handler = Callable[[Any, c.Caller], Awaitable[Any]]
 """For commands that are more than a decision about one session: it has the scope, and answers."""
+
+Guard = Callable[[c.Command, c.Caller], None]
+"""A rule above the commands: who owns what, quotas, budgets. It raises, or lets pass, from memory."""
 
 _AT_REST = (c.CloseSession, c.TruncateSession)
 """What a running turn must not go on under: it is cancelled first."""
@@ -48,7 +52,7 @@ class Receipt(msgspec.Struct):
     """The session or terminal that is the answer, where it has no shape of its own: as it is when asked again."""
 
 
-_receipt: ContextVar[Callable[[str], None] | None] = ContextVar("receipt", default=None)
+_receipt: ContextVar[Callable[[Any, str], None] | None] = ContextVar("receipt", default=None)
 
 
 def note_started(session: str) -> None:
@@ -56,21 +60,43 @@ def note_started(session: str) -> None:
     into the same commit, so that no crash can come between."""
     write = _receipt.get()
     if write is not None:
-        write(session)
+        write(None, session)
+
+
+def note_answer(answer: Any) -> None:
+    """The same for a command that is answered with this."""
+    write = _receipt.get()
+    if write is not None:
+        write(answer, "")
 
 
 class Dispatcher:
     def __init__(self, host: "Host") -> None:
         self._host = host
         self._handlers: dict[type[c.Command], Handler] = {}
-        self._buckets: dict[str, Bucket] = {}
+        self._subjects: dict[str, Callable[[str], Any]] = {}
+        self._guards: list[Guard] = []
+        self._buckets = Cache[str, Bucket](limits.CALLERS)
         self._running: dict[str, tuple[str, asyncio.Task[Any]]] = {}
         """Commands with an id that are being done: their digest, and who does them."""
 
     def handle(self, kind: type[c.Command], handler: Handler) -> None:
-        if kind in self._handlers or kind in DECISIONS:
+        if kind in self._handlers or kind in DECISIONS or kind in HOST_DECISIONS:
             raise TypeError(f"{kind.__name__} has a handler already.")
         self._handlers[kind] = handler
+
+    def subject(self, about: c.About, find: Callable[[str], Any]) -> None:
+        """How a thing that commands are about, or that answers show, is found by its id; it raises where none is."""
+        self._subjects[about] = find
+
+    def guard(self, check: Guard) -> None:
+        """Asked before every command, in the order of their registration, after the scope."""
+        self._guards.append(check)
+
+    def _admit(self, command: c.Command, caller: c.Caller) -> None:
+        caller.require(command.scope)
+        for check in self._guards:
+            check(command, caller)
 
     def handled(self) -> frozenset[type[c.Command]]:
         return frozenset(self._handlers)
@@ -78,9 +104,17 @@ class Dispatcher:
     # -- one command -------------------------------------------------------------------------------------------
 
     async def do(self, command: c.Command, caller: c.Caller) -> Any:
-        caller.require(command.scope)
+        self._admit(command, caller)
         if command.limited:
             self._charge(caller)
+        if self._host.members.several:
+            elsewhere = await self._host.members.elsewhere(command, caller)
+            if elsewhere is not None:
+                return await elsewhere.send()
+        return await self.do_here(command, caller)
+
+    async def do_here(self, command: c.Command, caller: c.Caller) -> Any:
+        """For whoever has found out that it is this host's: another host has admitted the caller."""
         if caller.request:
             return await self._once(command, caller)
         return await self._perform(command, caller)
@@ -96,6 +130,8 @@ class Dispatcher:
         handler = self._handlers.get(type(command))
         if handler is not None:
             return await self._hand(handler, command, caller, receipt)
+        if type(command) in HOST_DECISIONS:
+            return await self._decide_host(command, caller, receipt)
         if type(command) not in DECISIONS:
             raise Conflict(f"This host does not take {command.__struct_config__.tag!r}.")
         session = await self._host.get(self._session_of(command))
@@ -105,6 +141,9 @@ class Dispatcher:
         elif isinstance(command, _AT_REST):
             async with session.at_rest(caller.by):
                 decision = await self._decide(session, command, caller, found, receipt)
+        elif isinstance(command, c.AnswerApproval):  # what is to be remembered of it goes into the same commit
+            async with session.lock, self._host.shared.lock:
+                decision = await self._decide(session, command, caller, found, receipt)
         else:
             async with session.lock:
                 decision = await self._decide(session, command, caller, found, receipt)
@@ -113,14 +152,19 @@ class Dispatcher:
     async def _hand(self, handler: Handler, command: c.Command, caller: c.Caller, receipt: str) -> Any:
         if not receipt:
             return await handler(command, caller)
-        started = isinstance(command, c.StartSession)
-        write = (lambda session: self._remember(receipt, command, None, session)) if started else None
+        noted = False
+
+        def write(answer: Any, shown: str) -> None:
+            nonlocal noted
+            noted = True
+            self._remember(receipt, command, answer, shown)
+
         token = _receipt.set(write)
         try:
             answer = await handler(command, caller)
         finally:
             _receipt.reset(token)
-        if not started:
+        if not noted:
             self._remember(receipt, command, answer)
             await self._host.log.flush()
         return answer
@@ -128,21 +172,40 @@ class Dispatcher:
     async def _decide(
         self, session: "Session", command: c.Command, caller: c.Caller, found: Any, receipt: str
     ) -> Decision:
-        decision = decide(session.state, command, self.context(session, caller, found))
+        context = self.context(session, caller, found)
+        if isinstance(command, c.AnswerApproval):
+            context = replace(context, shared=self._host.shared.state())
+        decision = decide(session.state, command, context)
         if receipt:
             # In the same commit as its events.
             self._remember(receipt, command, decision.answer, "" if decision.answer is not None else session.id)
-        if decision.events:
+        if decision.events or decision.host_events:
             await self._append(session, decision)
         elif receipt:
             await self._host.log.flush()
         return decision
 
-    async def _append(self, session: "Session", *decisions: Decision) -> None:
+    async def _decide_host(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
+        """What is about all sessions: one after another."""
+        async with self._host.shared.lock:
+            state = self._host.shared.state()
+            decision = HOST_DECISIONS[type(command)](state, command, Context(caller, str))
+            if receipt:
+                self._remember(receipt, command, decision.answer)
+            await self._append(None, decision)
+            if receipt and not decision.host_events:
+                await self._host.log.flush()
+        return decision.answer
+
+    async def _append(self, session: "Session | None", *decisions: Decision) -> None:
         """In one commit."""
-        events = [(session.channel, event) for each in decisions for event in each.events]
-        events += [(HOST, event) for each in decisions for event in each.host_events]
-        if events:
+        shared = [event for each in decisions for event in each.host_events]
+        events = [(session.channel, event) for each in decisions for event in each.events] if session else []
+        events += [(HOST, event) for event in shared]
+        if shared:
+            with self._host.shared.noted(shared):
+                await self._host.log.append_all(*events)
+        elif events:
             await self._host.log.append_all(*events)
 
     def context(self, session: "Session", caller: c.Caller, found: Any = None) -> Context:
@@ -163,24 +226,30 @@ class Dispatcher:
                 await self._host.get(ident)
             case "approval" | "question":
                 self._host.session_of(ident)
-            case "terminal":
-                self._host.terminals.get(ident)
             case "grant" if ident not in self._host.grants:
                 raise NotFound("grant", ident)
+            case other if other in self._subjects:
+                self._subjects[other](ident)
 
     def _charge(self, caller: c.Caller) -> None:
         if not caller.id:
             return  # the host itself
-        bucket = self._buckets.setdefault(caller.id, Bucket(limits.REQUESTS_PER_SECOND, limits.REQUEST_BURST))
+        bucket = self._buckets.get(caller.id) or Bucket(limits.REQUESTS_PER_SECOND, limits.REQUEST_BURST)
+        self._buckets[caller.id] = bucket  # the last one used is the last one forgotten
         wait = bucket.take(time.monotonic())
         if wait > 0:
             raise RateLimited("Too many requests with this token.", retry_after=wait)
 
     async def do_together(self, commands: Sequence[c.Command], caller: c.Caller) -> None:
-        """Commands about one session that do not depend on each other: all of them are done, or none."""
+        """Commands about one session that do not depend on each other: all of them are done, or none (where another
+        host does them: one after the other)."""
         session = await self._host.get(commands[0].subject)
+        if not self._host.members.owns(session.channel):
+            for command in commands:
+                await self.do(command, caller)
+            return
         for command in commands:
-            caller.require(command.scope)
+            self._admit(command, caller)
         found = [await ask(session, command) for command in commands]
         async with session.lock:
             decisions = [
@@ -208,9 +277,11 @@ class Dispatcher:
 
     def plan(self, session: "Session", command: c.Command, caller: c.Caller) -> Decision:
         """What a plain command about a loaded session becomes, whatever else goes on until `write`."""
-        caller.require(command.scope)
+        self._admit(command, caller)
         if not command.plain:
             raise TypeError(f"{type(command).__name__} is not a plain command.")
+        if not self._host.members.owns(session.channel):
+            raise Conflict("Another host does this one: send it by itself.")
         return decide(session.state, command, self.context(session, caller))
 
     async def write(self, session: "Session", planned: Sequence[Decision]) -> PorticoError | None:
@@ -225,6 +296,8 @@ class Dispatcher:
 
     async def _once(self, command: c.Command, caller: c.Caller) -> Any:
         """The first one with this id does it; the others get its answer, also those that come meanwhile."""
+        if command.secret:
+            raise BadRequest("What this command is about must not be kept: send it without an id.", field="id")
         if len(caller.request) > limits.REQUEST_ID_CHARS:
             raise Conflict(f"The id of a command has at most {limits.REQUEST_ID_CHARS} characters.", field="id")
         who = caller.id or caller.by  # inside of the host there are no tokens
@@ -250,14 +323,14 @@ class Dispatcher:
     async def _answer_again(self, command: c.Command, receipt: Receipt) -> Any:
         if not receipt.shown:
             return msgspec.json.decode(receipt.answer, type=_ANSWERS.get(receipt.kind, bool))
-        if command.shows == "terminal":
-            return self._host.terminals.get(receipt.shown)
+        if command.shows in self._subjects:
+            return self._subjects[command.shows](receipt.shown)
         return (await self._host.get(receipt.shown)).summary
 
     def _remember(self, name: str, command: c.Command, answer: Any, shown: str = "") -> None:
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
         receipt = Receipt(digest, shown=shown)
-        if isinstance(answer, Summary | OpenTerminal):
+        if isinstance(answer, Summary) or (command.gives is None and command.shows in self._subjects):
             receipt.shown = answer.id
         elif not shown:
             receipt.kind, receipt.answer = type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer))

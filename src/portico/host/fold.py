@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from portico import events as e
+from portico import limits
 from portico.events import ErrorInfo, Json, Outcome, Record
 from portico.host.state import (
     Approval,
@@ -39,6 +40,7 @@ _QUIET = frozenset(
         e.ClientJoined,
         e.ClientLeft,
         e.ClientKept,
+        e.ChatsOrdered,
         e.QuestionDrafted,
     }
 )
@@ -98,6 +100,8 @@ def _folder_removed(state: SessionState, event: e.FolderRemoved, record: Record)
     if event.chat:
         state.folder_subset = [each for each in state.folder_subset or [] if each != event.folder]
         return
+    if event.folder == state.cwd and event.replacement is not None:
+        state.cwd = event.replacement
     after = [event.replacement if each == event.folder else each for each in state.folders]
     state.folders = [each for each in dict.fromkeys(after) if each is not None and each != state.cwd]
 
@@ -108,6 +112,10 @@ def _archived(state: SessionState, event: e.SessionArchived, record: Record) -> 
 
 def _read(state: SessionState, event: e.SessionRead, record: Record) -> None:
     state.read = event.read
+
+
+def _chats_ordered(state: SessionState, event: e.ChatsOrdered, record: Record) -> None:
+    state.chat_order = event.order
 
 
 def _vendor(state: SessionState, event: e.SessionVendor, record: Record) -> None:
@@ -148,6 +156,10 @@ def _child(state: SessionState, event: e.ChildStarted, record: Record) -> None:
 
 def _joined(state: SessionState, event: e.ClientJoined, record: Record) -> None:
     client = ClientState(event.client, event.name, event.tools, event.meta)
+    if event.name:
+        state.client_names[event.client] = event.name
+        if len(state.client_names) > limits.CLIENT_NAMES:
+            del state.client_names[next(iter(state.client_names))]
     others = [other for other in state.clients if other.id != event.client]
     if len(others) == len(state.clients):
         state.clients.append(client)
@@ -247,9 +259,9 @@ def _add(usage: Usage, event: e.UsageReported) -> Usage:
 def _tool_started(state: SessionState, event: e.ToolStarted, record: Record) -> None:
     turn = _active(state, event.turn)
     if turn is not None:
-        turn.parts.append(
-            CallPart(event.call, event.tool, event.title, event.kind, event.owner, parent=event.parent, meta=event.meta)
-        )
+        call = CallPart(event.call, event.tool, event.title, event.kind, event.owner, event.parent, event.meta)
+        call.server = event.server
+        turn.parts.append(call)
         _count(state, event.call)
 
 
@@ -272,6 +284,12 @@ def _tool_decided(state: SessionState, event: e.ToolDecided, record: Record) -> 
         call.rule, call.denied = event.rule, not event.allowed
 
 
+def _sign_in(state: SessionState, event: e.SignInAsked | e.SignInSettled, record: Record) -> None:
+    call = _find(state, event.turn, event.call, CallPart)
+    if call is not None and not call.done:
+        call.sign_in = event if isinstance(event, e.SignInAsked) else None
+
+
 def _tool_output(state: SessionState, event: e.ToolOutput, record: Record) -> None:
     call = _find(state, event.turn, event.part, CallPart)
     if call is not None and not call.done:
@@ -287,10 +305,11 @@ def _tool_content(state: SessionState, event: e.ToolContent, record: Record) -> 
 def _tool_ended(state: SessionState, event: e.ToolEnded, record: Record) -> None:
     call = _find(state, event.turn, event.call, CallPart)
     if call is not None and not call.done:
-        call.done, call.ok, call.outcome = True, event.ok, event.outcome
+        call.done, call.ok, call.outcome, call.sign_in = True, event.ok, event.outcome, None
         call.output, call.left_out, call.blob, call.error = event.output, 0, event.blob, event.error
         call.content = event.content or call.content
         call.past, call.detail, call.result = event.title, event.detail, event.result
+        call.exit_code = event.exit_code
         if not call.ready:
             call.input = ""  # it never became whole: its pieces may be compacted, and every reader must agree
 
@@ -419,6 +438,7 @@ _FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {
     e.SessionArchived: _archived,
     e.SessionRead: _read,
     e.SessionVendor: _vendor,
+    e.ChatsOrdered: _chats_ordered,
     e.SessionClosed: _closed,
     e.SessionReopened: _reopened,
     e.SessionTruncated: _truncated,
@@ -427,6 +447,8 @@ _FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {
     e.ClientJoined: _joined,
     e.ClientLeft: _left,
     e.ClientKept: _kept,
+    e.SignInAsked: _sign_in,
+    e.SignInSettled: _sign_in,
     e.TurnStarted: _turn_started,
     e.TurnResumed: _turn_resumed,
     e.TurnEnded: _turn_ended,

@@ -12,7 +12,6 @@ from portico import commands as c
 from portico import limits
 from portico.errors import BadRequest, Conflict, Forbidden
 from portico.host.state import Summary
-from portico.workspace.jail import below
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -59,6 +58,18 @@ class Folders:
         before = self._session.host.log.head(self._session.channel)
         await self._session.do(command, by)
         return self._session.host.log.head(self._session.channel) > before
+
+
+def below(folder: str, path: str) -> str | None:
+    """The path relative to the folder, links followed; None when it leads out. For rules: whatever opens a file goes
+    through a `Jail`, because a link may change between two looks."""
+    if "\0" in path:
+        return None
+    root = os.path.realpath(folder)
+    whole = os.path.realpath(os.path.join(root, path))
+    if whole != root and not whole.startswith(root.rstrip("/") + "/"):
+        return None
+    return os.path.relpath(whole, root)
 
 
 def check_folder(path: str, field: str = "cwd") -> str:

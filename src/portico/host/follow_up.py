@@ -46,8 +46,11 @@ async def _left(session: "Session", command: c.LeaveSession, decision: Decision,
 
 
 async def _folder_removed(session: "Session", command: c.RemoveFolder, decision: Decision, caller: c.Caller) -> None:
-    """Conversations that had chosen it have its replacement now, or it no more."""
+    """Conversations that had chosen it, or run in it, have its replacement now, or it no more."""
     for chat in session.family() if decision.events else ():
+        if chat is not session and chat.summary.cwd == command.folder:
+            await chat.load()
+            await chat.folders.remove(command.folder, by="host", replacement=command.replacement)
         if command.folder in (chat.summary.folder_subset or ()):
             await chat.folders.drop(command.folder, by="host")
             if command.replacement is not None:

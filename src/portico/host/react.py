@@ -39,6 +39,12 @@ def _approval_answered(session: "Session", event: e.ApprovalAnswered) -> None:
     session.approvals.settle(event)
 
 
+def _sign_in_settled(session: "Session", event: e.SignInSettled) -> None:
+    call = session.running.calls.get(event.call) if session.running is not None else None
+    if call is not None and call.signing_in is not None and not call.signing_in.done():
+        call.signing_in.set_result(event)
+
+
 def _question_answered(session: "Session", event: e.QuestionAnswered) -> None:
     session.questions.settle(event)
 
@@ -65,6 +71,7 @@ _REACTIONS: dict[type[e.Event], Callable[["Session", Any], None]] = {
     e.TurnResumed: _turn_resumed,
     e.TurnEnded: _turn_ended,
     e.ApprovalAnswered: _approval_answered,
+    e.SignInSettled: _sign_in_settled,
     e.QuestionAnswered: _question_answered,
     e.SessionClosed: _closed,
     e.SessionTruncated: _truncated,

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, TypeVar
 from portico import limits
 from portico.correlation import SESSION, TURN
 from portico.errors import AgentDied, AgentError, NotFound, PorticoError
-from portico.events import ErrorInfo, Message, Outcome, SessionModel, SessionVendor
+from portico.events import ErrorInfo, Json, Message, Outcome, SessionModel, SessionVendor
 from portico.host import context
 from portico.host.agent import Authenticates, Conversation, Opening, client_of
+from portico.host.command_turn import command_line
 from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
 from portico.host.silence import Silence
@@ -30,7 +31,7 @@ class Runner:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._conversation: Conversation | None = None
-        self._opened_with: tuple[str, str, int, str] | None = None
+        self._opened_with: tuple[str, str, int, str, Json] | None = None
         self._task: asyncio.Task[None] | None = None
         self._playing: asyncio.Task[None] | None = None
         self._failure: PorticoError | None = None
@@ -60,9 +61,13 @@ class Runner:
     async def _play(self, turn: Turn, resumed: bool) -> None:
         SESSION.set(self._session.id)  # for the lines of the log; this task and what it starts are about this turn
         TURN.set(turn.id)
+        if (line := command_line(turn.message)) is not None:
+            await self._session.host.run_command(turn, line)
+            return
         state = self._session.state
         news = context.news(state)
-        message = context.told(turn.message, state, first=state.turns[0].id == turn.id, later=news is not None)
+        first = context.to_agent(state.turns)[0].id == turn.id
+        message = context.told(turn.message, state, first=first, later=news is not None)
         if resumed:
             message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
         while True:
@@ -137,7 +142,8 @@ class Runner:
         model = state.model if self._fallen == turn.id else turn.model  # a message names its model for the first agent
         agent = session.host.agent(state.agent)
         client = client_of(state, turn.id) if isinstance(agent, Authenticates) else ""
-        wanted = (state.agent, model, self._tools, client)
+        chosen = turn.message.model_config or state.model_config
+        wanted = (state.agent, model, self._tools, client, chosen)
         if self._conversation is not None and self._opened_with == wanted:
             return self._conversation
         await self.release()
@@ -146,6 +152,7 @@ class Runner:
             cwd=state.cwd,
             folders=session.folders.reach(),
             model=model,
+            model_config=chosen,
             config=dict(state.config),
             tools=session.tools.specs(),
             known_as=lambda ident: session.post(SessionVendor(id=ident)) if ident != session.state.vendor else None,
@@ -191,8 +198,8 @@ class Runner:
         playing = self._playing
         if playing is None or playing.done():
             return
-        obeys = False
-        if self._conversation is not None:
+        obeys, turn = False, self._session.running
+        if self._conversation is not None and (turn is None or command_line(turn.message) is None):
             try:
                 async with asyncio.timeout(limits.CANCEL_SECONDS):
                     obeys = await self._conversation.cancel()

@@ -18,7 +18,6 @@ from portico import limits
 from portico.errors import Conflict, LogUnavailable, NotFound, SessionClosed
 from portico.events import ErrorInfo, Json, Message, Outcome, Record, ToolSpec
 from portico.host.approval import Approvals
-from portico.host.changes import Captures
 from portico.host.decide import turn as turns
 from portico.host.fold import closing, fold
 from portico.host.folders import Folders
@@ -49,7 +48,7 @@ class Session:
         self.questions = Questions(self)
         self.queue = Queue(self)
         self.tools = SessionTools(self)
-        self.captures = Captures(self)
+        self.captures = host.captures(self)
         self.folders = Folders(self)
         self.runner = Runner(self)
         self._state = state
@@ -116,21 +115,32 @@ class Session:
 
     def apply(self, records: list[Record]) -> None:
         """Committed records arrive here first, before any reader has them."""
+        mine = self.host.members.owns(self.channel)
         if self._state is None:
+            if not mine and self._loading is None and not all(isinstance(record.event, e.Delta) for record in records):
+                self.host.own(self._follow(), f"follow {self.id}")
             return
         changed = False
         for record in records:
             fold(self._state, record)
-            react(self, record.event)
+            if mine:
+                react(self, record.event)
             changed = changed or not isinstance(record.event, e.Delta)
         if changed:
             self._summary = summarise(self._state)
-            self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
+            if mine:
+                self.host.log.put_kv(self.channel, SUMMARY, msgspec.json.encode(self._summary), lazy=True)
             waiters, self._waiters = self._waiters, []
             for waiter in waiters:
                 if not waiter.done():
                     waiter.set_result(None)
             self.host.changed(self)
+
+    async def _follow(self) -> None:
+        """Another host goes on with it: what lists show of it follows."""
+        await self.load()
+        self._summary = summarise(self.state)
+        self.host.changed(self)
 
     def refresh_summary(self) -> None:
         """After a load at start: the stored summary may be older than the events."""

@@ -81,8 +81,14 @@ class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
     past: str = ""
     detail: str = ""
     outcome: Outcome | None = None
+    server: str = ""
+    """The customization that its tool belongs to."""
+    sign_in: e.SignInAsked | None = None
+    """It waits for a token."""
     result: Json = {}
     """In the words of the client that ran it, where ours say less."""
+    exit_code: int | None = None
+    """Of the command that it ran."""
 
     @property
     def approval(self) -> Approval | None:
@@ -189,6 +195,10 @@ class SessionState(Struct, omit_defaults=True):
     turns: list[TurnState] = []
     queue: list[PendingState] = []
     clients: list[ClientState] = []
+    chat_order: list[str] = []
+    """Ids of its conversations, as a person has put them."""
+    client_names: dict[str, str] = {}
+    """What clients call themselves, also those that have left: what they said is still here."""
     children: list[str] = []
     client_data: dict[str, Json] = msgspec.field(name="kept", default_factory=dict)
     """What clients share through us; see `client.kept`."""
@@ -256,6 +266,7 @@ class Summary(Struct, omit_defaults=True):
     folder_subset: list[str] | None = msgspec.field(name="chosen", default=None)
     """As in the state: where it works besides `cwd`, and which of its family's folders it has."""
     model_config: Json = {}
+    chat_order: list[str] = []
     last_turn_at: int = msgspec.field(name="moved", default=0)
     """As in the state."""
     interrupted: bool = False
@@ -309,6 +320,7 @@ def summarise(state: SessionState) -> Summary:
         folders=state.folders,
         folder_subset=state.folder_subset,
         model_config=state.model_config,
+        chat_order=state.chat_order,
         last_turn_at=state.last_turn_at,
         interrupted=state.last_outcome == "interrupted",
     )
@@ -317,7 +329,7 @@ def summarise(state: SessionState) -> Summary:
 def waiting(turn: TurnState) -> bool:
     """Does something in this turn wait for a person?"""
     return any(
-        (isinstance(part, CallPart) and part.approval is not None)
+        (isinstance(part, CallPart) and (part.approval is not None or part.sign_in is not None))
         or (isinstance(part, QuestionPart) and part.response is None)
         for part in turn.parts
     )

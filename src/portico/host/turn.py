@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from portico import events as e
 from portico import limits
-from portico.errors import NotFound
+from portico.errors import BudgetSpent, NotFound
 from portico.events import ErrorInfo, Json, Message, PartKind
 from portico.host import context
 from portico.host.approval import Decision, Request
@@ -56,6 +56,8 @@ class Turn:
         """It is being cancelled: nothing of it waits for a person any more."""
         self.calls: dict[str, Call] = {}
         self.children: list[Turn] = []
+        self.admits = False
+        """Its agent asks before each call of its model (`admit`): it need not be stopped from outside."""
         self.called = False
         """Whether a tool was used."""
         self.waiting = 0
@@ -143,7 +145,10 @@ class Turn:
 
     def _grow(self, kind: PartKind, delta: str, key: str | None) -> None:
         if kind != "notice":
-            delta = delta[: self.spend(len(delta))]
+            if self._size + len(delta) <= limits.TURN_BYTES:  # nearly always, and thousands of times a second
+                self._size += len(delta)
+            else:
+                delta = delta[: self.spend(len(delta))]
             if self._full and not delta:
                 return
         part = self._open(kind, key)
@@ -192,6 +197,7 @@ class Turn:
         owner: str | None = None,
         parent: str | None = None,
         meta: Json | None = None,
+        server: str = "",
     ) -> Call:
         """A tool call begins. With `input` (JSON text) it is complete; else `feed` it and say `ready`."""
         self.close_part()
@@ -202,7 +208,15 @@ class Turn:
         self.called = True
         self.report(
             e.ToolStarted(
-                turn=self.id, call=ident, tool=name, title=title, kind=kind, owner=owner, parent=parent, meta=meta or {}
+                turn=self.id,
+                call=ident,
+                tool=name,
+                title=title,
+                kind=kind,
+                owner=owner,
+                parent=parent,
+                meta=meta or {},
+                server=server,
             )
         )
         if input is not None:
@@ -228,10 +242,24 @@ class Turn:
         self.withdrawn = True
         self.session.approvals.abandon()
         self.session.questions.abandon()
+        for call in self.calls.values():
+            call.signed_in(False, "turn")
         for child in self.children:
             child.withdraw()
 
+    async def admit(self) -> None:
+        """To be awaited by agents before each call of a model that they can hold back: a budget may be spent."""
+        self.admits = True
+        await self.session.host.spending.admit(self)
+
     async def approve(self, request: Request) -> Decision:
+        try:
+            await self.session.host.spending.admit(self)
+        except BudgetSpent as spent:
+            if not self.admits:
+                self.remark(spent.message)
+                self.session.host.own(self.session.cancel(by="budget"), f"stop {self.id}")
+            return Decision(False, "budget", reason=spent.message)
         if not self.live or self.withdrawn:
             return Decision(False, "turn", reason="the turn ended")
         self.waiting += 1

@@ -20,9 +20,10 @@ async def _model(session: "Session", command: c.SetModel) -> None:
     await session.host.check_model(session.state.agent, command.model)
 
 
-async def _message_model(session: "Session", command: c.SendMessage) -> None:
+async def _message_model(session: "Session", command: c.SendMessage) -> Mapping[str, object]:
     if command.model is not None:
         await session.host.check_model(session.state.agent, command.model)
+    return session.host.agents
 
 
 async def _folder(session: "Session", command: c.AddFolder) -> str:
@@ -43,15 +44,29 @@ async def _family_folders(session: "Session", command: c.ChooseFolder) -> list[s
     return whole(session.host.catalogue.root(session).summary)
 
 
-async def _agents(session: "Session", command: c.ConfigureSession) -> Mapping[str, object]:
+async def _family(session: "Session", command: c.OrderChats) -> list[str]:
+    return [each.id for each in session.family()]
+
+
+async def _agents(
+    session: "Session", command: c.ConfigureSession | c.QueueMessage | c.EditQueued
+) -> Mapping[str, object]:
     return session.host.agents
+
+
+async def _covers(session: "Session", command: c.AnswerApproval) -> list[str] | None:
+    return session.approvals.covers(command.approval)
 
 
 _ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = {
     c.SetModel: _model,
+    c.AnswerApproval: _covers,
     c.ConfigureSession: _agents,
     c.SendMessage: _message_model,
+    c.QueueMessage: _agents,
+    c.EditQueued: _agents,
     c.AddFolder: _folder,
+    c.OrderChats: _family,
     c.RemoveFolder: _replacement,
     c.ChooseFolder: _family_folders,
 }

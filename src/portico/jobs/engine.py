@@ -60,13 +60,20 @@ class LocalEngine:
             if summary is None or summary.pos != log.head(channel):
                 summary = (await engine.load(job)).summary
                 engine._live.pop(job, None)
-            engine._summaries[job] = summary
+            engine._list(summary)
         log.on_commit(engine._apply)
         return engine
 
     @property
     def summaries(self) -> dict[str, JobSummary]:
         return self._summaries
+
+    def _list(self, summary: JobSummary) -> None:
+        """The oldest that has ended makes room."""
+        self._summaries[summary.id] = summary
+        if len(self._summaries) > limits.JOB_SUMMARIES:
+            ended = next((job for job, each in self._summaries.items() if each.done), None)
+            self._summaries.pop(ended or "", None)
 
     def claim(self, job: str) -> bool:
         return True
@@ -86,7 +93,7 @@ class LocalEngine:
             raise NotFound("job", job)
         if not state.summary.done:
             self._live[job] = state
-            self._summaries[job] = state.summary
+            self._list(state.summary)
         return state
 
     async def put(self, job: str, *events: e.Event) -> None:
@@ -108,7 +115,7 @@ class LocalEngine:
         event = record.event
         if isinstance(event, e.JobStarted):
             self._live[job] = begin(event, record.time)
-            self._summaries[job] = self._live[job].summary
+            self._list(self._live[job].summary)
         elif job in self._live:
             fold(self._live[job], event, record.time)
         else:

@@ -12,11 +12,13 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
+from portico import commands as c
 from portico import events as e
 from portico import faults, limits
 from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import Event, number_of
 from portico.host.decide.decision import check_open
+from portico.host.do import note_answer
 from portico.host.folders import check_folder
 from portico.host.host import Host
 from portico.jobs.choice import choose, offered
@@ -73,8 +75,9 @@ class Jobs:
         self._lent: dict[str, TaskRun] = {}
         self._taking = asyncio.Lock()
         lost = host.log.identity.lost  # what was lost does not give its id back
-        self._next_job = 1 + lost + max(map(number_of, host.log.channels("job/")), default=0)
-        self._next_task = 1 + lost + max(map(number_of, host.log.channels("task/")), default=0)
+        after = host.members.number_after
+        self._next_job = after(lost + max(map(number_of, host.log.channels("job/")), default=0))
+        self._next_task = after(lost + max(map(number_of, host.log.channels("task/")), default=0))
         host.tools.update(job_tools())
         install(self)
 
@@ -170,7 +173,7 @@ class Jobs:
         if self.host.stopping:
             raise LogUnavailable("The host is stopping.")
         job = f"job-{self._next_job}"
-        self._next_job += 1
+        self._next_job = self.host.members.number_after(self._next_job)
         started = e.JobStarted(
             job=job,
             name=name,
@@ -182,6 +185,7 @@ class Jobs:
             done=done or {},
             values=values or {},
         )
+        note_answer(c.JobNamed(job))
         self._launch(await self._engine.create(started))
         return job
 
@@ -297,18 +301,18 @@ class Jobs:
         return await self._create(old.name, plan, check_folder(old.cwd), state.input, by, old.id, done, values)
 
     async def _load(self, job: str) -> JobState:
-        self.job(job)
         run = self._runs.get(job)
         return run.state if run is not None else await self._engine.load(job)
 
     def job(self, job: str) -> JobSummary:
         summary = self._engine.summaries.get(job)
         if summary is None:
-            raise NotFound("job", job)
+            older = f"Only the last {limits.JOB_SUMMARIES} jobs are listed; {job!r} is in the log, as 'job/{job}'."
+            raise NotFound("job", job, older if self.host.log.head(f"job/{job}") else "")
         return summary
 
     def history(self) -> list[JobSummary]:
-        """Every job there ever was, in the order of starts."""
+        """The last jobs, in the order of starts."""
         return list(self._engine.summaries.values())
 
     def running(self) -> list[JobSummary]:
@@ -325,8 +329,8 @@ class Jobs:
     # -- tasks -------------------------------------------------------------------------------------------------
 
     def _new_task(self) -> str:
-        self._next_task += 1
-        return f"task-{self._next_task - 1}"
+        task, self._next_task = self._next_task, self.host.members.number_after(self._next_task)
+        return f"task-{task}"
 
     async def start_task(self, name: str, *, session: str, input: str = "", by: str) -> str:
         """Runs a task inside that session and returns its id when its first prompt was sent or queued there. The
@@ -394,11 +398,13 @@ class Jobs:
 
     async def recover(self) -> int:
         """Gives every task that was in flight its end, and takes up the jobs; returns how many go on."""
+        owns = self.host.members.owns
         for channel in await self.host.log.list_kv(OPEN):
-            await self._close_task(channel.removeprefix("task/"))
-        unfinished = [summary.id for summary in self._engine.summaries.values() if not summary.done]
+            if channel.startswith("task/") and owns(channel):
+                await self._close_task(channel.removeprefix("task/"))
+        unfinished = [each.id for each in self._engine.summaries.values() if not each.done and owns(f"job/{each.id}")]
         for job in unfinished:
-            if self._engine.summaries[job].status == "running":
+            if self._engine.summaries[job].status == "running" and job not in self._runs:
                 await self._take_up(job)
         return len(self._runs)
 

@@ -144,7 +144,7 @@ class TaskSessions:
             except SessionCrash as error:
                 crash = error
                 text = prompt if prompt.startswith(CRASH_PREFIX) else CRASH_PREFIX + prompt
-                self.decide(f"[SESSION CRASHED] {error.detail}")
+                self.decide(f"[SESSION CRASHED] {error.detail}", False)
                 if number < len(models) - 1:
                     await self.end(False)
             except NotOpened as error:
@@ -274,7 +274,7 @@ class TaskSessions:
             detail = detailed(type(error).__name__, error.message)
             if replacing or len(self._line) > 1:
                 which = "replacement session" if replacing else "session"
-                self.decide(f"[SESSION CRASHED] Failed to create {which}: {detail}")
+                self.decide(f"[SESSION CRASHED] Failed to create {which}: {detail}", False)
             raise NotOpened(detail) from error
         return self._current
 
@@ -319,8 +319,8 @@ class TaskSessions:
     def record(self, event: e.Event) -> None:
         self._host.log.post(f"task/{self._task}", event)
 
-    def decide(self, reason: str) -> None:
-        self.record(e.TaskDecided(reason=reason))
+    def decide(self, reason: str, passed: bool | None = None, exit_code: int | None = None) -> None:
+        self.record(e.TaskDecided(reason=reason, passed=passed, exit_code=exit_code))
 
 
 def _check_disk(turn: TurnState) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from portico.errors import LogUnavailable
 from portico.events import Channel, Event, Record
+from portico.log.feed import Follower
 from portico.log.identity import Identity
 from portico.log.page import Page
 
@@ -71,8 +72,12 @@ class Log(Protocol):
         """Records of these channels (of all, when none is named) in the order of `seq`, behind `after`. `whole`: no
         deltas."""
 
-    def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[Page]:
-        """Replay, then live. With one channel `after` is a position; with several or none it is a seq."""
+    def follow(self, *channels: Channel, after: int = 0, follower: Follower | None = None) -> AsyncIterator[Page]:
+        """Replay, then live. With one channel `after` is a position; with several or none it is a seq. A `follower` of
+        the caller's names the channels itself, by seq, and may take on more of them while it is read."""
+
+    def attach(self, follower: Follower) -> None:
+        """Hands it what is committed from now on, until it leaves."""
 
     def on_commit(self, on_commit: CommitListener) -> None:
         """Calls `on_commit` with every committed batch, before any follower has it. If it raises, that is logged, and

@@ -285,15 +285,3 @@ def _split(text: str) -> list[str]:
 def _refuse_kernel(parts: tuple[str, ...]) -> None:
     if parts and parts[0] in KERNEL_TREES:
         raise Forbidden(f"{'/' + parts[0]!r} belongs to the kernel, not to a project.")
-
-
-def below(folder: str, path: str) -> str | None:
-    """The path relative to the folder, links followed; None when it leads out. For rules: whatever opens a file goes
-    through a `Jail`, because a link may change between two looks."""
-    if "\0" in path:
-        return None
-    root = os.path.realpath(folder)
-    whole = os.path.realpath(os.path.join(root, path))
-    if whole != root and not whole.startswith(root.rstrip("/") + "/"):
-        return None
-    return os.path.relpath(whole, root)

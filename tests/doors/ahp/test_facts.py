@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from portico import limits
-from portico.doors.ahp import action_batch
-from portico.log import sqlite
+from portico.doors.ahp.act import action_batch
+from portico.log import group_commit
 from portico.log.sqlite import SqliteLog
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import WireClient
@@ -59,7 +59,7 @@ async def test_one_that_cannot_be_written_does_not_spoil_the_others(
 async def test_while_the_disk_says_no_each_is_refused(
     connect: Connect, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1")
     await served.host.log.flush()

@@ -8,8 +8,10 @@ from websockets.asyncio.client import connect as ws_connect
 from websockets.exceptions import InvalidStatus
 
 from portico import limits
-from portico.doors.ahp import changes, lifecycle, uri, wire
-from portico.doors.ahp.translate import Outgoing
+from portico.doors.ahp.act import changes
+from portico.doors.ahp.connection import lifecycle
+from portico.doors.ahp.wire import rpc, uri
+from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of, waiting_call, without_times
@@ -251,7 +253,7 @@ async def test_a_slow_client_is_closed_and_comes_back(connect: Connect, served: 
     chat = await client.create_session("scripted:/s1")
     connection = served.broker.clients["tester"]
     for _ in range(400):  # more than any socket takes in one breath
-        connection.push(wire.notification("filler", {"text": "x" * 100_000}))
+        connection.push(rpc.notification("filler", {"text": "x" * 100_000}))
     assert client.socket is not None
     await asyncio.wait_for(client.socket.wait_closed(), 60)
     assert client.socket.close_code == 1013
@@ -407,3 +409,21 @@ async def test_a_changeset_begins_before_what_is_said_of_it(
     snapshot = (await client.subscribe(name))["snapshot"]
     echo = await client.act(name, "changeset/filesReviewChanged", files=["none"], reviewed=True)
     assert echo["serverSeq"] > snapshot["fromSeq"]
+
+
+async def test_a_client_that_takes_nothing_for_long_is_left(
+    connect: Connect, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waited for it stayed in memory for as long as it liked."""
+    client = await connect("0.9.0")
+    assert client.socket is not None
+    client.socket.transport.pause_reading()
+    monkeypatch.setattr(limits, "SEND_SECONDS", 0.1)
+    connection = served.broker.clients["tester"]
+    connection.push(rpc.notification("filler", {"text": "x" * 7_000_000}))
+    async with asyncio.timeout(60):
+        while connection in served.broker.connections or connection._line.transport.get_write_buffer_size():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    client.socket.transport.resume_reading()
+    await client.socket.wait_closed()
+    assert (await client.reconnect())["type"] == "replay"

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from portico.doors.ahp import clients, uri
+from portico.doors.ahp.act import clients
+from portico.doors.ahp.wire import uri
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of
 from tests.doors.ahp.wire_client import Json, WireClient
@@ -116,6 +117,27 @@ async def test_what_is_switched_off_is_not_told(connect: Connect) -> None:
     told = text_of((await client.idle(CHAT))["turns"][0])
     assert "Write short lines." not in told
     assert "Look twice." in told
+
+
+async def test_what_the_client_decided_about_children_counts_until_a_session_says_otherwise(connect: Connect) -> None:
+    client = await connect("0.9.0")
+    client.answer = serving(FILES)
+    await client.create_session(SESSION)
+    off = {**PLUGIN, "childEnablement": {"style": [{"kind": "global", "enabled": False}], "nobody": []}}
+    await client.act(SESSION, "session/activeClientSet", activeClient=active(client, off))
+    children = {child["name"]: child for child in (await read(client))["children"]}
+    assert {name: child["enabled"] for name, child in children.items()} == {
+        "style": False,
+        "sql": True,
+        "review": True,
+        "greet": True,
+    }
+    await client.say(CHAT, "t1", "context?")
+    assert "Write short lines." not in text_of((await client.idle(CHAT))["turns"][0])
+    on = [{"kind": "session", "enabled": True}]
+    await client.act(SESSION, "session/customizationToggled", id=children["style"]["id"], enablement=on)
+    await client.say(CHAT, "t2", "context?")
+    assert "Write short lines." in text_of((await client.idle(CHAT))["turns"][1])
 
 
 async def test_programs_of_a_plugin_are_not_run(connect: Connect) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from portico import limits
-from portico.doors.ahp import uri
-from portico.doors.ahp.names import file_uri
+from portico.doors.ahp.view.names import file_uri
+from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient, opened
@@ -45,7 +45,10 @@ async def whole(client: WireClient, name: str = SESSION) -> list[str]:
 async def test_agents_say_whether_they_can(connect: Connect) -> None:
     client = await connect("0.9.0")
     [scripted] = [each for each in client.states[client.root]["agents"] if each["provider"] == "scripted"]
-    assert scripted["capabilities"]["multipleWorkingDirectories"] == {"immutablePrimary": True}
+    assert scripted["capabilities"]["multipleWorkingDirectories"] == {
+        "immutablePrimary": True,
+        "primaryReplacement": True,
+    }
 
 
 async def test_directories_come_and_go(connect: Connect, served: Served, folders: list[Path]) -> None:
@@ -88,7 +91,7 @@ async def test_they_survive_a_restart(connect: Connect, served: Served, folders:
     ("kind", "fields", "reason"),
     [
         ("Removed", {"directory": "WORK"}, "runs in"),
-        ("Replaced", {"directory": "WORK", "replacement": "ONE"}, "runs in"),
+        ("Replaced", {"directory": "WORK", "replacement": "file:///no/such/folder"}, "not a folder"),
         ("Set", {"directory": "file:///no/such/folder"}, "not a folder"),
         ("Set", {"directory": "https://example.org"}, "file:///"),
         ("Set", {}, "'action.directory' is missing"),
@@ -150,6 +153,44 @@ async def test_the_agent_works_there_from_the_next_turn(connect: Connect, served
     [call] = [part["toolCall"] for part in state["turns"][-1]["responseParts"] if part["kind"] == "toolCall"]
     assert (call["status"], call["confirmed"]) == ("completed", "setting")
     assert target.read_text() == "three\n"
+
+
+async def test_another_folder_takes_the_place_of_the_first(
+    connect: Connect, served: Served, folders: list[Path]
+) -> None:
+    """The agent runs there from the next turn on, and so do the session's other chats."""
+    one, two, _ = folders
+    client = await begin(connect, served.work, one)
+    older: WireClient = await connect("0.7.0", "older")
+    await older.subscribe(SESSION)
+    await client.request("createChat", channel=SESSION, chat="ahp-chat:/second")
+    replaced = {"directory": uris(served.work)[0], "replacement": uris(two)[0]}
+    assert "rejectionReason" not in await client.act(SESSION, "session/workingDirectoryReplaced", **replaced)
+    await older.wait(lambda: older.states[SESSION]["workingDirectories"] == uris(two, one))
+    for each in (client, older):
+        assert await whole(each) == uris(two, one)
+    assert (await client.subscribe(client.root)) is not None
+    line = next(each for each in served.host.list() if each.uri == "ahp-chat:/second")
+    assert line.cwd == str(two)
+    await client.act(client.root, "root/configChanged", config={"editAutoApprovePatterns": {"**/*": True}})
+    await client.say(CHAT, "t1", "edit new.txt")
+    await client.idle(CHAT)
+    assert (two / "new.txt").exists()
+    assert not (served.work / "new.txt").exists()
+    await served.restart()
+    async with opened(WireClient(served.url, "again", "1.0.0")) as again:
+        await again.initialize(again.root)
+        await again.subscribe(SESSION)
+        assert await whole(again) == uris(two, one)
+
+
+async def test_the_first_folder_stays_while_a_turn_runs(connect: Connect, served: Served, folders: list[Path]) -> None:
+    client = await begin(connect, served.work)
+    await client.say(CHAT, "t1", "write it")
+    await client.wait(lambda: client.states[SESSION].get("inputNeeded"))
+    replaced = {"directory": uris(served.work)[0], "replacement": uris(folders[0])[0]}
+    echo = await client.act(SESSION, "session/workingDirectoryReplaced", **replaced)
+    assert "A turn is running" in echo["rejectionReason"]
 
 
 async def test_a_chat_has_what_was_chosen_for_it(connect: Connect, served: Served, folders: list[Path]) -> None:

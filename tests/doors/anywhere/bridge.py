@@ -15,7 +15,6 @@ from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent, endpoint
 from portico.agents.registry import discover
 from portico.doors import server as module
-from portico.doors.anywhere import anywhere
 from portico.doors.server import Server
 from portico.events import HOST, Audited
 from portico.testing.model import ModelServer, Script, Step
@@ -131,8 +130,6 @@ async def _bridge(
                 Server(options(folder, flags=flags, agents=("scripted",), **given))
             )
         async with stack:
-            if not any(route.path == "/message" for route in server.gate.table):
-                server.gate.add(anywhere(server.app))
             here = Bridge(server, model, project)
             try:
                 yield here

@@ -4,11 +4,13 @@ import gzip
 import json
 import os
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from portico.doors.anywhere import AnywhereDoor
 from portico.doors.anywhere.translate import FRAME_CHARS
-from portico.events import PartDelta
+from portico.events import Message, PartDelta
 from portico.testing.model import Step
 from portico.workspace.git import git
 from tests.doors.anywhere.bridge import CREATE, Bridge, acts, bridge, ends
@@ -31,6 +33,22 @@ async def test_a_stream_resumes_anywhere_without_loss_or_repetition(here: Bridge
         assert whole[: index + 1] + seen == whole
     problem(await here.http.get("/events", headers={"Last-Event-ID": "x"}), 400, "bad_request", "after")
     assert sent["id"] == whole[0][1]["id"]
+
+
+async def test_a_stream_follows_the_sessions_of_its_project_only(here: Bridge) -> None:
+    """It was handed every record of the host, terminals and jobs included."""
+    here.says(Step(say=["one"]), Step(say=["two"]))
+    projects = cast(AnywhereDoor, here.server.doors["anywhere"]).projects
+    async with here.events() as stream:
+        await here.send("one")
+        await stream.until("done")
+        other = await here.server.host.start(agent="scripted", by="test", cwd=str(here.project))
+        await other.wait(await other.send(Message("[[say:x]]"), by="test"))
+        await here.send("two")
+        await stream.until("done")
+        assert [list(each.channels or ()) for each in projects._followers] == [["session/session-1"]]
+    async with here.events(f"?session={await here.project_id()}"):
+        assert ["session/session-1"] in [list(each.channels or ()) for each in projects._followers]
 
 
 async def test_long_fragments_are_cut_and_every_cut_is_a_cursor(here: Bridge) -> None:

@@ -1,10 +1,14 @@
 """Callers who give up on a live call, against a real server: only there does it learn that they left."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import httpx
 import pytest
 
+from portico.doors.portal import PortalDoor
+from portico.doors.portal.live import SILENT_SECONDS
+from portico.log.stored import StoredLog
 from tests.doors.standing import standing
 
 
@@ -37,3 +41,27 @@ async def test_api_without_a_slash_is_a_page_that_does_not_exist(tmp_path: Path)
 async def test_the_schema_of_entries_is_published(tmp_path: Path) -> None:
     async with standing(tmp_path) as here:
         assert (await here.stranger.get("/entry.schema.json")).json()["title"] == "Portico entry"
+
+
+async def test_a_reader_that_falls_silent_is_handed_nothing_and_comes_back_through_the_log(tmp_path: Path) -> None:
+    async with standing(tmp_path) as here:
+        session, log = await here.start(), here.server.host.log
+        assert isinstance(log, StoredLog)
+        others = log.followers
+        live = cast(PortalDoor, here.server.doors["portal"]).live
+
+        async def told() -> str:
+            found: list[dict[str, Any]] = []
+            while not any(each.get("callback") == "onIdle" for each in found):
+                found += (await here.http.get(f"/api/copilot/session/{session}/live/k")).json()["responses"]
+            return str(found)
+
+        for text, silent in (("one", False), ("two", True), ("three", False)):
+            await here.say(session, f"[[say:{text}]] [[reasoning:0]]")
+            assert text in await told()
+            assert log.followers == others + 1
+            if silent:
+                for reader in live._attached:
+                    reader.used -= SILENT_SECONDS
+            live._detach_silent()
+            assert log.followers == others + (0 if silent else 1)

@@ -20,12 +20,16 @@ def _routes(here: Standing) -> list[tuple[str, Route]]:
     return [(method, route) for route in table for method in route.methods]
 
 
+_OF_SOMETHING_THERE = ("/approvals", "/questions", "/terminals/", "/automations/", "/runs/", "/hosts/")
+"""Routes of what no session is; what is not there is told first."""
+
+
 def _with_body(here: Standing, ident: str) -> list[tuple[str, str]]:
     """Every route that reads a body, with the ids of something that exists."""
     bodiless = {"/v1/sessions/{id}/queue/release", "/v1/sessions/{id}/queue/{pending}/steer"}
     found = []
     for method, route in _routes(here):
-        waiting = any(each in route.path for each in ("/approvals", "/questions", "/terminals/"))  # of something there
+        waiting = any(each in route.path for each in _OF_SOMETHING_THERE)
         if method in ("POST", "PATCH") and route.path not in bodiless and not waiting:
             found.append((method, route.path.replace("{id}", ident).replace("{pending}", "p1")))
     return found
@@ -44,7 +48,7 @@ async def test_an_unknown_id_is_not_found_on_every_route(shared: Standing) -> No
 
 
 def test_every_route_needs_the_scope_that_its_page_says(shared: Standing) -> None:
-    pages = [(REFERENCE / name).read_text() for name in ("rest.md", "portal.md")]
+    pages = [(REFERENCE / name).read_text() for name in ("rest.md", "portal.md", "automation.md")]
     said = {row for page in pages for row in re.findall(r"^\| `([A-Z]+) (/v1\S*)` \| (\w+) \|", page, re.MULTILINE)}
     assert said == {(method, route.path, route.scope) for method, route in _routes(shared)}
 

@@ -2,12 +2,13 @@
 
 import { explain } from "../api";
 import { attachmentView } from "../conversation/rows";
-import { active, type SessionState, statusOf } from "../conversation/state";
+import { dangers } from "../conversation/danger";
+import { active, type Approval, type CallPart, offeredDraft, type SessionState, statusOf, waitingApproval } from "../conversation/state";
 import { price } from "../conversation/words";
 import { hasKeys, make, makeButton } from "../page";
 import { type Agent, call, v1 } from "../v1";
 import { icon } from "./icons";
-import { prefer, preferences } from "./preferences";
+import { prefer, preferences, remember, remembered } from "./preferences";
 import { Suggestions } from "./suggestions";
 
 export type Attachment = { type: "resource"; label: string; contentType: string; data: string };
@@ -28,6 +29,9 @@ export class Composer {
   readonly area = make("textarea");
   private readonly button = make("button", "send primary");
   private readonly steer = makeButton("", "Tell it now", () => void this.send("steer"));
+  /** What is written while a card is open is an answer to it. */
+  private readonly denying = makeButton("btn small", "Deny and say this", () => void this.answer(false));
+  private readonly allowing = makeButton("btn small", "Allow and add this", () => void this.answer(true));
   private readonly files = make("div", "attached");
   private readonly model = make("select", "pick");
   private readonly mode = make("select", "pick");
@@ -39,6 +43,8 @@ export class Composer {
   private taken = "";
   private state: SessionState | undefined;
   private loadedFor = "";
+  /** What stands here came from this browser; the host may not know it. */
+  private restored = false;
 
   constructor(
     private readonly id: string,
@@ -57,10 +63,18 @@ export class Composer {
     this.steer.title = "Ctrl+Enter";
     this.files.hidden = true;
     this.suggestions = new Suggestions(this.area, id);
+    // Written while the host was out of reach, or just before a reload.
+    const left = remembered(this.draftKey) ?? "";
+    this.put(left);
+    this.restored = left !== "";
     const box = make("div", "composer-box");
     box.append(this.files, this.area, this.tools());
     this.element.append(this.suggestions.element, box);
     this.listen(box);
+  }
+
+  private get draftKey(): string {
+    return `draft.${this.id}`;
   }
 
   private tools(): HTMLElement {
@@ -81,13 +95,43 @@ export class Composer {
     this.mode.setAttribute("aria-label", "What the agent may do");
     this.mode.append(...MODES.map(([value, name]) => new Option(name, value)));
     this.mode.addEventListener("change", () => void this.attempt(() => call("PATCH", `/sessions/${encodeURIComponent(this.id)}`, { config: { approvals: this.mode.value } })));
-    row.append(add, input, this.model, this.mode, make("span", "spring"), this.steer, this.button);
+    this.denying.id = "deny-and-say";
+    this.allowing.id = "allow-and-add";
+    row.append(add, input, this.model, this.mode, make("span", "spring"), this.denying, this.allowing, this.steer, this.button);
+    this.showAnswers();
     return row;
+  }
+
+  private get waiting(): Approval | undefined {
+    const turn = this.state && active(this.state);
+    const call = turn?.parts?.find((part): part is CallPart => part.part === "call" && waitingApproval(part) !== undefined);
+    return call && waitingApproval(call);
+  }
+
+  private showAnswers(): void {
+    const [approval, written] = [this.waiting, this.area.value.trim() !== ""];
+    this.denying.hidden = !approval || !written;
+    // What is dangerous is allowed on its card, in two steps, or not at all.
+    this.allowing.hidden = this.denying.hidden || dangers(approval as Approval, this.state?.cwd ?? "").length > 0;
+  }
+
+  /** A no takes the words along as its reason; after a yes they are told to the agent. */
+  private async answer(allow: boolean): Promise<void> {
+    const [approval, text] = [this.waiting, this.area.value.trim()];
+    const option = approval?.options.find((each) => each.allow === allow);
+    if (!approval || !option) return;
+    const body = { option: option.id, ...(allow ? {} : { reason: text }) };
+    if (!(await this.attempt(() => v1.approve(approval.id, body)))) return;
+    if (allow) return void (await this.send("steer"));
+    this.put("");
+    await this.save();
   }
 
   private listen(box: HTMLElement): void {
     this.area.addEventListener("input", () => {
       this.taken = "";
+      remember(this.draftKey, this.area.value);
+      this.showAnswers();
       this.grow();
       this.saveLater();
     });
@@ -135,19 +179,31 @@ export class Composer {
     this.area.placeholder = hint(state);
     const chosen = String(state.config?.["approvals"] ?? "ask");
     if (document.activeElement !== this.mode) this.mode.value = chosen;
-    this.takeDraft(String(state.kept?.["draft"]?.["text"] ?? ""));
+    this.showAnswers();
+    if (this.restored) this.saveLater();
+    this.restored = false;
+    this.takeDraft(String(state.kept?.["draft"]?.["text"] ?? ""), offeredDraft(state) !== "");
     void this.loadModels(state);
   }
 
-  /** What another device wrote is taken over, unless somebody writes here; what came that way also goes that way. */
-  private takeDraft(text: string): void {
+  /**
+   * What another device wrote is taken over, unless somebody writes here; what came that way also goes that way. What a
+   * program offers is never lost: it follows the words that stand here.
+   */
+  private takeDraft(text: string, offered: boolean): void {
     if (text === this.saved) return;
-    const untouched = this.area.value === this.saved;
+    const [before, written] = [this.saved, this.area.value];
     this.saved = text;
-    const writing = document.activeElement === this.area && this.area.value !== "" && this.area.value !== this.taken;
-    if (!untouched || writing) return;
-    this.taken = text;
-    this.put(text);
+    const writing = document.activeElement === this.area && written !== "" && written !== this.taken;
+    if (written === before && (offered || !writing)) {
+      this.taken = text;
+      this.put(text);
+      remember(this.draftKey, undefined); // the host has it, also where a save of less is still under way
+    } else if (offered) {
+      this.put(joined(written, text, before));
+      remember(this.draftKey, this.area.value);
+      this.saveLater();
+    }
   }
 
   private async loadModels(state: SessionState): Promise<void> {
@@ -227,6 +283,7 @@ export class Composer {
 
   private put(text: string): void {
     this.area.value = text;
+    this.showAnswers();
     this.grow();
   }
 
@@ -238,16 +295,29 @@ export class Composer {
   async save(): Promise<void> {
     clearTimeout(this.saving);
     const text = this.area.value;
-    if (text === this.saved || this.state?.closed) return;
+    if (this.state?.closed) return;
+    if (text === this.saved) return remember(this.draftKey, undefined);
     this.saved = text;
-    // Who may only read keeps no draft, and need not hear of it.
-    await v1.draft(this.id, text).catch(() => undefined);
+    try {
+      await v1.draft(this.id, text, true);
+    } catch (error) {
+      // Out of reach: it is kept here, and tried again with the next word. Who may only read need not hear of it.
+      if (error instanceof TypeError) return void (this.saved = "\0");
+    }
+    if (this.area.value === text) remember(this.draftKey, undefined);
   }
 
   private grow(): void {
     this.area.style.height = "auto";
     this.area.style.height = `${this.area.scrollHeight + 2}px`;
   }
+}
+
+/** The host has put the offer behind what it knew; here it comes behind what has been typed since. */
+export function joined(written: string, text: string, before: string): string {
+  const offer = before && text.startsWith(`${before}\n`) ? text.slice(before.length + 1) : text;
+  if (written.includes(offer)) return written;
+  return written ? `${written}\n${offer}` : offer;
 }
 
 async function base64(file: File): Promise<string> {

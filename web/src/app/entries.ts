@@ -11,7 +11,7 @@ export interface Waiting {
 
 /** A row of `GET /v1/board`. */
 export interface Row {
-  session: Summary & { interrupted?: boolean; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number };
+  session: Summary & { interrupted?: boolean; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number; owner?: string };
   activity?: string;
   since?: number;
   waiting?: Waiting[];
@@ -42,7 +42,7 @@ export interface JobRow {
 }
 
 export type State = "need" | "ask" | "work" | "interrupted" | "failed" | "done";
-export type Group = "need" | "work" | "stopped" | Day;
+export type Group = "need" | "work" | "stopped" | "pinned" | Day;
 export type Step = "done" | "work" | "need" | "failed";
 
 export interface Entry {
@@ -56,10 +56,12 @@ export interface Entry {
   folder: string;
   cwd: string;
   agent: string;
+  owner: string;
   time: number;
   /** Since when it does what the line says; only while something runs or waits. */
   since?: number;
   unread: boolean;
+  archived: boolean;
   steps?: Step[];
   words: string;
 }
@@ -68,10 +70,17 @@ export const GROUPS: readonly [Group, string][] = [
   ["need", "Needs you"],
   ["work", "Working"],
   ["stopped", "Stopped"],
+  ["pinned", "Pinned"],
   ["today", "Done today"],
   ["yesterday", "Yesterday"],
   ["older", "Older"],
 ];
+
+/** Whose it is: of people by name, else of the token that began it. */
+export function ownerOf({ owner, by = "" }: Row["session"]): string {
+  const [kind = "", name = ""] = by.split(/[:#]/);
+  return owner || (kind === "token" ? name : by) || "somebody";
+}
 
 export const lastName = (path: string) => path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
 export const ofTask = ({ session }: Row) => (session.by ?? "").startsWith("task:");
@@ -91,9 +100,11 @@ export function entryOfSession({ session, activity = "", since, waiting = [] }: 
     folder: lastName(session.cwd),
     cwd: session.cwd,
     agent: session.agent,
+    owner: ownerOf(session),
     time: session.moved || session.modified,
     ...(moving && since ? { since } : {}),
     unread: session.read === false && state !== "work",
+    archived: session.archived === true,
     words: [session.title, session.agent, session.model, session.cwd, session.id].join(" ").toLowerCase(),
   };
 }
@@ -132,9 +143,11 @@ export function entryOfJob(job: JobRow, sessions: Row[]): Entry {
     folder: lastName(job.cwd),
     cwd: job.cwd,
     agent: "job",
+    owner: (job.by ?? "").split(/[:#]/)[1] ?? "",
     time: job.ended ?? job.started,
     ...(state === "need" || state === "ask" || state === "work" ? { since: asking?.since ?? job.started } : {}),
     unread: false,
+    archived: false,
     steps,
     words: ["job", job.name, job.cwd, job.id].join(" ").toLowerCase(),
   };
@@ -150,18 +163,19 @@ function jobLine({ status, reason, error }: JobRow, current: string | undefined)
   return status === "failed" ? `Failed${error || reason ? `: ${error || reason}` : ""}` : "Succeeded";
 }
 
-export function groupOf(entry: Entry, now: number): Group {
+export function groupOf(entry: Entry, now: number, pinned: ReadonlySet<string> = new Set()): Group {
   if (entry.state === "need" || entry.state === "ask") return "need";
   if (entry.state === "work") return "work";
+  if (pinned.has(entry.key)) return "pinned";
   const day = dayOf(entry.time, now);
   // What stopped a week ago and was left alone needs nobody any more.
   return (entry.state === "interrupted" || entry.state === "failed") && day !== "older" ? "stopped" : day;
 }
 
 /** In the order of the list: what waits longest first, elsewhere the newest. */
-export function grouped(entries: Entry[], now: number): Map<Group, Entry[]> {
+export function grouped(entries: Entry[], now: number, pinned?: ReadonlySet<string>): Map<Group, Entry[]> {
   const found = new Map<Group, Entry[]>(GROUPS.map(([group]) => [group, []]));
-  for (const entry of entries) found.get(groupOf(entry, now))?.push(entry);
+  for (const entry of entries) found.get(groupOf(entry, now, pinned))?.push(entry);
   for (const [group, list] of found) {
     if (group === "need") list.sort((one, other) => (one.since ?? one.time) - (other.since ?? other.time));
     else list.sort((one, other) => other.time - one.time);
@@ -177,7 +191,11 @@ const IS: Record<string, (entry: Entry) => boolean> = {
   done: ({ state }) => state === "done",
   unread: ({ unread }) => unread,
   job: ({ kind }) => kind === "job",
+  archived: ({ archived }) => archived,
 };
+
+/** What is in the archive is shown to those who ask for it. */
+export const wantsArchive = (text: string) => /(^|\s)is:archived(\s|$)/i.test(text);
 
 /** `folder:api agent:codex is:failed some words`: everything has to fit. */
 export function fits(entry: Entry, text: string): boolean {
@@ -188,6 +206,7 @@ export function fits(entry: Entry, text: string): boolean {
     .every((word) => {
       const [name = "", value = ""] = word.split(/:(.*)/s);
       if (name === "folder") return entry.cwd.toLowerCase().includes(value);
+      if (name === "by") return entry.owner.toLowerCase() === value;
       if (name === "agent") return entry.agent.toLowerCase().includes(value);
       if (name === "is") return IS[value]?.(entry) ?? true;
       return entry.words.includes(word);

@@ -13,7 +13,7 @@ import { ask } from "../shortcuts";
 import { call, v1 } from "../v1";
 import { type JobRow, lastName } from "./entries";
 import { icon, type Icon } from "./icons";
-import { JobHistory, type JobRecord, lanesOf, lastRun, type StepNode, type StepState, stateOf, stepsOf, type TreeNode, treeOf, type WorkTree } from "./jobModel";
+import { JobHistory, type JobRecord, lanesOf, lastRun, said, type StepNode, type StepState, stateOf, stepsOf, type TreeNode, treeOf, type WorkTree } from "./jobModel";
 import { menu } from "./menu";
 import type { Shell, View } from "./shell";
 import { StepView } from "./stepView";
@@ -226,7 +226,7 @@ export class JobView implements View {
     this.showTime(steps, waiting?.task);
     this.decisions.replaceChildren(...history.decisions.map(({ time, text: reason }) => {
       const item = make("li");
-      item.append(make("time", "soft", clock(time)), make("span", "evidence", plain(reason)));
+      item.append(make("time", "soft", clock(time)), make("span", "evidence", plain(said(reason))));
       return item;
     }));
     (this.decisions.previousElementSibling as HTMLElement).hidden = this.decisions.hidden = history.decisions.length === 0;

@@ -74,6 +74,9 @@ export class JobHistory {
   }
 }
 
+/** Without the tag that the portal's protocol puts before a reason. */
+export const said = (reason: string) => reason.replace(/^\[[A-Z ]+\] (?:Decision: )?/, "");
+
 export type StepState = "todo" | "work" | "need" | "done" | "failed" | "stopped";
 
 export interface StepNode {

@@ -56,13 +56,17 @@ export const KEYS: Key[] = [
   { keys: "i", text: "Inbox", run: (shell) => shell.go({ at: "inbox" }) },
   { keys: "g s", text: "Sessions", run: (shell) => shell.go({ at: "home" }) },
   { keys: "g j", text: "Jobs", run: (shell) => shell.go({ at: "jobs" }) },
+  { keys: "g a", text: "Automations", run: (shell) => shell.go({ at: "automations" }) },
   { keys: "g u", text: "Usage", run: (shell) => shell.go({ at: "usage" }) },
   { keys: "g ,", text: "Settings", run: (shell) => shell.go({ at: "settings", section: "look" }) },
   { keys: "c", text: "New session", run: (shell) => shell.go({ at: "new", what: "session" }) },
-  { keys: "/", text: "To the message box", run: (shell) => (shell.session ? shell.session.composer.focus() : shell.list.search.focus()) },
+  { keys: "/", text: "To the message box (in the list: filter)", run: (shell) => (shell.session && !document.activeElement?.closest(".list") ? shell.session.composer.focus() : shell.list.search.focus()) },
   { keys: "f", text: "Filter the list", run: (shell) => shell.list.search.focus() },
   { keys: "y", text: "Allow once what waits", run: (shell) => shell.answering?.press("y") ?? false },
   { keys: "n", text: "Deny what waits", run: (shell) => (shell.panel.hasFocus() ? shell.panel.step(1) : (shell.answering?.press("n") ?? false)) },
+  { keys: "a", text: "Allow more: the wider answers of the card", run: () => focusOn(".card.approval .answers button:enabled:not(.primary, .danger, .apart)") },
+  { keys: "o", text: "Open or fold the block", run: (shell) => shell.session?.conversation.toggle() ?? false },
+  { keys: ".", text: "More of the session", run: () => openMenu() },
   { keys: "1…9", text: "Choose an answer of the question that waits" },
   { keys: "w", text: "Go to what waits in this session", run: (shell) => shell.session?.conversation.goToWaiting() ?? false },
   { keys: "d", text: "Changes open or closed", run: (shell) => shell.panel.toggle("changes") },
@@ -83,6 +87,21 @@ export const KEYS: Key[] = [
   { keys: "Esc Esc", text: "Stop the turn" },
   { keys: "?", text: "This list", run: () => showKeys() },
 ];
+
+function focusOn(selector: string): boolean {
+  const found = document.querySelector<HTMLElement>(`main ${selector}`);
+  found?.focus();
+  return found !== null;
+}
+
+function openMenu(): boolean {
+  const menu = document.querySelector<HTMLDetailsElement>("main .menu-button");
+  if (!menu) return false;
+  menu.open = true;
+  // Its choices are made as it opens.
+  setTimeout(() => menu.querySelector<HTMLElement>(".menu > *")?.focus());
+  return true;
+}
 
 function renameOrResume(shell: Shell): boolean | void {
   const view = shell.session;

@@ -54,10 +54,13 @@ export class Review {
   private current = "";
   private wanted = "";
   private seen: string | undefined;
+  /** The changes as they stood when somebody last looked here; undefined: nobody has. */
+  private readonly looked: Record<string, string> | undefined;
   private loading = 0;
 
   constructor(private readonly view: SessionView) {
     this.comments = loadComments(view.id);
+    this.looked = parsed(remembered(`looked.${view.id}`));
     this.scope.setAttribute("aria-label", "Which changes");
     this.scope.addEventListener("change", () => void this.load());
     const modes = make("span", "modes");
@@ -88,7 +91,7 @@ export class Review {
     const turns = this.view.state?.turns ?? [];
     const before = this.scope.value;
     const last = turns.at(-1);
-    const options = [new Option("Whole session", ""), ...(last ? [new Option("This turn", last.id)] : []), new Option("Uncommitted", "uncommitted")];
+    const options = [new Option("Whole session", ""), ...(last ? [new Option("This turn", last.id)] : []), ...(this.looked ? [new Option("Since I last looked", "looked")] : []), new Option("Uncommitted", "uncommitted")];
     for (const [index, turn] of turns.slice(0, -1).entries()) options.push(new Option(`Turn ${index + 1}: ${turn.message.text.slice(0, 40)}`, turn.id));
     this.scope.replaceChildren(...options);
     this.scope.value = [...this.scope.options].some(({ value }) => value === before) ? before : "";
@@ -99,8 +102,9 @@ export class Review {
     const [mine, turn] = [++this.loading, this.scope.value];
     if (fresh || this.files.length === 0) this.note.textContent = "Looking…";
     try {
-      const files = await (turn === "uncommitted" ? this.uncommitted() : this.changes(turn));
+      const files = await this.filesOf(turn);
       if (mine !== this.loading) return;
+      if (turn === "") this.noteLooked(files);
       const same = this.files.length > 0 && JSON.stringify(this.files.map(({ path: each, diff }) => [each, diff])) === JSON.stringify(files.map(({ path: each, diff }) => [each, diff]));
       this.news.hidden = true;
       if (!same || fresh || this.body.childElementCount === 0) {
@@ -110,6 +114,25 @@ export class Review {
     } catch (error) {
       if (mine === this.loading) this.note.textContent = explain(error);
     }
+  }
+
+  private async filesOf(scope: string): Promise<FileView[]> {
+    if (scope === "uncommitted") return this.uncommitted();
+    if (scope !== "looked") return this.changes(scope);
+    const all = await this.changes("");
+    this.noteLooked(all);
+    const fresh = all.filter((file) => this.isNew(file));
+    if (all.length > 0 && fresh.length === 0) this.note.textContent = "Nothing has changed since you last looked.";
+    return fresh;
+  }
+
+  private noteLooked(files: FileView[]): void {
+    remember(`looked.${this.view.id}`, JSON.stringify(Object.fromEntries(files.map((file) => [file.path, fingerprint(file.diff ?? "")]))));
+  }
+
+  /** It has changed since somebody last looked. */
+  private isNew(file: FileView): boolean {
+    return this.looked !== undefined && this.looked[file.path] !== fingerprint(file.diff ?? "");
   }
 
   private async uncommitted(): Promise<FileView[]> {
@@ -201,6 +224,12 @@ export class Review {
     if (file.binary) counts.textContent = "binary";
     else counts.append(make("span", "good", `+${file.added}`), " ", make("span", "bad", `−${file.removed}`));
     const tick = make("span", "tick");
+    if (this.isNew(file) && !this.isViewed(file)) {
+      const dot = make("i", "dot");
+      dot.setAttribute("role", "img");
+      dot.setAttribute("aria-label", "changed since you last looked");
+      tick.append(dot);
+    }
     if (this.isViewed(file)) {
       tick.append(icon("check"), make("span", "vh", "viewed"));
     }
@@ -355,7 +384,7 @@ export class Review {
   private send(): void {
     void this.view.attempt(async () => {
       const before = this.scope.value;
-      const files = await (before === "uncommitted" ? this.uncommitted() : this.changes(before));
+      const files = await (before === "looked" ? this.changes("") : this.filesOf(before));
       const moved = this.comments.filter((comment) => hasMoved(comment, files.find((file) => file.path === comment.path)?.lines));
       if (moved.length === 0) return this.sendNow();
       this.files = files;
@@ -391,6 +420,14 @@ function withDiffs(files: ChangedFile[], diff: string): FileView[] {
     const own = parts.get(file.path);
     return { ...file, ...(own === undefined || file.binary ? {} : { diff: own, lines: linesOf(own).filter(({ kind }) => kind !== "file") }) };
   });
+}
+
+function parsed(text: string | undefined): Record<string, string> | undefined {
+  try {
+    return text === undefined ? undefined : (JSON.parse(text) as Record<string, string>);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Enough to notice a difference. */

@@ -10,14 +10,17 @@ import { call, v1 } from "../v1";
 import { icon, type Icon } from "./icons";
 import { preferences, type Preferences, setPreference } from "./preferences";
 import { pathOf, type Place } from "./router";
+import { ownerOf, type Row } from "./entries";
 import type { Shell, View } from "./shell";
 
 const SECTIONS: [id: string, name: string][] = [
   ["look", "This device"],
   ["agents", "Agents"],
   ["tokens", "Tokens"],
+  ["people", "People"],
   ["audit", "Audit"],
-  ["host", "Host"],
+  ["hosts", "Hosts"],
+  ["host", "This host"],
 ];
 const SCOPES: [scope: string, about: string][] = [
   ["read", "see sessions and jobs"],
@@ -73,6 +76,7 @@ export class SettingsView implements View {
     };
     add("plus", "New session", { at: "new", what: "session" });
     add("jobs", "Start a job", { at: "new", what: "job" });
+    add("clock", "Automations", { at: "automations" });
     add("usage", "Usage", { at: "usage" });
     for (const [section, name] of SECTIONS) add("settings", name, { at: "settings", section });
     return list;
@@ -84,6 +88,8 @@ export class SettingsView implements View {
       else if (section === "agents") await this.agents();
       else if (section === "tokens") await this.tokens();
       else if (section === "audit") await this.audit();
+      else if (section === "people") await this.people();
+      else if (section === "hosts") await this.hosts();
       else await this.host();
     } catch (error) {
       this.body.replaceChildren(make("p", "trouble", explain(error)));
@@ -155,12 +161,12 @@ export class SettingsView implements View {
   // -- tokens -------------------------------------------------------------------------------------------------------
 
   private async tokens(): Promise<void> {
-    const { tokens } = await call<{ tokens: { name: string; scopes: string[]; created: number }[] }>("GET", "/tokens");
-    const table = tableOf(["Name", "May", "Made", ""]);
+    const { tokens } = await call<{ tokens: { name: string; scopes: string[]; created: number; expires?: number }[] }>("GET", "/tokens");
+    const table = tableOf(["Name", "May", "Made", "Ends", ""]);
     for (const token of tokens) {
       const end = makeButton("danger", "Revoke…", () => this.confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => call("DELETE", `/tokens/${encodeURIComponent(token.name)}`)));
       end.setAttribute("aria-label", `Revoke ${token.name}`);
-      row(table, token.name, token.scopes.join(", "), new Date(token.created).toLocaleDateString(), end);
+      row(table, token.name, token.scopes.join(", "), date(token.created), endOf(token.expires), end);
     }
     this.body.replaceChildren(make("h2", "", "Tokens"), make("p", "soft", "Your own token, which the host printed, is not in this list. A token for a phone or a script needs only what it does."), tokens.length ? wrap(table) : make("p", "", "No other tokens."), this.newToken());
   }
@@ -182,16 +188,21 @@ export class SettingsView implements View {
       line.append(box, make("b", "", scope), about);
       return [box, line] as const;
     });
+    const lasts = make("select");
+    lasts.append(new Option("Until it is revoked", ""), new Option("1 day", "1"), new Option("7 days", "7"), new Option("30 days", "30"), new Option("90 days", "90"), new Option("1 year", "365"));
+    lasts.value = "90";
+    const lasting = make("label", "", "Lasts");
+    lasting.append(lasts);
     const said = make("div");
     const button = make("button", "primary", "Make a token");
     const foot = make("div", "answers");
     foot.append(button);
-    form.append(make("h2", "", "A new token"), label, ...boxes.map(([, line]) => line), foot, said);
+    form.append(make("h2", "", "A new token"), label, lasting, ...boxes.map(([, line]) => line), foot, said);
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       try {
         const scopes = boxes.flatMap(([box]) => (box.checked ? [box.value] : []));
-        const { token } = await call<{ token: string }>("POST", "/tokens", { name: name.value, scopes });
+        const { token } = await call<{ token: string }>("POST", "/tokens", { name: name.value, scopes, ...(lasts.value ? { days: Number(lasts.value) } : {}) });
         const once = make("div", "token-once");
         once.append(make("b", "", "Copy it now: it is shown this once."), make("code", "", token), make("span", "soft", `Login link: ${window.location.origin}/login?tkn=…`));
         const made = name.value;
@@ -223,6 +234,42 @@ export class SettingsView implements View {
     );
     box.append(make("p", "", text), foot);
     box.showModal();
+  }
+
+  // -- people -------------------------------------------------------------------------------------------------------
+
+  /** Whose sessions there are, also of people whom the host does not know by name (any more). */
+  private async people(): Promise<void> {
+    const known = (await has("/v1/people")) ? await call<{ people: { name: string; scopes: string[] }[] }>("GET", "/people") : { people: [] };
+    const { sessions } = await call<{ sessions: Row["session"][] }>("GET", "/sessions");
+    const all = new Map<string, Row["session"][]>(known.people.map(({ name }) => [name, []]));
+    for (const session of sessions) {
+      const name = ownerOf(session);
+      all.set(name, [...(all.get(name) ?? []), session]);
+    }
+    const table = tableOf(["Who", "May", "Sessions", "Working", "Needs somebody", "Last active"]);
+    for (const [name, own] of [...all].sort(([one], [other]) => one.localeCompare(other))) {
+      const link = make("a", "", name);
+      link.href = `${root}/app?filter=${encodeURIComponent(`by:${name}`)}`;
+      const count = (status: string) => String(own.filter((each) => each.status === status).length || "");
+      const last = Math.max(0, ...own.map(({ modified }) => modified));
+      row(table, link, known.people.find((each) => each.name === name)?.scopes.join(", ") ?? "", String(own.length), count("running"), count("waiting"), last ? new Date(last).toLocaleString() : "");
+    }
+    this.body.replaceChildren(make("h2", "", "Sessions of people"), make("p", "soft", "A name leads to the list with that person's sessions (by: in the filter)."), wrap(table));
+  }
+
+  // -- hosts --------------------------------------------------------------------------------------------------------
+
+  private async hosts(): Promise<void> {
+    const about = await v1.about();
+    const found = (await has("/v1/hosts")) ? await call<{ hosts: Record<string, unknown>[] }>("GET", "/hosts") : undefined;
+    const rows = [...this.shell.feed.rows.values()];
+    const mine: Record<string, unknown> = { name: window.location.host, version: about.version, state: about.log.down ?? "ready", sessions: rows.length, working: rows.filter(({ session }) => session.status === "running").length, folders: about.workspaces.join(", ") };
+    const hosts = found?.hosts.length ? found.hosts : [mine];
+    const names = [...new Set(hosts.flatMap((host) => Object.keys(host)))];
+    const table = tableOf(names.map((name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ")));
+    for (const host of hosts) row(table, ...names.map((name) => cell(host[name])));
+    this.body.replaceChildren(make("h2", "", hosts.length === 1 ? "One host" : `${hosts.length} hosts`), wrap(table), ...(found ? [] : [make("p", "soft", "This host has its log to itself. Several hosts on one log are listed here.")]));
   }
 
   // -- audit --------------------------------------------------------------------------------------------------------
@@ -292,6 +339,21 @@ export class SettingsView implements View {
     return zone;
   }
 }
+
+/** Doors can be switched off: the host's own document says what it has. */
+async function has(path: string): Promise<boolean> {
+  const response = await fetch(`${root}/openapi.json`, { headers: keyHeader() });
+  return response.ok && path in ((await response.json()) as { paths: object }).paths;
+}
+
+const date = (time: number) => new Date(time).toLocaleDateString();
+
+function endOf(expires = 0): HTMLElement {
+  if (!expires) return make("span", "soft", "never");
+  return expires > Date.now() ? make("span", "", date(expires)) : make("span", "bad", `ended ${date(expires)}`);
+}
+
+const cell = (value: unknown): string => (value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
 
 function tableOf(names: string[]): HTMLTableElement {
   const table = make("table", "table");

@@ -7,6 +7,7 @@ import type { Acts } from "./pieces";
 import { EndRow, endOf, MessageRow, messageOf, QuestionRow, TextRow } from "./rows";
 import { type LogRecord, type Part, type SessionState, type Turn, waits } from "./state";
 import { type Row, Transcript } from "./transcript";
+import { learn } from "./words";
 
 const ID_FIELDS = ["part", "call", "question"];
 const SETTLED_MS = 400;
@@ -38,6 +39,7 @@ export class Conversation {
 
   open(state: SessionState): void {
     this.state = state;
+    learn(state.client_names);
     this.transcript.clear();
     this.looks.clear();
     this.look = undefined;
@@ -154,6 +156,15 @@ export class Conversation {
     this.transcript.reveal(this.rowKey(part.id));
     this.transcript.element(this.rowKey(part.id))?.querySelector<HTMLElement>(".card :is(input, .answers button)")?.focus();
     return true;
+  }
+
+  /** Opens or folds the block with the focus, else the last one that can be. */
+  toggle(): boolean {
+    const focused = document.activeElement?.closest<HTMLElement>("#transcript .row");
+    const found = (focused ?? this.view).querySelectorAll<HTMLDetailsElement>("details.call, .reasoning details");
+    const block = [...found].at(-1);
+    if (block) block.open = !block.open;
+    return block !== undefined;
   }
 
   /** The message of a person before or after what is in view. */

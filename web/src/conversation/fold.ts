@@ -4,6 +4,7 @@
  */
 
 import { active, type Approval, type CallPart, type LogRecord, type Message, type Option, type Part, type Pending, type Problem, type QuestionPart, type SessionState, type TextPart, type Turn, type Usage } from "./state";
+import { learn } from "./words";
 
 interface Fields {
   turn: string;
@@ -104,6 +105,7 @@ function ended(call: CallPart | undefined, event: Fields): void {
     past: event["title"] ?? "",
     detail: event["detail"] ?? "",
     outcome: event["outcome"] ?? "completed",
+    exit_code: event["exit_code"],
   });
   if (event["content"]) call.content = event["content"] as Record<string, unknown>[];
   if (!call.ready) call.input = "";
@@ -120,6 +122,7 @@ function whenOpen<T extends TextPart | CallPart | QuestionPart>(part: T | undefi
 }
 
 const FOLDS: Record<string, Fold> = {
+  "client.joined": (_state, event) => learn(event["name"] ? { [event["client"] as string]: event["name"] as string } : {}),
   "session.renamed": (state, event) => void (state.title = event["title"] as string),
   "session.model": (state, event) => {
     state.model = event["model"] as string;

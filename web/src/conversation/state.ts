@@ -76,6 +76,8 @@ export interface CallPart {
   past?: string;
   detail?: string;
   outcome?: Outcome | null;
+  /** Of the command that it ran, where the agent tells. */
+  exit_code?: number | null;
 }
 
 export interface Field {
@@ -130,6 +132,7 @@ export interface SessionState {
   read?: boolean;
   closed?: boolean;
   held?: boolean;
+  client_names?: Record<string, string>;
   turns?: Turn[];
   queue?: Pending[];
   children?: string[];

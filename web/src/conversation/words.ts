@@ -4,9 +4,17 @@ import type { Status, Usage } from "./state";
 
 export const STATUS: Record<Status, string> = { idle: "Ready", running: "Working", waiting: "Needs you", failed: "Failed" };
 
+/** What clients of other protocols call themselves, by their ids. */
+const clientNames = new Map<string, string>();
+
+export function learn(names: Record<string, string> | undefined): void {
+  for (const [id, name] of Object.entries(names ?? {})) clientNames.set(id, name);
+}
+
 export function who(by: string): string {
   const [kind = "", name = ""] = by.split(/:(.*)/s);
   if (kind === "token") return name === "owner" ? "You" : name;
+  if (kind === "client") return clientNames.get(name.replace(/#[^#]*$/, "")) ?? "An editor";
   if (kind === "job" || kind === "task") return `The ${kind} ${name}`;
   return name || kind;
 }

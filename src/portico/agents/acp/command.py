@@ -6,16 +6,14 @@ the agent does not have. The agent gets the output as text; escapes and the term
 
 import asyncio
 import contextlib
-import re
 
 from portico.agents.agent import Json
 from portico.errors import BadRequest, Conflict, NotFound
 from portico.host.action import Action
 from portico.host.session import Session
-from portico.host.terminals import OpenTerminal
-from portico.workspace.escapes import Plain
-from portico.workspace.process import Clip, command_environment, shell
-from portico.workspace.terminal import Data, Event, Exited
+from portico.terminals.command_turn import CommandOutput
+from portico.terminals.terminals import Terminals
+from portico.workspace.process import command_environment, shell
 
 OUTPUT_BYTES = 1024 * 1024
 """Of a command's output, when the agent names no limit."""
@@ -23,61 +21,25 @@ OUTPUT_MAX = 16 * OUTPUT_BYTES
 """The most that an agent gets: it is kept in memory, and no model reads more."""
 COLS, ROWS = 120, 30
 """Wide enough for a compiler's lines."""
-_TITLE_CHARS = 200
 _QUIET = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat"}
 """What is written here is read by a model: no drawing, and no pager that waits for a key."""
-
-
-class Command:
-    """One command and what the agent may know of it, also after somebody has closed its terminal."""
-
-    def __init__(self, line: str, limit: int) -> None:
-        self.line = line
-        self.status: Json | None = None
-        self.ended = asyncio.Event()
-        self.terminal: OpenTerminal | None = None
-        self._plain = Plain()
-        self._clip = Clip(0, limit)
-
-    def hear(self, event: Event) -> None:
-        match event:
-            case Data(text):
-                self._clip.add(self._plain.feed(text).encode("utf-8", "replace"))
-            case Exited(code, signal):
-                self.status = {"exitCode": None if signal else code, "signal": signal}
-                self.ended.set()
-
-    @property
-    def output(self) -> str:
-        return re.sub(r"\r+\n", "\n", self._clip.data().decode("utf-8", "ignore"))
-
-    @property
-    def cut(self) -> bool:
-        return self._clip.dropped > 0
-
-    @property
-    def shown(self) -> Json:
-        """As part of the content of a call."""
-        where = self.terminal.id if self.terminal is not None else ""
-        told: Json = {"type": "terminal", "terminal": where, "title": self.line[:_TITLE_CHARS]}
-        return told if self.status is None else {**told, "code": self.status["exitCode"]}
 
 
 class Commands:
     """Those of one conversation."""
 
     def __init__(self) -> None:
-        self._running: dict[str, Command] = {}
-        self._of_turn: list[Command] = []
+        self._running: dict[str, CommandOutput] = {}
+        self._of_turn: list[CommandOutput] = []
 
-    async def start(self, action: Action, limit: object, session: Session) -> Command:
+    async def start(self, action: Action, limit: object, session: Session) -> CommandOutput:
         """The caller has asked whether it may run, and it is this very value that was judged and shown."""
-        command = Command(" ".join(action.argv) or action.line or "", _limit(limit))
-        command.terminal = await session.host.terminals.start(
+        command = CommandOutput(" ".join(action.argv) or action.line or "", _limit(limit))
+        command.terminal = await session.host.part(Terminals).start(
             claim={"kind": "session", "session": session.id},
             cwd=action.cwd,
             by="agent",
-            title=command.line[:_TITLE_CHARS],
+            title=command.title,
             cols=COLS,
             rows=ROWS,
             session=session.id,
@@ -98,7 +60,7 @@ class Commands:
         running = [each.terminal for each in self._of_turn if each.status is None and each.terminal is not None]
         await asyncio.gather(*(terminal.kill() for terminal in running))
 
-    def find(self, ident: str) -> Command | None:
+    def find(self, ident: str) -> CommandOutput | None:
         return self._running.get(ident)
 
     def output(self, params: Json) -> Json:
@@ -125,7 +87,7 @@ class Commands:
         await _close(command)
         return {}
 
-    def _get(self, params: Json) -> Command:
+    def _get(self, params: Json) -> CommandOutput:
         ident = str(params.get("terminalId"))
         if ident not in self._running:
             raise NotFound("terminal", ident)
@@ -136,7 +98,7 @@ class Commands:
         await asyncio.gather(*(_close(each) for each in running.values()))
 
 
-async def _close(command: Command) -> None:
+async def _close(command: CommandOutput) -> None:
     terminal = command.terminal
     assert terminal is not None  # it was started
     with contextlib.suppress(NotFound, Conflict):  # somebody has closed it, or is about to

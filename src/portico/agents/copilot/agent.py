@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from portico.agents.agent import AgentContext, AgentInfo, Autonomy, Capabilities, Check, Model, Opening, Resource
-from portico.agents.copilot.option import EFFORT, EFFORTS, Options
+from portico.agents.copilot.option import EFFORT, EFFORTS, Options, thinking
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import customizations, mcp_servers
 from portico.agents.supervisor import Process, Supervisor, agent_environment
@@ -319,6 +319,7 @@ def _model(model: "ModelInfo") -> Model:
         limits.max_context_window_tokens,
         can.vision,
         {"reasoningEfforts": model.supported_reasoning_efforts} if model.supported_reasoning_efforts else {},
+        thinking(model.supported_reasoning_efforts or []),
     )
 
 

@@ -14,7 +14,7 @@ from copilot.session_events import SessionEvent
 from portico.agents import attachment
 from portico.agents.agent import Call, Decision, Json, Message, Opening, Turn
 from portico.agents.copilot.event import Events
-from portico.agents.copilot.option import EFFORT, EFFORTS
+from portico.agents.copilot.option import EFFORT, EFFORTS, THINKING
 from portico.agents.copilot.runtime import Runtime
 from portico.agents.elicitation import elicit
 from portico.agents.supervisor import Supervisor
@@ -89,7 +89,7 @@ class CopilotConversation:
             "tools": [self._tool(spec.name, spec.description, spec.schema) for spec in opening.tools],
             "mcp_servers": self._agent.mcp_servers(opening.off),
         }
-        if (effort := opening.config.get(EFFORT)) in EFFORTS:
+        if (effort := opening.model_config.get(THINKING) or opening.config.get(EFFORT)) in EFFORTS:
             common[EFFORT] = effort
         if options.provider is not None:
             common["provider"] = options.provider.config()

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -14,6 +15,17 @@ from portico.events import Json
 EFFORT = "reasoning_effort"
 """The setting of a session that says how long its model thinks."""
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
+
+THINKING = "reasoningEffort"
+"""The same among what is chosen with a model, in the word that editors know."""
+
+
+def thinking(efforts: Sequence[str]) -> Json:
+    """What can be chosen with a model that thinks."""
+    if not efforts:
+        return {}
+    return {"type": "object", "properties": {THINKING: {"type": "string", "title": "Thinking", "enum": list(efforts)}}}
 
 
 class Provider(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

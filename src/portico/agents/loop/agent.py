@@ -13,12 +13,14 @@ from portico.agents.loop.settings import SettingsFile
 from portico.agents.servers import customizations, mcp_servers
 from portico.errors import BadRequest
 from portico.events import Json
+from portico.host.agent import Resource, SignInState
 from portico.models.catalogue import is_toy
 
 if TYPE_CHECKING:
     from portico.agents.loop.conversation import LoopConversation
     from portico.agents.loop.discovery import Directory
     from portico.agents.loop.model_call import Lacking
+    from portico.agents.mcp.sign_in import Bearer, Tokens
 
 NAME = "Built-in agent"
 ABOUT = "Works with any OpenAI-compatible model, in small steps, with your approval."
@@ -37,7 +39,8 @@ CONFIG: Json = {
 
 
 def loop(context: AgentContext) -> Iterable[Agent]:
-    return [LoopAgent(context)]
+    agent = LoopAgent(context)
+    return [LoopWithSignIn(context) if any(each.url for each in agent.servers.values()) else agent]
 
 
 class LoopAgent:
@@ -78,8 +81,15 @@ class LoopAgent:
             missing,
             CONFIG,
             "toy" if names and is_toy(names[0]) else "",
+            resources=self.resources(),
             customizations=customizations(self.servers),
         )
+
+    def resources(self) -> list[Resource]:
+        return []
+
+    def bearer(self, client: str) -> "Bearer | None":
+        return None
 
     async def open(self, opening: Opening) -> "LoopConversation":
         from portico.agents.loop.conversation import LoopConversation
@@ -90,3 +100,30 @@ class LoopAgent:
     async def close(self) -> None:
         if "directory" in self.__dict__:
             await self.directory.close()
+
+
+class LoopWithSignIn(LoopAgent):
+    """The same with MCP servers behind addresses: they may want a token, and a client's counts for its turns alone."""
+
+    @cached_property
+    def tokens(self) -> "Tokens":
+        from portico.agents.mcp.sign_in import Tokens
+
+        return Tokens()
+
+    def resources(self) -> list[Resource]:
+        return list(self.tokens.resources.values())
+
+    def bearer(self, client: str) -> "Bearer | None":
+        from portico.agents.mcp.sign_in import Bearer
+
+        return Bearer(self.tokens, client)
+
+    async def authenticate(self, resource: str, token: str, seconds: float | None, client: str) -> None:
+        self.tokens.give(resource, token, seconds, client)
+
+    def sign_out(self, client: str) -> None:
+        self.tokens.forget(client)
+
+    def sign_in_state(self, resource: str, client: str) -> SignInState:
+        return self.tokens.state(resource, client)

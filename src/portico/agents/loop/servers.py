@@ -11,6 +11,7 @@ from portico.agents.elicitation import elicit
 from portico.agents.loop.tools import Plan
 from portico.agents.mcp.client import McpClient, ServerTool
 from portico.agents.mcp.server import Server
+from portico.agents.mcp.sign_in import Bearer
 from portico.agents.servers import McpServer
 from portico.errors import AgentError, NotFound, PorticoError
 from portico.events import Json, ToolSpec
@@ -32,9 +33,11 @@ class ToolRefused(PorticoError):
 class ServerTools:
     """Of one conversation. A server that does not answer is left out, and the turn says so."""
 
-    def __init__(self, servers: Mapping[str, McpServer], home: Path, cwd: str, off: Collection[str]) -> None:
+    def __init__(
+        self, servers: Mapping[str, McpServer], home: Path, cwd: str, off: Collection[str], bearer: Bearer | None = None
+    ) -> None:
         chosen = {name: each for name, each in servers.items() if f"mcp:{name}" not in off}
-        self._servers = {name: Server(name, each, home, cwd) for name, each in chosen.items()}
+        self._servers = {name: Server(name, each, home, cwd, bearer) for name, each in chosen.items()}
         self._tools: dict[str, tuple[str, ServerTool]] = {}
         self._clients: dict[str, McpClient] = {}
 
@@ -63,6 +66,10 @@ class ServerTools:
 
     def __contains__(self, name: str) -> bool:
         return name in self._tools
+
+    def server_of(self, name: str) -> str:
+        """The customization that a tool belongs to."""
+        return f"mcp:{self._tools[name][0]}"
 
     async def plan(self, name: str, arguments: Json) -> Plan:
         if name not in self._tools:

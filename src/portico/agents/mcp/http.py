@@ -13,7 +13,8 @@ import httpx
 import msgspec
 
 from portico.agents.mcp.client import Listener, ServerError, SessionLost
-from portico.events import Json
+from portico.agents.mcp.sign_in import Bearer, SignInNeeded, challenge, same_origin
+from portico.events import Json, SignInReason
 
 CONNECT_SECONDS = 10.0
 EVENT_BYTES = 32 * 1024 * 1024
@@ -25,11 +26,21 @@ _SESSION, _VERSION = "Mcp-Session-Id", "MCP-Protocol-Version"
 
 
 class HttpWire:
-    def __init__(self, name: str, url: str, headers: Mapping[str, str], verify: ssl.SSLContext | bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        headers: Mapping[str, str],
+        verify: ssl.SSLContext | bool,
+        bearer: Bearer | None = None,
+    ) -> None:
         self.version = ""
         self._name = name
         self._url = url
         self._session = ""
+        self._bearer = bearer
+        self._resource = ""
+        """What it wants a token for, once it has said so."""
         local = urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
         self._http = httpx.AsyncClient(
             headers=dict(headers),
@@ -40,6 +51,16 @@ class HttpWire:
         )
 
     async def request(self, message: Json, listener: Listener) -> Json:
+        sent = self._token()
+        try:
+            return await self._request(message, listener)
+        except SignInNeeded as needed:
+            if self._token() in (None, sent):
+                needed.bearer = self._bearer
+                raise
+            return await self._request(message, listener)  # now that we know what for, there is one
+
+    async def _request(self, message: Json, listener: Listener) -> Json:
         if message["method"] == "initialize":
             self._session = self.version = ""
         try:
@@ -103,6 +124,8 @@ class HttpWire:
 
     def _headers(self) -> dict[str, str]:
         headers = {_VERSION: self.version} if self.version else {}
+        if (token := self._token()) is not None:
+            headers["Authorization"] = f"Bearer {token}"
         return {**headers, _SESSION: self._session} if self._session else headers
 
     async def _check(self, response: httpx.Response) -> None:
@@ -111,9 +134,38 @@ class HttpWire:
             return
         if status == 404 and self._session:
             raise SessionLost(f"MCP server {self._name!r} has ended the session.")
+        if status in (401, 403) and self._bearer is not None and "www-authenticate" in response.headers:
+            await self._want_sign_in(status, response.headers["www-authenticate"])
         words = (await _body(response))[:300].decode("utf-8", "replace").strip()
         hint = " Look at its headers in the settings." if status in (401, 403) else ""
         raise ServerError(f"MCP server {self._name!r} at {self._url} answered {status}: {words or 'nothing'}.{hint}")
+
+    def _token(self) -> str | None:
+        return self._bearer.token(self._resource) if self._bearer is not None and self._resource else None
+
+    async def _want_sign_in(self, status: int, header: str) -> None:
+        said, had = challenge(header), self._token() is not None
+        if status == 403 and said.error != "insufficient_scope":
+            return
+        resource = await self._describe(said.metadata)
+        self._resource = resource["resource"]
+        assert self._bearer is not None  # nobody else comes here
+        self._bearer.tokens.learn(resource)
+        reason: SignInReason = "insufficient_scope" if status == 403 else "expired" if had else "required"
+        message = f"MCP server {self._name!r} wants a sign-in ({resource['resource']})."
+        raise SignInNeeded(message, resource, reason, said.scopes)
+
+    async def _describe(self, metadata: str) -> Json:
+        """What the token is for, from the server itself and from nowhere else."""
+        plain: Json = {"resource": self._url, "resource_name": self._name}
+        if not metadata or not same_origin(metadata, self._url):
+            return plain
+        async with self._http.stream("GET", metadata) as response:
+            found = self._object(await _body(response)) if response.status_code == 200 else plain
+        resource = found.get("resource")
+        if not isinstance(resource, str) or not same_origin(resource, self._url):
+            raise ServerError(f"MCP server {self._name!r} asks for a token of {resource!r}, which it is not.")
+        return {"resource_name": self._name, **found}
 
     def _unreachable(self, error: httpx.HTTPError) -> ServerError:
         return ServerError(f"MCP server {self._name!r} at {self._url}: {str(error) or type(error).__name__}")

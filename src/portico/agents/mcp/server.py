@@ -9,6 +9,7 @@ from pathlib import Path
 from portico.agents.certificates import certificates
 from portico.agents.mcp.client import START_SECONDS, McpClient, ServerError
 from portico.agents.mcp.http import HttpWire
+from portico.agents.mcp.sign_in import Bearer, SignInNeeded
 from portico.agents.mcp.stdio import StdioConnection, StdioWire
 from portico.agents.process_registry import ProcessRegistry
 from portico.agents.servers import McpServer
@@ -22,10 +23,11 @@ RETRY_SECONDS = 60.0
 class Server:
     """Of one conversation: servers keep what they know per connection."""
 
-    def __init__(self, name: str, settings: McpServer, home: Path, cwd: str) -> None:
+    def __init__(self, name: str, settings: McpServer, home: Path, cwd: str, bearer: Bearer | None = None) -> None:
         self.name = name
         self._settings = settings
         self._cwd = cwd
+        self._bearer = bearer
         self._http: McpClient | None = None
         self._connection: StdioConnection | None = None
         self._failed_at = -RETRY_SECONDS
@@ -57,6 +59,8 @@ class Server:
         except TimeoutError:
             self._failed_at = time.monotonic()
             raise ServerError(f"It did not answer within {START_SECONDS:g} seconds.") from None
+        except SignInNeeded:
+            raise  # as soon as somebody signs in it answers
         except AgentError:
             self._failed_at = time.monotonic()
             raise
@@ -67,7 +71,7 @@ class Server:
             return self._connection.client
         if self._http is None:
             verify = await asyncio.to_thread(certificates) if self._settings.url.startswith("https:") else False
-            wire = HttpWire(self.name, self._settings.url, self._settings.headers, verify)
+            wire = HttpWire(self.name, self._settings.url, self._settings.headers, verify, self._bearer)
             client = McpClient(self.name, wire, self._cwd)
             try:
                 async with asyncio.timeout(START_SECONDS):

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import acp
-import msgspec
 from acp import RequestError
 from acp.interfaces import Client as Editor
 from acp.schema import (
@@ -141,10 +140,9 @@ class HostAgent:
         **_: Any,
     ) -> ForkSessionResponse:
         try:
-            answer = await self._client.call("POST", f"/v1/sessions/{session_id}/fork", {})
+            fork = await self._client.fork_session(session_id)
         except PorticoError as error:
             raise _refusal(error) from error
-        fork = msgspec.json.decode(answer, type=Summary)
         made = await self._open(fork.id, replay=False)
         return ForkSessionResponse(
             session_id=fork.id, modes=made.options.modes(), config_options=made.options.options()
@@ -171,7 +169,7 @@ class HostAgent:
         try:
             state = await self._client.session(session).state()
             if state.closed:
-                await self._client.call("POST", f"/v1/sessions/{session}/reopen", {})
+                await self._client.reopen_session(session)
                 state = await self._client.session(session).state()
             return await self._attach(state, replay=replay)
         except PorticoError as error:
@@ -227,9 +225,11 @@ class HostAgent:
     async def _set(self, session: str, options: Options, key: str, value: str) -> None:
         if not options.has(key, value):
             raise RequestError(-32602, f"{key!r} cannot be {value!r}.")
-        change = {"model": value} if key == MODEL else {"config": {key: value}}
         try:
-            await self._client.call("PATCH", f"/v1/sessions/{session}", change)
+            if key == MODEL:
+                await self._client.set_model(session, value)
+            else:
+                await self._client.configure_session(session, {key: value})
         except PorticoError as error:
             raise _refusal(error) from error
         if key == MODEL:

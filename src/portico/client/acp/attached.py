@@ -19,6 +19,7 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
+from portico import commands as c
 from portico import events as e
 from portico.client import Client, RemoteSession
 from portico.client.acp.options import Options
@@ -172,7 +173,7 @@ class Attached:
         for ident in began:
             with contextlib.suppress(RemoteError):  # it ended in this moment
                 if ident in {each.id for each in (await self._session.state()).queue}:
-                    await self._client.call("DELETE", f"{self._session.path}/queue/{ident}")
+                    await self._client.remove_queued(self._session.id, ident)
                 else:
                     await self._session.cancel()
 
@@ -190,7 +191,7 @@ class Attached:
     async def _permission(self, event: e.ApprovalAsked) -> None:
         chosen = await self._choice(asked_call(event), permission_options(event.options))
         if chosen is not None:
-            await self._answer(f"/v1/approvals/{event.approval}", {"option": chosen})
+            await self._answer(c.AnswerApproval(approval=event.approval, option=chosen))
 
     async def _question(self, ident: str, text: str, fields: list[Json]) -> None:
         """ACP asks by choices only: a question with one of them is put so, any other is answered at another door."""
@@ -207,8 +208,7 @@ class Attached:
         chosen = await self._choice(ToolCallUpdate(tool_call_id=ident, title=text, kind="other"), offered)
         if chosen is not None:
             value = {"state": "submitted", "value": {"kind": "selected", "value": chosen}}
-            body = {"response": "accept", "answers": {str(fields[0]["id"]): value}}
-            await self._answer(f"/v1/questions/{ident}", body)
+            await self._answer(c.AnswerQuestion(question=ident, answers={str(fields[0]["id"]): value}))
 
     async def _choice(self, call: Any, options: list[PermissionOption]) -> str | None:
         try:
@@ -218,11 +218,11 @@ class Attached:
             return None
         return answer.outcome.option_id if isinstance(answer.outcome, AllowedOutcome) else None
 
-    async def _answer(self, path: str, body: Json) -> None:
+    async def _answer(self, command: c.Command) -> None:
         try:
-            await self._client.call("POST", path, body)
+            await self._client.do(command)
         except PorticoError as error:
-            logger.info("%s: %s", path, error.message)  # somebody was faster
+            logger.info("%s: %s", command.subject, error.message)  # somebody was faster
 
 
 def _asked_again(state: SessionState, part: CallPart) -> e.ApprovalAsked:

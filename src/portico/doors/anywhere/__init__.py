@@ -13,16 +13,18 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from portico import commands as c
+from portico.commands import Project
 from portico.doors.anywhere import history
 from portico.doors.anywhere.events import accepts_gzip, stream
 from portico.doors.anywhere.identity import Idents
 from portico.doors.anywhere.message import MessageBody, Messages, Sent
-from portico.doors.anywhere.project import Project, Projects
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
+from portico.doors.door import Door
 from portico.doors.route import Doc, Route, Table, caller
 from portico.errors import BadRequest, Conflict, NotFound
 from portico.events import Json
+from portico.projects.projects import Projects
 
 PACK_BYTES = 1024
 """Below this, compression costs more than it saves."""
@@ -74,11 +76,21 @@ class Ok(Struct):
     ok: bool = True
 
 
-def anywhere(app: App) -> Table:
+class AnywhereDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.projects = app.host.part(Projects)
+        self.routes = _routes(app, self.projects)
+
+    async def open(self) -> None:
+        """Messages that a crash has left waiting go on now, not when somebody next calls."""
+        await self.projects.ready()
+
+
+def _routes(app: App, projects: Projects) -> Table:
     host = app.host
-    projects, idents = Projects(app), Idents(host)
+    idents = Idents(host)
     messages = Messages(app, projects, idents)
-    app.at_start.append(projects.ready)
 
     def shown(project: Project) -> ProjectShown:
         ids = set(projects.sessions(project.id))
@@ -103,13 +115,12 @@ def anywhere(app: App) -> Table:
         return packed(request, ProjectHistory(project.id, project.name, items))
 
     async def add(request: Request) -> Response:
-        await projects.ready()
         body = await read_as(request, ProjectBody)
-        return JsonResponse(shown(await projects.add(body.path, caller(request).by, body.worktree)), 201)
+        added = await host.do(c.AddProject(path=body.path, worktree=body.worktree), caller(request))
+        return JsonResponse(shown(added), 201)
 
     async def forget(request: Request) -> Response:
-        await projects.ready()
-        await projects.forget(request.path_params["id"], caller(request).by)
+        await host.do(c.ForgetProject(project=request.path_params["id"]), caller(request))
         return Response(status_code=204)
 
     async def cancel(request: Request) -> Response:
@@ -166,7 +177,7 @@ def anywhere(app: App) -> Table:
     async def clear(request: Request) -> Response:
         await projects.ready()
         body = await read_as(request, ClearBody)
-        await projects.clear(projects.get(body.session_id))
+        await host.do(c.ClearProject(project=projects.get(body.session_id).id), caller(request))
         return JsonResponse(Ok())
 
     async def context(request: Request) -> Response:

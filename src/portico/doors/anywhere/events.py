@@ -10,7 +10,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from portico import events as e
 from portico.doors.anywhere import translate
 from portico.doors.anywhere.identity import Idents
-from portico.doors.anywhere.project import Projects
 from portico.doors.anywhere.translate import Watched
 from portico.doors.app import App
 from portico.doors.cursor import read_cursor
@@ -19,6 +18,7 @@ from portico.errors import NotFound
 from portico.events import Record
 from portico.host.state import TextPart
 from portico.log.log import Log
+from portico.projects.projects import Projects
 
 
 def stream(app: App, projects: Projects, idents: Idents) -> ASGIApp:
@@ -47,7 +47,7 @@ def cursor(request: Request, log: Log) -> tuple[int, int]:
 
 
 class Reader:
-    """One client's way through the log. It follows everything: sessions come and go in a project."""
+    """One client's way through the log. It follows the sessions of its projects, also those that begin meanwhile."""
 
     def __init__(self, app: App, projects: Projects, idents: Idents, project: str | None) -> None:
         self._host = app.host
@@ -65,7 +65,8 @@ class Reader:
     async def frames(self, after: int, skip: int) -> AsyncIterator[bytes]:
         """Whole frames; `skip` of the first record's have been seen."""
         self._after = after
-        async for records in self._host.log.follow(after=after):
+        follower = self._projects.follower(self._project)
+        async for records in self._host.log.follow(after=after, follower=follower):
             pieces: list[bytes] = []
             for record in records:
                 if not record.channel.startswith("session/"):

@@ -4,12 +4,13 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
+from portico.commands import Project
 from portico.doors.anywhere.identity import Idents
-from portico.doors.anywhere.project import Project, Projects
 from portico.doors.anywhere.translate import detail
 from portico.events import Json
 from portico.host.host import Host
 from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
+from portico.projects.projects import Projects
 
 
 async def messages(host: Host, projects: Projects, idents: Idents, project: Project) -> list[Json]:

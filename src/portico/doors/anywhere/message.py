@@ -10,9 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico.cache import Cache
-from portico.commands import Caller, Queued, SendMessage, SetDraft
+from portico.commands import Caller, ClearProject, OpenProject, Project, Queued, SendMessage, SetDraft
 from portico.doors.anywhere.identity import Idents, was_queued
-from portico.doors.anywhere.project import BUILT_IN, Project, Projects
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, decode_as
 from portico.doors.route import caller
@@ -20,7 +19,8 @@ from portico.errors import BadRequest, Conflict
 from portico.events import Json, Message
 from portico.host.decide.turn import check_message
 from portico.host.draft import DRAFT
-from portico.host.state import PendingState, TurnState
+from portico.host.state import PendingState, Summary, TurnState
+from portico.projects.projects import BUILT_IN, Projects
 
 STEPS_MAX = 1000
 """The ceiling of the setting `agent.max_steps`."""
@@ -119,8 +119,8 @@ class Messages:
         agent, message = self._read(text, body, key)
         check_message(message)
         if message.meta.get("command") == "clear":
-            await self._projects.clear(project)
-        session = await self._projects.conversation(project, agent, who)
+            await self._host.do(ClearProject(project=project.id), who)
+        session: Summary = await self._host.do(OpenProject(project=project.id, agent=agent), who)
         said = {field: getattr(message, field) for field in message.__struct_fields__}
         answer = await self._host.do(SendMessage(session=session.id, **said), who)
         if isinstance(answer, Queued):
@@ -129,7 +129,7 @@ class Messages:
 
     async def _draft(self, project: Project, text: str, agent: str | None, who: Caller) -> Sent:
         check_message(Message(text))
-        session = await self._projects.conversation(project, agent, who)
+        session: Summary = await self._host.do(OpenProject(project=project.id, agent=agent), who)
         await self._host.do(SetDraft(session=session.id, text=text), who)
         return Sent(f"{session.id}.{DRAFT}", project.id, draft=True)
 

@@ -1,22 +1,23 @@
-"""The tools themselves: each with the scope a caller needs and the arguments it takes."""
+"""The tools: those that look, and one for each command of the table, with its scope and what it takes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from portico import command_shapes
 from portico import commands as c
 from portico.doors.app import App
-from portico.doors.route import Caller, Scope
-from portico.errors import BadRequest, Conflict, Forbidden
-from portico.events import Json, QuestionResponse, ToolSpec
+from portico.doors.mcp.automations import AutomationTools
+from portico.doors.mcp.offer import Nothing, Offer
+from portico.doors.route import Caller
+from portico.errors import BadRequest, Forbidden
+from portico.events import Json, ToolSpec
 from portico.host.session import Session
 from portico.host.state import CallPart, QuestionPart, SessionState, Summary, TextPart, TurnState
 from portico.host.tool import ToolResult
-from portico.jobs.jobs import Jobs
 
 WAIT_SECONDS = 50.0
 """How long one call waits: below the minute after which many clients give up. The caller may wait again."""
@@ -24,24 +25,6 @@ _TURNS = 20
 """Turns shown at once, the last ones."""
 _CHARS = 20_000
 """Of one answer or tool output: what a model can use."""
-
-
-class Nothing(Struct, forbid_unknown_fields=True):
-    pass
-
-
-class StartBody(Struct, forbid_unknown_fields=True, kw_only=True):
-    agent: str | None = None
-    model: str | None = None
-    cwd: str | None = None
-    title: str = ""
-    fallback: list[str] = []
-
-
-class SendBody(Struct, forbid_unknown_fields=True, kw_only=True):
-    session: str
-    text: str
-    wait: float = WAIT_SECONDS
 
 
 class SessionBody(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -53,80 +36,92 @@ class WaitBody(Struct, forbid_unknown_fields=True, kw_only=True):
     wait: float = WAIT_SECONDS
 
 
-class ApproveBody(Struct, forbid_unknown_fields=True, kw_only=True):
-    approval: str
-    allow: bool
-    reason: str = ""
-
-
-class AnswerBody(Struct, forbid_unknown_fields=True, kw_only=True):
-    question: str
-    text: str = ""
-    answers: dict[str, Any] = {}
-    response: QuestionResponse = "accept"
-
-
-class RunBody(Struct, forbid_unknown_fields=True, kw_only=True):
-    job: str
-    input: str = ""
-    cwd: str | None = None
-
-
 class JobBody(Struct, forbid_unknown_fields=True, kw_only=True):
     id: str
 
 
-@dataclass(frozen=True)
-class Offer:
-    scope: Scope
-    body: type[Struct]
-    run: Callable[[Any], Awaitable[Any]]
-    description: str
+_CONNECTED = "it is for clients that stay connected and lend tools"
+_SCREEN = "a call has no screen to look at; sessions run commands"
+_PERSON = "it says what a person does in a window"
+_SECRET = "it takes or shows a secret"
+WITHOUT = {
+    "client.join": _CONNECTED,
+    "client.leave": _CONNECTED,
+    "client.share": _CONNECTED,
+    "call.report": _CONNECTED,
+    "call.complete": _CONNECTED,
+    "host.configure": _CONNECTED,
+    "terminal.open": _SCREEN,
+    "terminal.input": _SCREEN,
+    "terminal.resize": _SCREEN,
+    "terminal.claim": _SCREEN,
+    "terminal.rename": _SCREEN,
+    "terminal.clear": _SCREEN,
+    "terminal.close": _SCREEN,
+    "draft.set": _PERSON,
+    "question.draft": _PERSON,
+    "session.read": _PERSON,
+    "folder.choose": _PERSON,
+    "queue.add": "send_message queues by itself",
+    "automation.secret": _SECRET,
+    "token.add": _SECRET,
+    "agent.sign_in": _SECRET,
+    "client.identify": _CONNECTED,
+    "chats.order": _PERSON,
+    "sign_in.decline": _PERSON,
+}
+"""Commands that are no tool, and why."""
+
+_MORE: dict[type[c.Command], tuple[tuple[Any, ...], ...]] = {
+    c.StartSession: (("fallback", list[str], msgspec.field(default_factory=list)),),
+    c.SendMessage: (("wait", float, WAIT_SECONDS),),
+    c.StartJob: (("cwd", str | None, None),),
+}
+"""Arguments that tools take besides those of their command, or in their place."""
+_WORDS: dict[type[c.Command], str] = {
+    c.StartSession: "Returns its id. Those of fallback (agent or agent/model) take over if it cannot answer.",
+    c.SendMessage: "Waits (seconds) until the agent is done or needs somebody. If it still runs, call wait_session.",
+    c.AnswerApproval: "Allows or denies a call that waits.",
+    c.CreateAutomation: "plan: a trigger, such as schedule {cron, zone}, and a job {job, input} or prompt {text}.",
+    c.AnswerQuestion: "With text, or, where it has several fields, with answers by their ids.",
+}
+
+
+@cache
+def _body(kind: type[c.Command]) -> type[Struct]:
+    more = _MORE.get(kind, ())
+    return command_shapes.arguments(kind, *more, without=[name for name, *_ in more], module=__name__) or Nothing
 
 
 class HostTools:
-    """For one caller. What its scopes do not allow is not even listed."""
+    """For one caller: every command that is no business of windows and connections, and what there is to read. What
+    its scopes do not allow is not even listed."""
 
-    def __init__(self, app: App, jobs: Jobs | None, who: Caller) -> None:
+    def __init__(self, app: App, who: Caller) -> None:
         self._host = app.host
-        self._jobs = jobs
+        self._jobs = app.jobs
         self._who = who
         offers = {
             "list_agents": Offer("read", Nothing, self._agents, "The agents of this host with their models."),
             "list_sessions": Offer("read", Nothing, self._sessions, "All sessions, newest first."),
-            "start_session": Offer(
-                "drive",
-                StartBody,
-                self._start,
-                "Starts a session with an agent; returns its id. Those of fallback (agent or agent/model) take over, "
-                "in order, if it cannot answer.",
-            ),
-            "send_message": Offer(
-                "drive",
-                SendBody,
-                self._send,
-                "Sends a message and waits (seconds) until the agent is done or needs somebody. If it still runs, "
-                "call wait_session.",
-            ),
             "wait_session": Offer("read", WaitBody, self._wait, "Waits until the agent is done or needs somebody."),
             "read_session": Offer("read", SessionBody, self._read, "What was said and done in a session."),
-            "cancel_turn": Offer("drive", SessionBody, self._cancel, "Stops what runs in a session."),
-            "answer_approval": Offer("approve", ApproveBody, self._approve, "Allows or denies a call that waits."),
-            "answer_question": Offer(
-                "approve",
-                AnswerBody,
-                self._answer,
-                "Answers a question that waits: with text, or, where it has several fields, with answers by their ids.",
-            ),
+            "list_jobs": Offer("jobs", Nothing, self._list_jobs, "Which jobs can be run, and which have run."),
+            "read_job": Offer("jobs", JobBody, self._read_job, "How a job stands."),
         }
-        if jobs is not None:
-            offers |= {
-                "list_jobs": Offer("jobs", Nothing, self._list_jobs, "Which jobs can be run, and which have run."),
-                "run_job": Offer("jobs", RunBody, self._run_job, "Starts a job; returns its id."),
-                "read_job": Offer("jobs", JobBody, self._read_job, "How a job stands."),
-                "stop_job": Offer("jobs", JobBody, self._stop_job, "Stops a job."),
-            }
+        offers |= {
+            command_shapes.method_name(kind): self._offer(kind)
+            for name, kind in c.COMMANDS.items()
+            if name not in WITHOUT and who.may(kind.scope)
+        }
+        offers |= AutomationTools(app.automations).offers()
         self._offers = {name: offer for name, offer in offers.items() if who.may(offer.scope)}
+
+    def _offer(self, kind: type[c.Command]) -> Offer:
+        words = " ".join([c.sentence(kind), *([_WORDS[kind]] if kind in _WORDS else [])])
+        return Offer(
+            kind.scope, _body(kind), partial(self._do, kind), words, kind.about if kind.about != "host" else ""
+        )
 
     def specs(self) -> list[ToolSpec]:
         return [ToolSpec(name, offer.description, _schema(offer.body)) for name, offer in self._offers.items()]
@@ -135,6 +130,8 @@ class HostTools:
         offer = self._offers.get(name)
         if offer is None:
             raise Forbidden(f"Your token does not allow {name!r}.")
+        if offer.subject and "id" in arguments and offer.subject not in arguments:
+            arguments = {offer.subject: arguments["id"], **{k: v for k, v in arguments.items() if k != "id"}}
         try:
             body = msgspec.convert(arguments, offer.body)
         except msgspec.ValidationError as error:
@@ -153,16 +150,6 @@ class HostTools:
         found = self._host.list(archived=False)[:100]
         return [{"id": each.id, "title": each.title, "agent": each.agent, "status": each.status} for each in found]
 
-    async def _start(self, body: StartBody) -> Json:
-        config: Json = {"fallback": body.fallback} if body.fallback else {}
-        command = c.StartSession(agent=body.agent, model=body.model, cwd=body.cwd, title=body.title, config=config)
-        started: Summary = await self._host.do(command, self._who)
-        return {"session": started.id, "agent": started.agent, "model": started.model}
-
-    async def _send(self, body: SendBody) -> Json:
-        await self._host.do(c.SendMessage(session=body.session, text=body.text, origin="agent"), self._who)
-        return await self._settle(await self._host.get(body.session), body.wait)
-
     async def _wait(self, body: WaitBody) -> Json:
         return await self._settle(await self._host.get(body.session), body.wait)
 
@@ -177,51 +164,46 @@ class HostTools:
 
     async def _read(self, body: SessionBody) -> Json:
         state = (await self._host.get(body.session)).state
-        return {**_standing(state), "turns": [_told(turn) for turn in state.turns[-_TURNS:]]}
-
-    async def _cancel(self, body: SessionBody) -> Json:
-        await self._host.do(c.CancelTurn(session=body.session), self._who)
-        return _standing((await self._host.get(body.session)).state)
-
-    # -- people ------------------------------------------------------------------------------------------------
-
-    async def _approve(self, body: ApproveBody) -> Json:
-        command = c.AnswerApproval(approval=body.approval, allow=body.allow, reason=body.reason)
-        decided: c.Decided = await self._host.do(command, self._who)
-        return {"approval": body.approval, "allowed": decided.allowed}
-
-    async def _answer(self, body: AnswerBody) -> Json:
-        answers = body.answers if body.response == "accept" else {}
-        text = body.text if body.response == "accept" and not answers else None
-        command = c.AnswerQuestion(question=body.question, response=body.response, answers=answers, text=text)
-        await self._host.do(command, self._who)
-        return {"question": body.question}
+        queue = [{"pending": each.id, "text": each.message.text[:_CHARS]} for each in state.queue]
+        turns = [_told(turn) for turn in state.turns[-_TURNS:]]
+        return {**_standing(state), "turns": turns, **({"queue": queue} if queue else {})}
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
-    @property
-    def _running_jobs(self) -> Jobs:
-        if self._jobs is None:
-            raise Conflict("This host runs no jobs.")
-        return self._jobs
-
     async def _list_jobs(self, body: Nothing) -> Json:
-        jobs = self._running_jobs
+        jobs = self._jobs
         return {"jobs": sorted(jobs.entry.jobs), "history": [_job(each) for each in jobs.history()[-20:]]}
 
-    async def _run_job(self, body: RunBody) -> Json:
-        command = c.StartJob(
-            job=body.job, cwd=body.cwd or str(self._host.default_folder()), input=body.input, strict=False
-        )
-        named: c.JobNamed = await self._host.do(command, self._who)
-        return {"id": named.job}
-
     async def _read_job(self, body: JobBody) -> Json:
-        return _job(self._running_jobs.job(body.id))
+        return _job(self._jobs.job(body.id))
 
-    async def _stop_job(self, body: JobBody) -> Json:
-        await self._host.do(c.StopJob(job=body.id), self._who)
-        return _job(self._running_jobs.job(body.id))
+    # -- commands ----------------------------------------------------------------------------------------------
+
+    async def _do(self, kind: type[c.Command], body: Struct) -> Any:
+        said = {name: getattr(body, name) for name in body.__struct_fields__}
+        wait = said.pop("wait", WAIT_SECONDS)
+        if fallback := said.pop("fallback", None):
+            said["config"] = {**said["config"], "fallback": fallback}
+        if kind is c.SendMessage:
+            said["origin"] = "agent"
+        if kind is c.StartJob:
+            said |= {"cwd": said["cwd"] or str(self._host.default_folder()), "strict": False}
+        command = kind(**said)
+        return await self._told(command, await self._host.do(command, self._who), wait)
+
+    async def _told(self, command: c.Command, answer: Any, wait: float) -> Any:
+        match command:
+            case c.SendMessage(session=session):
+                return await self._settle(await self._host.get(session), wait)
+            case c.StartSession() | c.ForkSession():
+                return {"session": answer.id, "agent": answer.agent, "model": answer.model}
+            case c.AnswerQuestion(question=question):
+                return {"question": question}
+            case c.StartJob() | c.ResumeJob() | c.RetryJob():
+                return _job(self._jobs.job(answer.job))
+            case c.StopJob(job=job):
+                return _job(self._jobs.job(job))
+        return _standing((await self._host.get(answer.id)).state) if isinstance(answer, Summary) else answer
 
 
 def _job(summary: Any) -> Json:
@@ -276,6 +258,16 @@ def _told(turn: TurnState) -> Json:
 def _schema(body: type[Struct]) -> Json:
     """A flat JSON Schema: agents' readers of schemas do not all follow references."""
     (_, definitions) = msgspec.json.schema_components([body], ref_template="{name}")
-    schema = dict(definitions[body.__name__])
+    schema: Json = _flat(definitions[body.__name__], definitions)
     schema.pop("title", None)
     return schema
+
+
+def _flat(schema: Any, definitions: Json) -> Any:
+    if isinstance(schema, list):
+        return [_flat(each, definitions) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _flat(definitions[schema["$ref"]], definitions)
+    return {name: _flat(each, definitions) for name, each in schema.items()}

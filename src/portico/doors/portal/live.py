@@ -9,7 +9,7 @@ in the log's journal, so whoever has it and sees the host die is not told the sa
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -19,6 +19,7 @@ from portico.doors.portal.callbacks import Element, Open, Translate, closes, coa
 from portico.errors import LogUnavailable
 from portico.events import HOST, Channel, HostStopped, Record
 from portico.host.host import Host
+from portico.log.feed import Follower
 from portico.log.log import Log
 
 WAIT_SECONDS = 5.0
@@ -67,14 +68,13 @@ class Reader:
         self.unsent: list[tuple[Cursor, Element]] = []
         """Each with the cursor in front of it; a whole answer leaves none unsent, so there only the order counts."""
         self._begun = cursor
-        self.buffer: list[Record] | None = None
-        self.buffered = 0
+        self.follower: Follower | None = None
+        """Gets what is new, while somebody polls."""
         self.busy = False
         self.closed = False
         self.told = False
         self.answered = 0.0
         self.used = 0.0
-        self.waiter: asyncio.Future[None] | None = None
 
     def take(self, records: Iterable[Record]) -> None:
         for record in records:
@@ -92,18 +92,6 @@ class Reader:
             self.closed = self.closed if closing is None else closing
             self.pos = record.pos
 
-    def push(self, record: Record) -> bool:
-        """Takes a new record by reference; False when there is no room for it."""
-        assert self.buffer is not None
-        self.buffer.append(record)
-        self.buffered += len(record.data)
-        self.wake()
-        return self.buffered <= BUFFER_BYTES
-
-    def wake(self) -> None:
-        if self.waiter is not None and not self.waiter.done():
-            self.waiter.set_result(None)
-
     @property
     def sent(self) -> Cursor:
         """Everything before the first element that was not sent."""
@@ -116,7 +104,8 @@ class Live:
         self._log: Log = host.log
         self._countdown = countdown
         self._readers: dict[tuple[Channel, str], Reader] = {}
-        self._attached: dict[Channel, list[Reader]] = {}
+        self._attached: set[Reader] = set()
+        self._watching: asyncio.TimerHandle | None = None
         self._closed_again: dict[Channel, int] = {}
         self._stopping = False
         self._swept = 0.0
@@ -131,14 +120,18 @@ class Live:
 
     def restart_countdown(self, channel: Channel) -> None:
         now = self._host.now()
-        self._closed_again = {each: at for each, at in self._closed_again.items() if now - at < self._countdown * 1000}
-        self._closed_again[channel] = now
+        again = self._closed_again
+        again.pop(channel, None)
+        again[channel] = now
+        while now - again[oldest := next(iter(again))] >= self._countdown * 1000 and oldest != channel:
+            del again[oldest]
 
     def stop_waiting(self) -> None:
         """The host stops: nobody is kept waiting."""
         self._stopping = True
-        for reader in self._readers.values():
-            reader.wake()
+        for reader in self._attached:
+            if reader.follower is not None:
+                reader.follower.wake()
 
     # -- one call ----------------------------------------------------------------------------------------------
 
@@ -168,7 +161,10 @@ class Live:
                 return "Timeout"  # nobody hears this
             if trouble == "Closed":
                 self._tell(reader)
-            return trouble or self._answer(reader)
+            answer = trouble or self._answer(reader)
+            if self._host.members.several:
+                await self._log.flush()  # the next call may come to another host
+            return answer
         finally:
             leaving.cancel()
             reader.busy = False
@@ -179,7 +175,12 @@ class Live:
     ) -> Reader | None:
         key = "live" if token is None else f"live:{_short(token)}"
         reader = self._readers.get((channel, key))
+        if reader is not None and self._host.members.several and not reader.busy:
+            self._detach(reader)  # another host may have answered meanwhile
+            del self._readers[channel, key]
+            reader = None
         if reader is None:
+            await self._host.members.catch_up()
             self._sweep()
             stored = await self._log.get_kv(channel, key)
             at = await closed()
@@ -214,7 +215,8 @@ class Live:
                 return "Closed"
             if now >= deadline or self._stopping:
                 return "Timeout"
-            await self._until_pushed(reader, deadline - now)
+            if reader.follower is not None and not reader.follower.waiting:
+                await reader.follower.wait(deadline - now)
 
     async def _patiently(self, reader: Reader, leaving: "asyncio.Future[None]") -> Trouble | None:
         """Waits, but not for a caller who has left: the token's next call must not find this one in its way."""
@@ -233,33 +235,21 @@ class Live:
         self._detach(reader)
         self._log.journal(reader.channel, reader.key, None)
 
-    async def _until_pushed(self, reader: Reader, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        if reader.buffer:
-            return
-        reader.waiter = loop.create_future()
-        timer = loop.call_later(seconds, reader.wake)
-        try:
-            await reader.waiter
-        finally:
-            timer.cancel()
-            reader.waiter = None
-
     async def _pull(self, reader: Reader) -> None:
         """What is new for the reader; one that was not attached reads up to the head and joins in the same breath."""
-        while reader.buffer is None and len(reader.unsent) < ANSWER_ELEMENTS:
+        if reader.follower is not None and reader.follower.ended:
+            self._detach(reader)
+        while reader.follower is None and len(reader.unsent) < ANSWER_ELEMENTS:
             head = self._log.head(reader.channel)
             if reader.pos >= head:
-                reader.buffer, reader.buffered = [], 0
-                self._attached.setdefault(reader.channel, []).append(reader)
+                self._attach(reader)
                 return
             records = await self._log.read(reader.channel, reader.pos)
             reader.take(records)
             if not records:
                 reader.pos = head  # what was behind has been compacted away
-        if reader.buffer:
-            records, reader.buffer, reader.buffered = reader.buffer, [], 0
-            reader.take(records)
+        if reader.follower is not None:
+            reader.take(reader.follower.drain())
 
     def _answer(self, reader: Reader) -> list[Element]:
         count = len(reader.unsent) if reader.whole else 1
@@ -279,24 +269,31 @@ class Live:
 
     # -- what is new -------------------------------------------------------------------------------------------
 
-    def _apply(self, records: Iterable[Record]) -> None:
-        now = asyncio.get_running_loop().time()
-        for record in records:
-            for reader in self._attached.get(record.channel, ()):
-                silent = not reader.busy and now - reader.used > SILENT_SECONDS
-                if silent or not reader.push(record):
-                    self._detach(reader)
-            if record.channel == HOST and isinstance(record.event, HostStopped):
-                self.stop_waiting()
+    def _attach(self, reader: Reader) -> None:
+        reader.follower = Follower([reader.channel], BUFFER_BYTES)
+        self._log.attach(reader.follower)
+        self._attached.add(reader)
+        if self._watching is None:
+            self._watching = asyncio.get_running_loop().call_later(SILENT_SECONDS, self._detach_silent)
 
     def _detach(self, reader: Reader) -> None:
-        """A new list each time: whoever goes through the old one is not disturbed."""
-        reader.buffer = None
-        others = [each for each in self._attached.get(reader.channel, ()) if each is not reader]
-        if others:
-            self._attached[reader.channel] = others
-        else:
-            self._attached.pop(reader.channel, None)
+        if reader.follower is not None:
+            reader.follower.leave()
+            reader.follower = None
+        self._attached.discard(reader)
+
+    def _detach_silent(self) -> None:
+        """One timer for all, as long as there are any."""
+        loop = asyncio.get_running_loop()
+        for reader in list(self._attached):
+            if not reader.busy and loop.time() - reader.used >= SILENT_SECONDS:
+                self._detach(reader)
+        self._watching = loop.call_later(SILENT_SECONDS, self._detach_silent) if self._attached else None
+
+    def _apply(self, records: Sequence[Record]) -> None:
+        """The last event of a host says that it stops."""
+        if records[-1].channel == HOST and isinstance(records[-1].event, HostStopped) and self._host.stopping:
+            self.stop_waiting()
 
     def _sweep(self) -> None:
         """Now and then, when a new reader comes: the ones that nobody uses any more leave memory."""

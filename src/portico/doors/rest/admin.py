@@ -3,43 +3,32 @@
 import re
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import limits
 from portico.doors.app import App
-from portico.doors.body import JsonResponse, read_as
-from portico.doors.identity import new_token, read_tokens, revoke_token
+from portico.doors.body import JsonResponse
+from portico.doors.identity import NamedToken, read_tokens
 from portico.doors.rest.query import number, numbered
-from portico.doors.route import SCOPES, Doc, Route, Table, caller
-from portico.errors import BadRequest
-from portico.host.usage import UsageBook, UsageRow
-from portico.settings import describe, keys
+from portico.doors.route import Route, Table
+from portico.settings import describe, keys, shown
+from portico.usage.book import UsageBook
+from portico.usage.prices import source
+from portico.usage.rollup import read_keys, roll_up
+from portico.usage.shapes import UsageAnswer
 
 _ZONES = 14 * 60
 """No zone is further from Greenwich, in minutes."""
 
 
-class Usage(Struct):
-    rows: list[UsageRow]
-
-
-class TokenBody(Struct, forbid_unknown_fields=True):
-    name: str
-    scopes: list[str] = msgspec.field(default_factory=lambda: ["read"])
-
-
-class TokenShown(Struct):
+class TokenShown(Struct, kw_only=True):
     name: str
     scopes: list[str]
     created: int
-
-
-class TokenMade(TokenShown):
-    token: str
-    """This is the only time it can be seen."""
+    expires: int = 0
+    """Milliseconds since the epoch; 0: never."""
 
 
 class TokenList(Struct):
@@ -67,26 +56,12 @@ def table(app: App) -> Table:
     async def usage(request: Request) -> Response:
         days = number(request, "days", 30, 1, limits.USAGE_DAYS)
         east = number(request, "east", _ZONES, 0, 2 * _ZONES) - _ZONES
-        return JsonResponse(Usage(await book.rows(days, east)))
+        by = read_keys(request.query_params.get("by", ""))
+        rows = await book.rows(days, east)
+        return JsonResponse(UsageAnswer([], roll_up(rows, by), source()) if by else UsageAnswer(rows, [], source()))
 
     async def tokens(request: Request) -> Response:
-        found = [TokenShown(each.name, each.scopes, each.created) for each in read_tokens(app.home)]
-        return JsonResponse(TokenList(found))
-
-    async def make_token(request: Request) -> Response:
-        body = await read_as(request, TokenBody)
-        if not body.scopes:
-            raise BadRequest(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
-        token = new_token(app.home, body.name, body.scopes)
-        made = next(each for each in read_tokens(app.home) if each.name == body.name)
-        await app.host.audit("token.made", caller(request).by, name=body.name, scopes=body.scopes)
-        return JsonResponse(TokenMade(made.name, made.scopes, made.created, token), 201)
-
-    async def revoke(request: Request) -> Response:
-        name = request.path_params["name"]
-        revoke_token(app.home, name)
-        await app.host.audit("token.revoked", caller(request).by, name=name)
-        return Response(status_code=204)
+        return JsonResponse(TokenList([TokenShown(**_token(each)) for each in read_tokens(app.home)]))
 
     async def settings(request: Request) -> Response:
         defaults = keys()
@@ -96,24 +71,22 @@ def table(app: App) -> Table:
         ]
         return JsonResponse(SettingList(str(app.home.settings_path), shown))
 
-    made: Doc = {"body": TokenBody, "answer": TokenMade, "status": 201, "codes": ["conflict"]}
     return [
         Route(
             "/v1/usage",
             usage,
             "read",
-            summary="Tokens and cost by day, session and model.",
+            summary="Tokens and cost by day, session, agent, model and person.",
             doc={
-                "answer": Usage,
+                "answer": UsageAnswer,
                 "query": {
+                    "by": "added up by some of day, session, agent, model, by: `sums` instead of `rows`",
                     "days": numbered("how many days back; 30", 1, limits.USAGE_DAYS),
                     "east": numbered("your zone: minutes east of Greenwich plus 840; 840", 0, 2 * _ZONES),
                 },
             },
         ),
         Route("/v1/tokens", tokens, "admin", summary="Named tokens.", doc={"answer": TokenList}),
-        Route("/v1/tokens", make_token, "admin", ("POST",), "Make a token.", doc=made),
-        Route("/v1/tokens/{name}", revoke, "admin", ("DELETE",), "End a token.", doc={"others": {204: None}}),
         Route(
             "/v1/settings",
             settings,
@@ -122,6 +95,10 @@ def table(app: App) -> Table:
             doc={"answer": SettingList},
         ),
     ]
+
+
+def _token(each: NamedToken) -> dict[str, Any]:
+    return {"name": each.name, "scopes": each.scopes, "created": each.created, "expires": each.expires}
 
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|authorization")
@@ -134,4 +111,4 @@ def _hidden(value: Any) -> Any:
             name: "(hidden)" if isinstance(each, str) and _SECRET.search(name) else _hidden(each)
             for name, each in value.items()
         }
-    return [_hidden(each) for each in value] if isinstance(value, list) else value
+    return [_hidden(each) for each in value] if isinstance(value, list) else shown(value)

@@ -1,15 +1,17 @@
 """Sessions that leave for another host, and those that come from one."""
 
+import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from portico import commands as c
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
 from portico.doors.route import Route, Table, caller
-from portico.host.archive import Archive, export_archive, import_archive
 from portico.host.state import Summary
+from portico.transcripts.archive import Archive, export_archive
 
 
 class ImportBody(Struct, forbid_unknown_fields=True):
@@ -24,8 +26,8 @@ def table(app: App) -> Table:
 
     async def imported(request: Request) -> Response:
         body = await read_as(request, ImportBody)
-        session = await import_archive(app.host, body.archive, by=caller(request).by, agent=body.agent, cwd=body.cwd)
-        return JsonResponse(session.summary, 201)
+        command = c.ImportSession(archive=msgspec.to_builtins(body.archive), agent=body.agent, cwd=body.cwd)
+        return JsonResponse(await app.host.do(command, caller(request)), 201)
 
     return [
         Route(

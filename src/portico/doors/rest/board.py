@@ -11,9 +11,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.rest.query import number, numbered
-from portico.doors.route import Route, Socket, Table
-from portico.host.board import Asked, Board, Row
+from portico.doors.rest.query import Flag, flag, number, numbered
+from portico.doors.route import Param, Route, Socket, Table
+from portico.queries.board import Asked, Board, Row
 
 
 class BoardPage(Struct):
@@ -21,6 +21,8 @@ class BoardPage(Struct):
     rows: list[Row]
     older: int
     """Sessions that are not among the rows; ask with `?before=`."""
+    archived: int
+    """Sessions in the archive; ask with `?archived=true`."""
 
 
 class Inbox(Struct):
@@ -31,14 +33,14 @@ def table(app: App) -> Table:
     host = app.host
     board = Board(host)
 
-    def page(limit: int, before: int | None = None) -> BoardPage:
-        rows, older = board.rows(limit, before)
-        return BoardPage(board.version, rows, older)
+    def page(limit: int, before: int | None = None, archived: bool = False) -> BoardPage:
+        rows, older = board.rows(limit, before, archived)
+        return BoardPage(board.version, rows, older, board.archived())
 
     async def listing(request: Request) -> Response:
         before = number(request, "before", 0) if "before" in request.query_params else None
         limit = number(request, "limit", limits.BOARD_ROWS, 1, limits.BOARD_ROWS)
-        return JsonResponse(page(limit, before))
+        return JsonResponse(page(limit, before, flag(request, "archived") or False))
 
     async def inbox(request: Request) -> Response:
         return JsonResponse(Inbox(board.inbox()))
@@ -65,6 +67,7 @@ def table(app: App) -> Table:
                 "query": {
                     "before": numbered("only those that changed before this time (ms)"),
                     "limit": numbered(f"how many; {limits.BOARD_ROWS}", 1, limits.BOARD_ROWS),
+                    "archived": Param("`true`: those in the archive instead", Flag),
                 },
             },
         ),

@@ -4,12 +4,22 @@ from collections.abc import Iterable
 from typing import Any, cast, get_args
 
 import msgspec
-from msgspec import NODEFAULT, Struct
-from msgspec.structs import FieldInfo, fields
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico.commands import COMMANDS, Caller, Command, Deleted, Done, Http, JobCommand, sentence
+from portico.command_shapes import arguments
+from portico.commands import (
+    COMMANDS,
+    AutomationCommand,
+    Caller,
+    Command,
+    Deleted,
+    Done,
+    Http,
+    JobCommand,
+    sentence,
+)
 from portico.doors.app import App
 from portico.doors.body import EmptyBody, JsonResponse, field_path, read_as
 from portico.doors.rest.queue import Queue
@@ -18,14 +28,15 @@ from portico.doors.route import Doc, Endpoint, Route, Table, caller
 from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.state import Summary
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal
 
 _SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": Queue, "terminal": TerminalInfo}
 
 
 def table(app: App) -> Table:
-    """All but those of jobs: these come with the door that lists jobs."""
-    return [*routes(app, [kind for kind in COMMANDS.values() if kind not in get_args(JobCommand)]), _any(app)]
+    """All but those of jobs and automations: these come with the doors that list them."""
+    elsewhere = (*get_args(JobCommand), *get_args(AutomationCommand))
+    return [*routes(app, [kind for kind in COMMANDS.values() if kind not in elsewhere]), _any(app)]
 
 
 def routes(app: App, kinds: Iterable[type[Command]]) -> Table:
@@ -58,17 +69,7 @@ def _route(app: App, kind: type[Command], http: Http) -> Route:
 def _body(kind: type[Command], http: Http) -> type[Struct]:
     """The command's fields but for those in the path and those that are not for this door."""
     named = {kind.about if name == "id" else name for name in _names(http.path)}
-    taken = [each for each in fields(kind) if each.name not in named and each.name not in kind.private]
-    if not taken:
-        return EmptyBody
-    made = [(each.name, each.type, *_default(each)) for each in taken]
-    return msgspec.defstruct(f"{kind.__name__}Body", cast(Any, made), forbid_unknown_fields=True, module=__name__)
-
-
-def _default(of: FieldInfo) -> tuple[Any, ...]:
-    if of.default_factory is not NODEFAULT:
-        return (msgspec.field(default_factory=of.default_factory),)
-    return () if of.required else (of.default,)
+    return arguments(kind, without=named, module=__name__) or EmptyBody
 
 
 def _names(path: str) -> list[str]:

@@ -24,9 +24,10 @@ from portico.errors import BadRequest, NotFound
 from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
 from portico.events.record import encode
 from portico.log.log import Log
+from portico.notices.notices import Notices
 
 _AFTER = r"^[0-9]{1,18}(\.[0-9a-f]{8})?$"
-_CHANNEL = re.compile(r"host|(session|task|job|terminal)/[\w.-]+")
+_CHANNEL = re.compile(r"host|(session|task|job|terminal|automation|run)/[\w.-]+")
 
 
 _GUARDED: dict[str, c.Scope] = {"terminal": "terminal", HOST: "admin"}
@@ -92,11 +93,12 @@ def table(app: App) -> Table:
 
     async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncIterator[bytes]:
         name, make = ("rest.pos", by_pos) if len(channels) == 1 else ("rest.seq", by_seq)
-        async for page in host.log.follow(*channels, after=after):
-            if _sees_all(page, who):
-                yield page.form(name, lambda page: b"".join([record.form(name, make) for record in page]))
-            elif shown := _shown(page, who):
-                yield b"".join([record.form(name, make) for record in shown])
+        with host.part(Notices).viewing(channels):
+            async for page in host.log.follow(*channels, after=after):
+                if _sees_all(page, who):
+                    yield page.form(name, lambda page: b"".join([record.form(name, make) for record in page]))
+                elif shown := _shown(page, who):
+                    yield b"".join([record.form(name, make) for record in shown])
 
     def pulse() -> bytes:
         """Whoever waits for an event that cannot be written hears why."""

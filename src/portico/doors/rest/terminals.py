@@ -11,7 +11,8 @@ from portico.doors.rest.attachment import Attachment
 from portico.doors.rest.query import number
 from portico.doors.rest.shell import TerminalInfo, TerminalScreen, info, screen
 from portico.doors.route import Route, Socket, Table
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal
+from portico.terminals.terminals import Terminals as HostTerminals
 
 
 class Terminals(Struct):
@@ -19,7 +20,7 @@ class Terminals(Struct):
 
 
 def table(app: App) -> Table:
-    terminals = app.host.terminals
+    terminals = app.host.part(HostTerminals)
 
     def get(connection: Request | WebSocket) -> OpenTerminal:
         return terminals.get(connection.path_params["id"])

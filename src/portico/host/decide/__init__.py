@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from portico import commands as c
-from portico.host.decide import question, session, turn
-from portico.host.decide.decision import Context, Decision
+from portico.host.decide import approval, host, question, session, turn
+from portico.host.decide.decision import Context, Decision, HostState
 from portico.host.state import SessionState
 
 Decide = Callable[[SessionState, Any, Context], Decision]
@@ -20,6 +20,7 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.ConfigureSession: session.configure,
     c.ArchiveSession: session.archive,
     c.MarkRead: session.mark_read,
+    c.OrderChats: session.order_chats,
     c.CloseSession: session.close,
     c.ReopenSession: session.reopen,
     c.TruncateSession: session.truncate,
@@ -31,15 +32,25 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.ShareData: session.share,
     c.SetDraft: session.set_draft,
     c.SendMessage: turn.send,
+    c.RunCommand: turn.run,
     c.ResumeTurn: turn.resume,
     c.QueueMessage: turn.queue,
     c.EditQueued: turn.edit,
     c.ReorderQueue: turn.reorder,
     c.RemoveQueued: turn.remove,
     c.ReleaseQueue: turn.release,
+    c.AnswerApproval: approval.answer,
     c.DraftAnswer: question.draft,
     c.AnswerQuestion: question.answer,
+    c.DeclineSignIn: question.decline_sign_in,
 }
+
+HOST_DECISIONS: dict[type[c.Command], Callable[[HostState, Any, Context], Decision]] = {
+    c.AddGrant: host.add_grant,
+    c.RevokeGrant: host.revoke_grant,
+    c.ConfigureHost: host.configure,
+}
+"""About what all sessions share."""
 
 
 def decide(state: SessionState, command: c.Command, context: Context) -> Decision:

@@ -5,7 +5,7 @@ from portico import events as e
 from portico.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
 from portico.events import Json
 from portico.host.decide.decision import Context, Decision
-from portico.host.state import QuestionPart, SessionState
+from portico.host.state import CallPart, QuestionPart, SessionState
 
 _VALUES = {
     "text": "text",
@@ -25,6 +25,13 @@ def draft(state: SessionState, command: c.DraftAnswer, context: Context) -> Deci
         turn=turn, question=command.question, field=command.field, answer=command.answer, by=context.by
     )
     return Decision([drafted], c.Drafted(command.question))
+
+
+def decline_sign_in(state: SessionState, command: c.DeclineSignIn, context: Context) -> Decision:
+    part = state.active.part(command.call) if state.active is not None else None
+    if state.active is None or not isinstance(part, CallPart) or part.sign_in is None:
+        raise Conflict(f"The call {command.call!r} does not wait for a sign-in.")
+    return Decision([e.SignInSettled(turn=state.active.id, call=command.call, given=False, by=context.by)])
 
 
 def answer(state: SessionState, command: c.AnswerQuestion, context: Context) -> Decision:

@@ -3,14 +3,14 @@
 from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.errors import BadRequest, Conflict, NotFound, RateLimited
+from portico.errors import BadRequest, Conflict, NotFound, RateLimited, TurnInProgress
 from portico.events import Json, Message
 from portico.host import autonomy
 from portico.host.config import OWN_KEYS
 from portico.host.config import check as check_config
 from portico.host.decide.decision import Context, Decision, check_open
 from portico.host.decide.turn import check_message
-from portico.host.draft import DRAFT, OFFERED
+from portico.host.draft import DRAFT, offer
 from portico.host.fold import configured
 from portico.host.state import SessionState
 
@@ -29,7 +29,8 @@ def configure(state: SessionState, command: c.ConfigureSession, context: Context
     may_approve = context.caller.may("approve")
     keeps: list[str] = []
     if command.replace:
-        keeps = sorted({*command.keeps, *OWN_KEYS, *(() if may_approve else autonomy.APPROVAL_KEYS)})
+        held = () if may_approve else (*autonomy.APPROVAL_KEYS, autonomy.BUDGET)
+        keeps = sorted({*command.keeps, *OWN_KEYS, *held})
     event = e.SessionConfigured(values=command.values, by=context.by, replace=command.replace, keeps=keeps)
     before = autonomy.Answering(state.agent, state.config)
     after = autonomy.Answering(state.agent, configured(state.config, event))
@@ -47,6 +48,17 @@ def mark_read(state: SessionState, command: c.MarkRead, context: Context) -> Dec
     if state.read is command.read:
         return Decision()
     return Decision([e.SessionRead(read=command.read, by=context.by)])
+
+
+def order_chats(state: SessionState, command: c.OrderChats, context: Context) -> Decision:
+    family: list[str] = context.found
+    for ident in command.order:
+        if ident not in family:
+            raise NotFound("session", ident, f"It is no conversation of {state.id!r}.")
+    order = list(dict.fromkeys(command.order))
+    if order == state.chat_order:
+        return Decision()
+    return Decision([e.ChatsOrdered(order=order, by=context.by)])
 
 
 def close(state: SessionState, command: c.CloseSession, context: Context) -> Decision:
@@ -81,10 +93,20 @@ def remove_folder(state: SessionState, command: c.RemoveFolder, context: Context
     if command.replacement is not None:
         context.require("approve")
     if command.folder == state.cwd:
-        raise Conflict(f"The session runs in {command.folder!r}; that folder stays as long as it does.")
-    if command.folder not in state.folders:
+        _check_movable(state, context.found)
+    elif command.folder not in state.folders:
         return Decision()
     return Decision([e.FolderRemoved(folder=command.folder, by=context.by, replacement=context.found)])
+
+
+def _check_movable(state: SessionState, replacement: str | None) -> None:
+    """Its agent's process runs in the first folder: another one can take its place between two turns."""
+    if replacement is None:
+        raise Conflict(f"The session runs in {state.cwd!r}: another folder can take its place, but one there must be.")
+    if state.worktree:
+        raise Conflict(f"The session has a worktree of its own in {state.cwd!r}, and stays there.")
+    if state.active is not None:
+        raise TurnInProgress(f"A turn is running in {state.cwd!r}; wait for its end.")
 
 
 def choose_folder(state: SessionState, command: c.ChooseFolder, context: Context) -> Decision:
@@ -117,17 +139,15 @@ def share(state: SessionState, command: c.ShareData, context: Context) -> Decisi
 
 
 def set_draft(state: SessionState, command: c.SetDraft, context: Context) -> Decision:
-    """Such a draft is marked, so that pages fill their input with it and not with what somebody types in an editor."""
     check_open(state)
-    answer = c.DraftText(command.text)
-    if command.text:
-        check_message(Message(command.text), blank=True)
-        value: Json | None = {"text": command.text, "origin": {"kind": "user"}, "_meta": {OFFERED: True}}
-    elif DRAFT not in state.client_data:
-        return Decision(answer=answer)
-    else:
-        value = None
-    return Decision([e.ClientKept(key=DRAFT, value=value, by=context.by)], answer)
+    before = state.client_data.get(DRAFT)
+    if not command.text:
+        cleared: list[e.Event] = [e.ClientKept(key=DRAFT, value=None, by=context.by)] if before is not None else []
+        return Decision(cleared, c.DraftText(""))
+    typed: Json = {"text": command.text, "origin": {"kind": "user"}}
+    value = typed if command.typed else offer(command.text, before)
+    check_message(Message(value["text"]), blank=True)
+    return Decision([e.ClientKept(key=DRAFT, value=value, by=context.by)], c.DraftText(value["text"]))
 
 
 def checked_title(title: str) -> str:

@@ -7,11 +7,19 @@ from portico import events as e
 from portico import limits
 from portico.errors import BadRequest, Conflict, NotFound, TooLarge, TurnInProgress
 from portico.events import Message, PendingKind
+from portico.host import autonomy, customization
+from portico.host.command_turn import COMMAND_LINE, command_line
 from portico.host.decide.decision import Context, Decision, check_open
 from portico.host.state import PendingState, SessionState
 
 
 def send(state: SessionState, command: c.SendMessage, context: Context) -> Decision:
+    found = _check_commands(state, command.message, context)
+    decision = _send(state, command, context)
+    return msgspec.structs.replace(decision, host_events=autonomy.audited(state.id, found, context.by))
+
+
+def _send(state: SessionState, command: c.SendMessage, context: Context) -> Decision:
     message = command.message
     check_message(message, blank=command.blank)
     check_open(state)
@@ -27,6 +35,20 @@ def send(state: SessionState, command: c.SendMessage, context: Context) -> Decis
         raise TurnInProgress(f"A turn is running in {state.id!r}; queue the message or wait.")
     waiting = _waiting(state, message, "steer" if command.busy == "steer" else "queue", None, context)
     return _queued(state, waiting, context)
+
+
+def run(state: SessionState, command: c.RunCommand, context: Context) -> Decision:
+    line = command.line.strip()
+    message = Message(command.text or line, meta={COMMAND_LINE: line})
+    check_message(Message(line))
+    check_open(state)
+    if command.turn is not None and state.turn(command.turn) is not None:
+        raise Conflict(f"There is a turn {command.turn!r} already.")
+    if state.active is not None:
+        raise TurnInProgress(f"A turn is running in {state.id!r}; wait for its end, or open a terminal.")
+    context.check_room()
+    turn = command.turn or context.new_id("t")
+    return Decision(_begin(state, message, context.by, turn, None), c.TurnBegun(turn))
 
 
 def _queued(state: SessionState, added: e.QueueAdded, context: Context) -> Decision:
@@ -58,7 +80,7 @@ def _next(queue: list[PendingState]) -> PendingState | None:
 def _begin(state: SessionState, message: Message, by: str, turn: str, pending: str | None) -> list[e.Event]:
     events: list[e.Event] = [e.TurnStarted(turn=turn, message=message, by=by, pending=pending)]
     if not state.title:
-        events.append(e.SessionRenamed(title=title_of(message.text), by="host"))
+        events.append(e.SessionRenamed(title=title_of(command_line(message) or message.text), by="host"))
     return events
 
 
@@ -68,6 +90,8 @@ def resume(state: SessionState, command: c.ResumeTurn, context: Context) -> Deci
     last = state.turns[-1] if state.turns else None
     if last is None or not last.resumable or (command.turn is not None and last.id != command.turn):
         raise Conflict("Only the last turn can be resumed, and only if it failed or was interrupted.")
+    if command_line(last.message) is not None:
+        raise Conflict("A command is not resumed: run it again.")
     context.check_room()
     return Decision([e.TurnResumed(turn=last.id, by=context.by)], c.TurnBegun(last.id))
 
@@ -77,8 +101,10 @@ def resume(state: SessionState, command: c.ResumeTurn, context: Context) -> Deci
 
 def queue(state: SessionState, command: c.QueueMessage, context: Context) -> Decision:
     check_message(command.message)
+    found = _check_commands(state, command.message, context)
     added = _waiting(state, command.message, command.kind, command.pending, context)
-    return Decision([added], c.Queued(True, added.pending, len(state.queue) + 1))
+    answer = c.Queued(True, added.pending, len(state.queue) + 1)
+    return Decision([added], answer, autonomy.audited(state.id, found, context.by))
 
 
 def _waiting(
@@ -94,8 +120,10 @@ def _waiting(
 
 def edit(state: SessionState, command: c.EditQueued, context: Context) -> Decision:
     check_message(command.message)
+    found = _check_commands(state, command.message, context)
     kind = waiting_message(state, command.pending).kind
-    return Decision([e.QueueEdited(pending=command.pending, message=command.message, by=context.by, kind=kind)])
+    edited = e.QueueEdited(pending=command.pending, message=command.message, by=context.by, kind=kind)
+    return Decision([edited], host_events=autonomy.audited(state.id, found, context.by))
 
 
 def reorder(state: SessionState, command: c.ReorderQueue, context: Context) -> Decision:
@@ -143,6 +171,17 @@ def check_message(message: Message, *, blank: bool = False) -> None:
         raise BadRequest(f"The message is not valid: {error}.", field="text") from error
     if size > limits.MESSAGE_BYTES:
         raise TooLarge(f"The message has {size} bytes; the limit is {limits.MESSAGE_BYTES}.", field="text")
+
+
+def _check_commands(state: SessionState, message: Message, context: Context) -> list[autonomy.Loosened]:
+    """Whoever may not approve sends no command of the agent that loosens approval, nor one that nobody has classed. A
+    prompt of a plugin is written out by the host; what it says counts as if it were typed."""
+    answering = autonomy.Answering(state.agent, state.config)
+    text = customization.expanded(message.text, state.client_data)
+    found = autonomy.commanded(context.found or {}, text, answering)
+    if not context.caller.may("approve"):
+        autonomy.check(found)
+    return found
 
 
 def title_of(text: str) -> str:

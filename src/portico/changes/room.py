@@ -1,0 +1,69 @@
+"""The room's share in the host: captures around turns, worktrees for sessions."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portico import commands as c
+from portico import limits
+from portico.changes import review
+from portico.changes.captures import Captures
+from portico.changes.isolation import isolate, release
+from portico.events import Json
+from portico.host.part import Part
+from portico.host.session import Session
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+
+
+class FolderChanges(Part):
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+        self.enabled = True
+        """The setting `agent.capture_changes`."""
+        self.slots = asyncio.Semaphore(limits.CAPTURES)
+        host.captures = self.captures_of
+        host.worktrees = self
+        host.commands.handle(c.CommitChanges, self._commit)
+        host.commands.handle(c.DiscardChanges, self._discard)
+        host.commands.handle(c.RestoreChanges, self._restore)
+
+    async def _commit(self, command: c.CommitChanges, caller: c.Caller) -> c.Committed:
+        session = await self._host.get(command.session)
+        return c.Committed(await review.commit(session, command.message, command.paths, command.state, by=caller.by))
+
+    async def _discard(self, command: c.DiscardChanges, caller: c.Caller) -> c.Discarded:
+        session = await self._host.get(command.session)
+        return c.Discarded(await review.discard(session, command.paths, command.state, by=caller.by))
+
+    async def _restore(self, command: c.RestoreChanges, caller: c.Caller) -> c.Done:
+        session = await self._host.get(command.session)
+        await review.undo_discard(session, command.paths, command.undo, by=caller.by)
+        return c.Done()
+
+    def captures_of(self, session: Session) -> Captures:
+        return Captures(session, self)
+
+    async def isolate(self, folder: str, session: str, wanted: c.Isolation) -> tuple[str, Json]:
+        made = await isolate(folder, session, wanted)
+        return made.folder, msgspec.to_builtins(made)
+
+    async def release(self, tree: Json) -> str:
+        return await release(tree)
+
+    async def forget(self, session: Session, by: str) -> None:
+        await captures_of(session).forget()
+
+    async def close(self) -> None:
+        """The last turn's end must not be forgotten for a hurried goodbye."""
+        running = self._host.tasks("capture ")
+        if running:
+            await asyncio.wait(running, timeout=limits.CAPTURE_SECONDS)
+
+
+def captures_of(session: Session) -> Captures:
+    """Those of a session in a host that has this room."""
+    assert isinstance(session.captures, Captures)
+    return session.captures

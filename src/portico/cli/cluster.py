@@ -1,0 +1,129 @@
+"""`portico cluster`: several hosts on this machine, to try it."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from portico.cli.output import print_json
+from portico.errors import BadRequest
+from portico.home import Home
+from portico.testing.postgres import PostgresServer
+from portico.testing.round_robin import RoundRobin
+
+app = typer.Typer(help="Try several hosts on this machine.", no_args_is_help=True)
+
+_COLOURS = (36, 33, 35, 32, 34, 31)
+
+
+@app.callback()
+def _group() -> None:
+    """So that `up` stays a verb of its own."""
+
+
+@app.command()
+def up(
+    hosts: Annotated[int, typer.Option(min=1, max=20, help="How many.")] = 3,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the proxy before them; 0 picks a free one.")] = 8890,
+    folder: Annotated[Path | None, typer.Option(help="Keep everything here. [removed at the end]")] = None,
+    script: Annotated[Path | None, typer.Option(help="What the scripted agent plays.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the addresses as JSON when all hosts are up.")] = False,
+) -> None:
+    """Start PostgreSQL, several hosts and a proxy that gives each connection to the next one, until Ctrl-C.
+
+    Example: portico cluster up --hosts 3
+    """
+    with _place(folder) as place, contextlib.ExitStack() as stack:
+        server = PostgresServer(place / "postgres").start()
+        stack.callback(server.stop)
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(_run(place, server.url(), hosts, port, script, as_json))
+    print("Stopped.", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _place(folder: Path | None) -> Iterator[Path]:
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="portico-cluster-") as made:
+        Path(made).chmod(0o755)  # PostgreSQL runs as another user where we are root
+        yield Path(made)
+
+
+async def _run(place: Path, url: str, count: int, port: int, script: Path | None, as_json: bool) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    hosts = [_Host(place, url, index + 1, script) for index in range(count)]
+    proxy = RoundRobin([])
+    try:
+        for host in hosts:  # the first one makes the tables and the token
+            await host.start()
+        proxy = RoundRobin([host.port for host in hosts])
+        at = await proxy.start(port)
+        login = f"http://127.0.0.1:{at}/login?tkn={Home(hosts[0].home).token()}"
+        if as_json:
+            each = [{"name": host.name, "port": host.port, "home": str(host.home)} for host in hosts]
+            print_json({"url": f"http://127.0.0.1:{at}", "login": login, "log": url, "hosts": each})
+        print(f"\n{count} hosts behind http://127.0.0.1:{at}", file=sys.stderr)
+        print(f"Log in with: {login}", file=sys.stderr)
+        print(f"Hosts:       portico hosts list --home {hosts[0].home}", file=sys.stderr, flush=True)
+        await stop.wait()
+    finally:
+        await proxy.close()
+        await asyncio.gather(*(host.stop() for host in hosts))
+
+
+class _Host:
+    """One `portico serve`, whose lines are shown in its colour."""
+
+    def __init__(self, place: Path, url: str, number: int, script: Path | None) -> None:
+        self.name = f"host-{number}"
+        self.home = place / self.name
+        self.port = 0
+        self._colour = _COLOURS[number % len(_COLOURS)] if sys.stderr.isatty() else 0
+        self._script = ["--script", str(script.absolute())] if script else []
+        self._environment = {**os.environ, "PORTICO_CLUSTER_HOST": self.name, "PORTICO_CLUSTER_PLACE": "demo"}
+        self._url = url
+        self._process: asyncio.subprocess.Process | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        command = [sys.executable, "-m", "portico", "serve", "--port", "0", "--print-ready", "--home", str(self.home)]
+        self._process = await asyncio.create_subprocess_exec(
+            *command,
+            *("--log", self._url, *self._script),
+            env=self._environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C reaches us, and we stop them in our order
+        )
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._tasks.append(asyncio.ensure_future(self._show(self._process.stderr)))
+        line = (await self._process.stdout.readline()).decode()
+        if not line.startswith("READY:"):
+            raise BadRequest(f"{self.name} did not start; its lines say why.")
+        self.port = int(line.removeprefix("READY:"))
+
+    async def _show(self, lines: asyncio.StreamReader) -> None:
+        before, after = (f"\x1b[{self._colour}m", "\x1b[0m") if self._colour else ("", "")
+        while line := await lines.readline():
+            text = line.decode("utf-8", "replace").rstrip()
+            print(f"{before}{self.name}{after} {text}", file=sys.stderr, flush=True)
+
+    async def stop(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+            await self._process.wait()
+        await asyncio.gather(*self._tasks)

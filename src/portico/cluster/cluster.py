@@ -1,0 +1,288 @@
+"""One of several hosts on one log: what is its own, who does a command, and what becomes of a host that is gone.
+
+Every session, terminal, task and job has one owner: the host that wrote its first event, until another takes it over.
+State is read everywhere (each host folds what it hears from the log); commands go to the owner.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
+
+import msgspec
+
+from portico import __version__
+from portico import commands as c
+from portico.cluster.forward import Forwarding
+from portico.cluster.link import NOT_OWNER, Link, Told, refusal
+from portico.cluster.roster import Info, Peer, Roster
+from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError
+from portico.events import Channel
+from portico.host.host import Host
+from portico.host.members import Forward, Member, Members
+from portico.host.part import Part
+from portico.host.session import Session
+from portico.log.postgres.log import OWNED, PostgresLog
+from portico.settings import ClusterSettings
+
+logger = logging.getLogger("portico.cluster")
+
+STRIDE = 1_000
+"""Each host gives every thousandth number, its own, so no id is given twice: a thousand names of hosts on one log."""
+WATCH_SECONDS = 1.0
+"""Between two looks at the other hosts: far below a lease."""
+SCHEDULER = "scheduler"
+"""The lease of the one host that starts what is due."""
+
+
+class Cluster(Part, Members):
+    several = True
+
+    def __init__(self, host: Host, log: PostgresLog, settings: ClusterSettings) -> None:
+        self._host = host
+        self._settings = settings
+        self.log = log
+        self.roster = Roster(log)
+        self.name, self.place = log.opening.host, log.opening.place
+        self.url = ""
+        """Where clients reach this host; known when it listens."""
+        self.taken: list[Callable[[], Awaitable[Any]]] = []
+        """Called when something of another host was taken over."""
+        self._mine: set[Channel] = set()
+        self._owners: dict[Channel, tuple[int, str]] = {}
+        self.draining = False
+        self._holds = False
+        self._on_held: list[Callable[[], None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self.link: Link
+        host.members = self
+
+    @classmethod
+    def room(cls, log: PostgresLog, settings: ClusterSettings) -> Callable[[Host], "Cluster"]:
+        return lambda host: cls(host, log, settings)
+
+    # -- start and stop ----------------------------------------------------------------------------------------
+
+    async def recover(self) -> None:
+        """First of all rooms: the others give an end only to what is this host's."""
+        self.link = Link(self._settings.address, self._settings.port, await self.roster.key(), self._answer)
+        self.log.began = self._mine.add
+        self._mine |= await self.roster.own()
+        self.log.info = self._info
+        self.log.fenced.append(self._fenced)
+        await self.log.renew_now()
+        self._holds = await self.roster.holds(SCHEDULER)
+        self._tasks.append(asyncio.get_running_loop().create_task(self._watch(), name="cluster watch"))
+
+    def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
+        self.url = url
+        self.taken.append(resume_jobs)
+        self._host.own(self.log.renew_now(), "announce")
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.link.close()
+
+    def _info(self) -> str:
+        said = self._settings
+        info = Info(self.link.url, self.url, __version__, said.labels, said.capacity, self._host.running)
+        return msgspec.json.encode(info).decode()
+
+    def _fenced(self) -> None:
+        self._host.own(self._begin_anew(), "begin anew")
+
+    async def _begin_anew(self) -> None:
+        """Others have taken over: what they left to us is ours, of the rest nothing runs here any more."""
+        before, self._owners = set(self._mine), {}
+        self._mine.clear()
+        self._mine |= await self.roster.own()
+        for channel in before - self._mine:
+            session = self._session(channel)
+            if session is not None and session.runner.opened:
+                await session.runner.release()
+        logger.warning("this host was taken for dead; %d of its channels have other owners", len(before - self._mine))
+
+    # -- what is whose -----------------------------------------------------------------------------------------
+
+    def owns(self, channel: Channel) -> bool:
+        return channel in self._mine or not channel.startswith(OWNED)
+
+    def number_after(self, number: int) -> int:
+        own = self.log.lease.host % STRIDE
+        return number + 1 + (own - number - 1) % STRIDE
+
+    async def owner(self, channel: Channel, *, fresh: bool = False) -> tuple[int, str]:
+        """The host that owns it, and its place."""
+        if channel in self._mine:
+            return self.log.lease.host, self.place
+        if fresh or channel not in self._owners:
+            self._owners[channel] = await self.roster.owner(channel)
+        found = self._owners[channel]
+        if found[0] == self.log.lease.host:
+            await self.log.catch_up()  # nobody else writes it any more, and we know all that was written
+            self._mine.add(channel)
+        return found
+
+    def _session(self, channel: Channel) -> Session | None:
+        kind, _, ident = channel.partition("/")
+        return self._host.catalogue.get(ident) if kind == "session" else None
+
+    def _subject(self, command: c.Command) -> Channel | None:
+        """The channel that a command is about; None where it has none, or none that there is."""
+        ident, about = command.subject, command.about
+        if isinstance(command, c.StartSession):
+            about, ident = "session", (command.origin.session if command.origin else command.parent) or ""
+        if about in ("approval", "question"):
+            try:
+                about, ident = "session", self._host.session_of(ident)
+            except NotFound:
+                return None
+        if about == "session":
+            session = self._host.find(ident) if ident else None
+            return session.channel if session is not None else None
+        channel = f"{about}/{ident}"
+        return channel if about in ("terminal", "job", "task") and self.log.head(channel) else None
+
+    def held(self) -> bool:
+        return self._holds and self.log.down is None
+
+    def on_held(self, listener: Callable[[], None]) -> None:
+        self._on_held.append(listener)
+
+    async def catch_up(self) -> None:
+        await self.log.catch_up()
+
+    async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
+        channel = self._subject(command)
+        if channel is None and command.about != "host":
+            await self.log.catch_up()  # another host may have begun it a moment ago
+            channel = self._subject(command)
+        if channel is None:
+            return await self._better_place(command, caller) if isinstance(command, c.StartSession) else None
+        if channel in self._mine or (await self.owner(channel))[0] == self.log.lease.host:
+            return None
+        return Forwarding(self, command, caller, channel)
+
+    async def _better_place(self, command: c.Command, caller: c.Caller) -> Forward | None:
+        """A new session goes to a host of this place with more room, when this one is full or about to go."""
+        if not self.draining and self._host.running < self._settings.capacity:
+            return None
+        other = await self.roomiest()
+        return Forwarding(self, command, caller, "", other) if other is not None else None
+
+    async def roomiest(self) -> Peer | None:
+        """The host of this place, other than this one, with the most room."""
+        peers = [
+            peer
+            for peer in await self.roster.peers()
+            if peer.alive and peer.state == "up" and peer.place == self.place and peer.id != self.log.lease.host
+        ]
+        room = [peer for peer in peers if peer.info.link and peer.info.running < peer.info.capacity]
+        return max(room, key=lambda peer: peer.info.capacity - peer.info.running, default=None)
+
+    async def _answer(self, command: c.Command, caller: c.Caller, channel: Channel) -> Told:
+        """Another host asks."""
+        try:
+            if channel and (await self.owner(channel, fresh=True))[0] != self.log.lease.host:
+                return Told(code=NOT_OWNER)
+            answer = await self._host.commands.do_here(command, caller)
+        except PorticoError as error:
+            return refusal(error)
+        except Exception:
+            logger.exception("a command of another host failed")
+            return Told(code="internal", message="The host that owns this failed; its log says why.")
+        if not isinstance(answer, msgspec.Struct | bool | None):
+            return Told(self.log.seq, "id", msgspec.Raw(msgspec.json.encode(getattr(answer, "id", ""))))
+        return Told(self.log.seq, type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer)))
+
+    # -- other hosts -------------------------------------------------------------------------------------------
+
+    async def all(self) -> list[Member]:
+        return [peer.member(self.log.lease.host) for peer in await self.roster.peers()]
+
+    async def _named(self, host: str) -> Peer:
+        for peer in await self.roster.peers():
+            if host in (peer.name, str(peer.id)):
+                return peer
+        raise NotFound("host", host)
+
+    async def drain(self, host: str) -> Member:
+        peer = await self._named(host)
+        if not await self.roster.set_state(peer.id, "draining"):
+            raise Conflict(f"The host {peer.name!r} is not there; give it up to end what it has.")
+        peer.state = "draining"
+        return peer.member(self.log.lease.host)
+
+    async def give_up(self, host: str) -> int:
+        """What a host that never comes back had is ended here; returns how many sessions that were."""
+        peer = await self._named(host)
+        if peer.alive:
+            raise Conflict(f"The host {peer.name!r} is there; drain it, or stop it first.")
+        return len([channel for channel in await self._take(peer.id) if channel.startswith("session/")])
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(min(WATCH_SECONDS, self.log.opening.lease_seconds / 4))
+            try:
+                await self.look()
+            except LogUnavailable as error:
+                logger.debug("watching the other hosts: %s", error.message)
+            except Exception:
+                logger.exception("watching the other hosts failed; the next look comes in a second")
+
+    async def look(self) -> None:
+        """Takes over what dead hosts of this place had, and hands over what is idle while this one drains."""
+        if self.log.down is not None:
+            return
+        before, self._holds = self._holds, await self.roster.holds(SCHEDULER)
+        if self._holds and not before:
+            for listener in self._on_held:
+                listener()
+        for dead in await self.roster.dead():
+            await self._take(dead)
+        me = next((peer for peer in await self.roster.peers() if peer.id == self.log.lease.host), None)
+        self.draining = me is not None and me.state == "draining"
+        if self.draining:
+            await self._hand_over_idle()
+        elif me is not None and me.sessions > sum(channel.startswith("session/") for channel in self._mine):
+            new = await self.roster.own() - self._mine  # another host has handed them over
+            await self.log.catch_up()
+            self._mine |= new
+
+    async def _take(self, dead: int) -> list[Channel]:
+        taken: list[Channel] = []
+        while some := await self.roster.take_some(dead):
+            await self.log.catch_up()
+            self._mine.update(some)
+            await self._close(some)
+            taken += some
+        if taken:
+            logger.warning("took over %d channels of host %d", len(taken), dead)
+            for listener in self.taken:
+                await listener()
+        return taken
+
+    async def _close(self, channels: Collection[Channel]) -> None:
+        """What was in flight is interrupted, exactly as after a restart."""
+        sessions = [session for session in map(self._session, channels) if session is not None]
+        for part in self._host.parts:
+            await part.take_over(frozenset(channels))
+        await self._host.catalogue.close_open(sessions)
+
+    async def _hand_over_idle(self) -> None:
+        for channel in tuple(self._mine):
+            session = self._session(channel)
+            if session is None or session.running is not None or session.lock.locked():
+                continue
+            other = await self.roomiest()
+            if other is None:
+                return
+            await session.load()
+            async with session.lock:
+                if not session.state.active and await self.roster.hand_over(channel, other):
+                    self._mine.discard(channel)
+                    self._owners[channel] = (other.id, other.place)
+            if not self.owns(channel) and session.runner.opened:
+                await session.runner.release()

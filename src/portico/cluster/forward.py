@@ -1,0 +1,93 @@
+"""A command that another host does: asked until there is an answer, done at most once."""
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from portico import commands as c
+from portico.cluster.link import NOT_OWNER, Told, raised
+from portico.cluster.roster import Peer
+from portico.errors import PlaceAway, Unreachable
+from portico.events import Channel, Grant
+from portico.host.members import Forward
+from portico.host.state import Summary
+
+if TYPE_CHECKING:
+    from portico.cluster.cluster import Cluster
+
+TRY_SECONDS = 30.0
+"""A command is asked for as long as a takeover may take: the lease, and the look at it."""
+_PAUSE = 0.1
+_ANSWERS: dict[str, Any] = {
+    each.__name__: each for each in (*vars(c).values(), Grant, Summary) if isinstance(each, type)
+}
+
+
+class Forwarding(Forward):
+    def __init__(
+        self, cluster: "Cluster", command: c.Command, caller: c.Caller, channel: Channel, to: Peer | None = None
+    ) -> None:
+        self._cluster = cluster
+        self._command = command
+        self._channel = channel
+        self._to = to
+        self._sure = command.about != "terminal"
+        """What people type is not asked a second time: it may have arrived."""
+        if self._sure and not caller.request:
+            caller = replace(caller, request=f"forward-{secrets.token_hex(12)}")
+        self._caller = caller
+
+    async def send(self) -> Any:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + TRY_SECONDS
+        while True:
+            try:
+                told = await self._ask()
+            except Unreachable:
+                if not self._sure or loop.time() > until:
+                    raise
+                told = Told(code=NOT_OWNER)
+            if told.code != NOT_OWNER:
+                return await self._answer(told)
+            if loop.time() > until:
+                raise Unreachable("The host that owns this does not answer; try again.")
+            await asyncio.sleep(_PAUSE)
+            if self._channel:
+                owner, _ = await self._cluster.owner(self._channel, fresh=True)
+                if owner == self._cluster.log.lease.host:  # it came to us meanwhile
+                    return await self._cluster._host.commands.do_here(self._command, self._caller)
+
+    async def _ask(self) -> Told:
+        peer = self._to or await self._peer()
+        if peer is None:
+            return Told(code=NOT_OWNER)
+        return await self._cluster.link.ask(peer.info.link, self._command, self._caller, self._channel)
+
+    async def _peer(self) -> Peer | None:
+        """The owner; None while others of its place have yet to take over."""
+        owner, place = await self._cluster.owner(self._channel)
+        peers = await self._cluster.roster.peers()
+        for peer in peers:
+            if peer.id == owner and peer.alive and peer.info.link:
+                return peer
+        if any(peer.alive and peer.place == place for peer in peers):
+            return None
+        seen = max((peer.seen for peer in peers if peer.place == place), default=0)
+        away = max(0, self._cluster._host.now() - seen) // 1000
+        raise PlaceAway(
+            f"No host of the place {place!r} is there (last seen {away} seconds ago), and only they see this session's "
+            "files. It can be read; start a host there, or have an administrator give it up."
+        )
+
+    async def _answer(self, told: Told) -> Any:
+        if told.code:
+            raise raised(told)
+        await self._cluster.log.seen(told.seq)  # whoever asks this host next finds what was done
+        if told.kind == "Summary":
+            ident = msgspec.json.decode(told.data, type=Summary).id
+            session = self._cluster._host.find(ident)
+            return session.summary if session is not None else msgspec.json.decode(told.data, type=Summary)
+        return msgspec.json.decode(told.data, type=_ANSWERS.get(told.kind, Any))

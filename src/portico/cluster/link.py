@@ -1,0 +1,127 @@
+"""From host to host: a command goes to the owner of what it is about, as the same bytes, and its answer comes back.
+
+The attack: somebody reaches the port and plays a host. So every request carries a key that only the database knows,
+compared in constant time; the port belongs on a private network.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import httpx
+import msgspec
+import uvicorn
+from msgspec import Struct
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from portico import commands as c
+from portico import errors, limits
+from portico.errors import PorticoError, Unreachable
+
+SECONDS = 60.0
+"""One command at another host: a cancel may take five, a start of an agent more."""
+NOT_OWNER = "not_owner"
+
+
+class Asked(Struct):
+    command: msgspec.Raw
+    caller: c.Caller
+    channel: str
+
+
+class Told(Struct, omit_defaults=True):
+    seq: int = 0
+    """How far the answering host's log was: who waits for it reads what was done."""
+    kind: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    code: str = ""
+    message: str = ""
+    field: str | None = None
+    retry_after: float | None = None
+
+
+Answer = Callable[[c.Command, c.Caller, str], Awaitable[Told]]
+
+
+def refusal(error: PorticoError) -> Told:
+    return Told(code=error.code, message=error.message, field=error.field, retry_after=error.retry_after)
+
+
+def raised(told: Told) -> PorticoError:
+    """The same error as at the other host."""
+    kinds = {each.code: each for each in _tree(PorticoError)}
+    kind = kinds.get(told.code, PorticoError)
+    error = kind.__new__(kind, told.message)
+    error.__dict__.update(message=told.message, field=told.field, retry_after=told.retry_after)
+    error.args = (told.message,)
+    return error
+
+
+def _tree(kind: type[PorticoError]) -> Iterator[type[PorticoError]]:
+    yield kind
+    for each in kind.__subclasses__():
+        if each.__module__ == errors.__name__:
+            yield from _tree(each)
+
+
+class _Uvicorn(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        """Signals are the server's, which stops us in its order."""
+        yield
+
+
+class Link:
+    def __init__(self, address: str, port: int, key: str, answer: Answer) -> None:
+        self._key = key
+        self._answer = answer
+        self._socket = socket.create_server(
+            (address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET
+        )
+        shown = f"[{address}]" if ":" in address else address
+        self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
+        app = Starlette(routes=[Route("/do", self._do, methods=["POST"])])
+        config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, server_header=False)
+        self._server = _Uvicorn(config)
+        self._serving = asyncio.get_running_loop().create_task(self._server.serve([self._socket]), name="cluster link")
+        self._client = httpx.AsyncClient(timeout=SECONDS, trust_env=False, headers={"authorization": f"Bearer {key}"})
+
+    async def _do(self, request: Request) -> Response:
+        given = request.headers.get("authorization", "").encode("utf-8", "replace")
+        if not hmac.compare_digest(given, f"Bearer {self._key}".encode()):
+            return Response(status_code=401)
+        body = await request.body()
+        if len(body) > limits.BODY_BYTES * 2:
+            return Response(status_code=413)
+        try:
+            asked = msgspec.json.decode(body, type=Asked)
+            command = c.decode_command(asked.command)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            told = Told(
+                code="conflict", message=f"That host does not know this command: {error}. Is it of another version?"
+            )
+        else:
+            told = await self._answer(command, asked.caller, asked.channel)
+        return Response(msgspec.json.encode(told), media_type="application/json")
+
+    async def ask(self, url: str, command: c.Command, caller: c.Caller, channel: str) -> Told:
+        """Raises `Unreachable` when there was no answer: whether it was done is not known."""
+        asked = Asked(msgspec.Raw(c.encode_command(command)), caller, channel)
+        try:
+            answer = await self._client.post(f"{url}/do", content=msgspec.json.encode(asked))
+            answer.raise_for_status()
+            return msgspec.json.decode(answer.content, type=Told)
+        except (httpx.HTTPError, msgspec.MsgspecError) as error:
+            raise Unreachable(f"The host at {url} does not answer ({type(error).__name__}).") from error
+
+    async def close(self) -> None:
+        self._server.should_exit = True
+        await asyncio.gather(self._serving, return_exceptions=True)
+        self._socket.close()
+        await self._client.aclose()

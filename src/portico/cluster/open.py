@@ -1,0 +1,18 @@
+"""The log in PostgreSQL and this host's place among the others, as the settings say."""
+
+import socket
+from pathlib import Path
+
+from portico.cluster.cluster import Cluster
+from portico.cluster.shared_files import SharedFiles
+from portico.log.postgres.log import OWNED, Opening, PostgresLog
+from portico.settings import Settings
+
+__all__ = ["Cluster", "SharedFiles", "open_log"]
+
+
+async def open_log(settings: Settings, folder: Path) -> PostgresLog:
+    name = settings.cluster.host or socket.gethostname()
+    place = settings.cluster.place or socket.gethostname()
+    lease = settings.cluster.lease_seconds
+    return await PostgresLog.open(Opening(settings.log.url, folder, name, place, lease, owned=OWNED))

@@ -1,0 +1,115 @@
+"""The tables `hosts` and `owners`: who is there, and what is whose. Time is the database's."""
+
+import secrets
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from portico.host.members import Member
+from portico.log.postgres.log import PostgresLog
+
+CHUNK = 100
+"""Sessions taken over at once: hosts of one place share them out."""
+
+
+class Info(Struct, omit_defaults=True):
+    """What a host says of itself at each renewal of its lease."""
+
+    link: str = ""
+    """Where other hosts reach it."""
+    url: str = ""
+    version: str = ""
+    labels: list[str] = []
+    capacity: int = 0
+    running: int = 0
+
+
+class Peer(Struct):
+    id: int
+    name: str
+    place: str
+    state: str
+    alive: bool
+    seen: int
+    sessions: int
+    info: Info
+
+    def member(self, me: int) -> Member:
+        state = self.state if self.alive else "stopped" if self.state == "stopped" else "away"
+        said = self.info
+        return Member(
+            self.id, self.name, self.place, state, self.sessions, said.running if self.alive else 0, said.capacity,
+            said.labels, said.version, said.url, self.seen, self.id == me,
+        )  # fmt: skip
+
+
+class Roster:
+    def __init__(self, log: PostgresLog) -> None:
+        self._log = log
+
+    async def _fetch(self, sql: str, *args: Any) -> list[Any]:
+        found: list[Any] = await self._log.run(lambda connection: connection.fetch(sql, *args))
+        return found
+
+    async def _value(self, sql: str, *args: Any) -> Any:
+        return await self._log.run(lambda connection: connection.fetchval(sql, *args))
+
+    async def key(self) -> str:
+        """What hosts know each other by; made by the first."""
+        await self._value("INSERT INTO meta VALUES ('key', $1) ON CONFLICT DO NOTHING", secrets.token_hex(32))
+        return str(await self._value("SELECT value FROM meta WHERE key = 'key'"))
+
+    async def peers(self) -> list[Peer]:
+        count = "(SELECT count(*) FROM owners o WHERE o.host = h.id AND o.channel LIKE 'session/%')"
+        rows = await self._fetch(
+            "SELECT id, name, place, state, expires > clock_timestamp(),"
+            f" (extract(epoch FROM seen) * 1000)::bigint, {count}, info FROM hosts h ORDER BY id"
+        )
+        return [
+            Peer(ident, name, place, state, alive, seen, sessions, msgspec.json.decode(info, type=Info))
+            for ident, name, place, state, alive, seen, sessions, info in rows
+        ]
+
+    async def own(self) -> set[str]:
+        rows = await self._fetch("SELECT channel FROM owners WHERE host = $1", self._log.lease.host)
+        return {channel for (channel,) in rows}
+
+    async def owner(self, channel: str) -> tuple[int, str]:
+        """Its host and place. What nobody owns (a log that was copied here) is ours now."""
+        mine = "INSERT INTO owners VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+        await self._value(mine, channel, self._log.lease.host, self._log.opening.place)
+        [(host, place)] = await self._fetch("SELECT host, place FROM owners WHERE channel = $1", channel)
+        return host, place
+
+    async def hand_over(self, channel: str, to: Peer) -> bool:
+        sql = "UPDATE owners SET host = $3, place = $4 WHERE channel = $1 AND host = $2 RETURNING 1"
+        return await self._value(sql, channel, self._log.lease.host, to.id, to.place) is not None
+
+    async def dead(self) -> list[int]:
+        """Hosts of this place whose lease has ended and who still have something."""
+        rows = await self._fetch(
+            "SELECT id FROM hosts h WHERE place = $1 AND id != $2 AND expires < clock_timestamp()"
+            " AND (state NOT IN ('away', 'stopped') OR EXISTS (SELECT 1 FROM owners o WHERE o.host = h.id))",
+            self._log.opening.place,
+            self._log.lease.host,
+        )
+        return [ident for (ident,) in rows]
+
+    async def take_some(self, dead: int) -> list[str]:
+        """Some of its channels, for this host alone; empty when none is left or it is back."""
+        await self._value("SELECT take_epoch($1)", dead)
+        rows = await self._fetch("SELECT * FROM share_out($1, $2, $3)", dead, self._log.lease.host, CHUNK)
+        return [channel for (channel,) in rows]
+
+    async def set_state(self, host: int, state: str) -> bool:
+        sql = "UPDATE hosts SET state = $2 WHERE id = $1 AND expires > clock_timestamp() RETURNING 1"
+        return await self._value(sql, host, state) is not None
+
+    async def holds(self, name: str) -> bool:
+        """Whether this host has the lease of that name: one host at a time, and another when it is gone."""
+        gone = "NOT EXISTS (SELECT 1 FROM hosts h WHERE h.id = o.host AND h.expires > clock_timestamp())"
+        sql = f"""INSERT INTO owners AS o VALUES ($1, $2, $3) ON CONFLICT (channel) DO UPDATE
+            SET host = excluded.host, place = excluded.place WHERE o.host = excluded.host OR {gone} RETURNING 1"""
+        found = await self._value(sql, f"lease/{name}", self._log.lease.host, self._log.opening.place)
+        return found is not None

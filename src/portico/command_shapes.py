@@ -1,0 +1,38 @@
+"""What a command takes, as a shape of its own: for bodies of routes, arguments of tools and the command line."""
+
+import re
+from collections.abc import Collection
+from typing import Any, cast
+
+import msgspec
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo, fields
+
+from portico.commands import Command
+
+
+def public_fields(kind: type[Command]) -> list[FieldInfo]:
+    return [each for each in fields(kind) if each.name not in kind.private]
+
+
+def arguments(
+    kind: type[Command], *more: tuple[Any, ...], without: Collection[str] = (), module: str = __name__
+) -> type[Struct] | None:
+    """A struct of its public fields and of some `more`; None when there are none."""
+    own = [each for each in public_fields(kind) if each.name not in without]
+    made = [(each.name, each.type, *_default(each)) for each in own]
+    if not made and not more:
+        return None
+    shape = cast(Any, [*made, *more])
+    return msgspec.defstruct(f"{kind.__name__}Body", shape, forbid_unknown_fields=True, module=module, kw_only=True)
+
+
+def _default(of: FieldInfo) -> tuple[Any, ...]:
+    if of.default_factory is not NODEFAULT:
+        return (msgspec.field(default_factory=of.default_factory),)
+    return () if of.required else (of.default,)
+
+
+def method_name(kind: type[Command]) -> str:
+    """Of the client's method and of the tool: `SendMessage` is `send_message`."""
+    return kind.method or re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()

@@ -1,0 +1,34 @@
+"""The host with its rooms: what the application registers in the core, and tests open."""
+
+from collections.abc import Callable, Iterable
+
+from portico.approvals.policy import WorkspacePolicy
+from portico.budgets.budgets import Budgets
+from portico.changes.room import FolderChanges
+from portico.files.room import WorkspaceFiles
+from portico.host.agent import Agent
+from portico.host.clock import Clock
+from portico.host.host import Host
+from portico.host.part import Part
+from portico.log.log import Log
+from portico.notices.notices import Notices
+from portico.terminals.handlers import open_terminals
+from portico.transcripts.room import Transcripts
+
+ROOMS: tuple[Callable[[Host], Part], ...] = (
+    WorkspacePolicy,
+    open_terminals,
+    FolderChanges,
+    WorkspaceFiles,
+    Transcripts,
+    Budgets,
+    Notices,
+)
+"""In the order of their start."""
+
+
+async def build_host(
+    log: Log, agents: Iterable[Agent], clock: Clock | None = None, before: Iterable[Callable[[Host], Part]] = ()
+) -> Host:
+    """`before`: rooms that start before the others."""
+    return await Host.open(log, agents, clock, (*before, *ROOMS))

@@ -1,0 +1,153 @@
+"""Automations: what clients ask of the catalogue and of runs becomes commands of the host (0.9)."""
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+from portico import commands as c
+from portico.automation.automations import Automations
+from portico.automation.state import AutomationState
+from portico.doors.ahp.act.command import Command, optional, text
+from portico.doors.ahp.view import automations as view
+from portico.doors.ahp.wire import rpc
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.rpc import WireError
+from portico.errors import BadRequest, Conflict, NotFound
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.act.client_action import ClientAction
+    from portico.doors.ahp.connection.connection import Connection
+
+
+def offered(connection: "Connection") -> Json:
+    """For `initialize`: to whoever may start jobs."""
+    if connection.broker.automations is None or not connection.dialect.since("0.9.0"):
+        return {}
+    can: Json = {"create": {}, "schedules": {}, "runCancellation": {}, "runHistoryLimit": view.HISTORY}
+    return {"automations": can} if connection.caller.may("jobs") else {}
+
+
+def _all(connection: "Connection") -> Automations:
+    found = connection.broker.automations
+    if found is None:
+        raise WireError(rpc.METHOD_NOT_FOUND, "This host has no automations.")
+    return found
+
+
+# -- actions ---------------------------------------------------------------------------------------------------
+
+
+async def act(client_action: "ClientAction") -> None:
+    await {"createRequested": _create, "updateRequested": _update, "removed": _remove}[
+        client_action.type.partition("/")[2]
+    ](client_action)
+
+
+async def _create(client_action: "ClientAction") -> None:
+    connection, action = client_action.connection, client_action.action
+    resource, said = action["resource"], action["definition"]
+    if not resource.startswith(view.AUTOMATION) or resource == view.AUTOMATION:
+        raise BadRequest(f"An automation is called '{view.AUTOMATION}ID'.", field="resource")
+    known = _all(connection).store.find(resource)
+    if known is not None:
+        if view.definition(known) != {"enabled": True, **said}:
+            raise Conflict(f"There is another automation {resource!r}.")
+        connection.broker.automation_feed.tell(known.id)
+        return
+    plan = view.plan_of(said)
+    kept = {key: value for key, value in said.items() if key != "enabled"}
+    await client_action.do(
+        c.CreateAutomation(
+            name=_name(resource, plan.title),
+            plan=plan,
+            enabled=said.get("enabled") is not False,
+            uri=resource,
+            meta={view.SAID: kept},
+        )
+    )
+
+
+def _name(resource: str, title: str) -> str:
+    """A name of ours for what a client calls by a URI."""
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-") or "automation"
+    return f"{slug}-{hashlib.sha256(resource.encode()).hexdigest()[:8]}"
+
+
+async def _update(client_action: "ClientAction") -> None:
+    action = client_action.action
+    known = _all(client_action.connection).store.get(action["resource"])
+    said = {**view.definition(known), **action["changes"]}
+    enabled = said.pop("enabled") is not False
+    plan = view.plan_of(said)
+    if known.source == "file":
+        raise Conflict("It is written in a file of the host: change it there.")
+    await client_action.do(c.EditAutomation(automation=known.id, plan=plan, meta={**known.meta, view.SAID: said}))
+    if enabled is not known.enabled:
+        switch = c.ResumeAutomation if enabled else c.PauseAutomation
+        await client_action.do(switch(automation=known.id))
+
+
+async def _remove(client_action: "ClientAction") -> None:
+    automations = _all(client_action.connection)
+    known = automations.store.find(client_action.action["resource"])
+    if known is None:
+        return  # as the protocol wants it
+    if automations.open_runs(known.id):
+        raise Conflict("A run of it is not over; cancel that first.")
+    await client_action.do(c.DeleteAutomation(automation=known.id))
+
+
+async def cancel(client_action: "ClientAction", run: str) -> None:
+    await client_action.do(c.CancelRun(run=run))
+
+
+# -- commands --------------------------------------------------------------------------------------------------
+
+
+async def definitions(connection: "Connection", params: Json) -> Json:
+    """Schedules are the protocol's own; this host has no events of its own that clients could choose."""
+    _all(connection)
+    return {"items": []}
+
+
+async def run(connection: "Connection", params: Json) -> Json:
+    automations, request = _all(connection), text(params, "requestId")
+    state = _known(automations, text(params, "automation"))
+    try:
+        caller = connection.as_client.asking(f"ahp {request}")
+        named: c.RunNamed = await connection.host.do(c.RunAutomation(automation=state.id), caller)
+    except Conflict as error:
+        if error.field == "id":
+            raise BadRequest("This 'requestId' was used for another automation.", field="requestId") from error
+        active = automations.store.open_runs(state.id)
+        if not active:
+            raise
+        return {"resource": view.RUN + active[-1].id}
+    return {"resource": view.RUN + named.run}
+
+
+async def fetch(connection: "Connection", params: Json) -> Json:
+    """One older page, published before the answer."""
+    feed = connection.broker.automation_feed
+    state = _known(_all(connection), text(params, "automation"))
+    cursor, current = optional(params, "cursor", str), feed.entry(state).get("runsNextCursor")
+    if current is None and cursor is None:
+        return {}
+    if cursor is not None and cursor != current:
+        raise BadRequest("This cursor is not the current one.", field="cursor")
+    feed.widen(state.id)
+    return {}
+
+
+def _known(automations: Automations, name: str) -> AutomationState:
+    try:
+        return automations.store.get(name)
+    except NotFound as error:
+        raise WireError(rpc.SESSION_NOT_FOUND, error.message) from error
+
+
+COMMANDS = {
+    "listAutomationTriggerDefinitions": Command(definitions, "read", seed=False, since="0.9.0"),
+    "runAutomation": Command(run, "jobs", seed=False, since="0.9.0"),
+    "fetchAutomationRuns": Command(fetch, "read", seed=False, since="0.9.0"),
+}

@@ -1,0 +1,25 @@
+"""`terminalCommandPrefix` (0.5.2): a message that begins with it is a command line, run without the agent."""
+
+from typing import TYPE_CHECKING
+
+from portico.doors.ahp.wire.record import Json
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.connection import Connection
+
+PREFIX = "!"
+
+
+def offered(connection: "Connection") -> Json:
+    """For `initialize`: only whoever may use a terminal is told of it; from others such a message is one."""
+    return {"terminalCommandPrefix": PREFIX} if _knows(connection) else {}
+
+
+def line_of(connection: "Connection", text: str) -> str | None:
+    """What a message runs; a lone prefix goes to the agent."""
+    line = text.removeprefix(PREFIX).strip() if text.startswith(PREFIX) else ""
+    return line if line and _knows(connection) else None
+
+
+def _knows(connection: "Connection") -> bool:
+    return connection.dialect.since("0.5.2") and connection.caller.may("terminal")

@@ -1,0 +1,204 @@
+"""Automations on the wire (0.9): the catalogue's entries and the states of runs. Pure.
+
+What a client said of an automation is kept with it (`meta`), and shown again as long as it is still true: clients wait
+until they see just what they asked for. One that was written elsewhere is described from its plan.
+"""
+
+from portico.automation.state import AutomationState, RunSummary
+from portico.doors.ahp.view import names
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.versions import iso
+from portico.errors import BadRequest
+from portico.events import AutomationPlan, PromptAction, Schedule
+from portico.host.host import Host
+
+CATALOGUE = "ahp-automations://"
+AUTOMATION = "ahp-automation:/"
+RUN = "ahp-automation-run:/"
+HISTORY = 50
+"""Runs of an automation that are shown at first, as other hosts do it."""
+SAID = "ahp"
+"""In an automation's `meta`: its definition as a client wrote it."""
+
+
+def uri_of(of: AutomationState) -> str:
+    return of.uri or AUTOMATION + of.id
+
+
+def entry(host: Host, of: AutomationState, runs: list[RunSummary], next_due: int | None, shown: int = HISTORY) -> Json:
+    """`runs`: all of them, oldest first."""
+    active = any(run.open for run in runs)
+    own = of.source != "file"  # what stands in a file is changed there
+    window = runs[-shown:] if shown < len(runs) else runs
+    made: Json = {
+        "resource": uri_of(of),
+        "definition": definition(of),
+        "runs": [summary(host, of, run) for run in reversed(window)],
+        "operations": [*(["update"] if own else []), *(["remove"] if own and not active else []), "run"],
+        "createdAt": iso(of.created),
+        "modifiedAt": iso(of.modified),
+    }
+    if next_due is not None:
+        made["nextRunAt"] = iso(next_due)
+    if len(window) < len(runs):
+        made["runsNextCursor"] = window[0].id
+    return made | ({"runCount": of.runs} if of.plan.stop_after_runs else {})
+
+
+def definition(of: AutomationState) -> Json:
+    said = of.meta.get(SAID)
+    if isinstance(said, dict) and plan_of(said) == of.plan:
+        return {**said, "enabled": of.enabled}
+    return {**_described(of), "enabled": of.enabled}
+
+
+def _described(of: AutomationState) -> Json:
+    plan, prompt = of.plan, of.plan.prompt
+    text = prompt.text if prompt is not None else plan.job.input if plan.job is not None else ""
+    session: Json = {}
+    if prompt is not None:
+        session |= {"provider": prompt.agent} if prompt.agent else {}
+        session |= {"model": {"id": prompt.model}} if prompt.model else {}
+        session |= {"workingDirectories": [names.file_uri(prompt.cwd)]} if prompt.cwd else {}
+        session |= {"config": prompt.config} if prompt.config else {}
+    return {
+        "title": plan.title or of.name,
+        "message": {"text": text or of.name, "origin": {"kind": "automation"}},
+        "session": session,
+        "triggers": _triggers(plan),
+    }
+
+
+def _triggers(plan: AutomationPlan) -> list[Json]:
+    """Hooks and the like are no triggers that clients know."""
+    if plan.schedule is None or not plan.schedule.cron or plan.schedule.cron.startswith("@"):
+        return []
+    schedule = {"expression": plan.schedule.cron, "timeZone": plan.schedule.zone}
+    misfire = "skip" if plan.missed == "skip" else "runOnce"
+    return [{"id": "schedule", "kind": "schedule", "schedule": schedule, "misfirePolicy": misfire}]
+
+
+def plan_of(said: Json) -> AutomationPlan:
+    """What a definition asks for; BadRequest names what this host cannot do."""
+    message, session = _object(said, "message"), _object(said, "session")
+    if _object(message, "origin").get("kind") != "automation":
+        raise BadRequest("The message of an automation has the origin 'automation'.", field="definition.message.origin")
+    if not isinstance(message.get("text"), str) or not isinstance(said.get("title"), str):
+        raise BadRequest("A definition has a 'title' and a message with 'text'.", field="definition.message.text")
+    folders = session.get("workingDirectories") or []
+    model = _object(session, "model").get("id") or _object(message, "model").get("id") or ""
+    prompt = PromptAction(
+        text=message["text"],
+        agent=str(session.get("provider") or ""),
+        model=str(model),
+        cwd=names.folder_of(str(folders[0])) if isinstance(folders, list) and folders else "",
+        title=said["title"],
+        config=_object(session, "config"),
+    )
+    schedule, missed = _schedule(said.get("triggers"))
+    runs, until = _conditions(said.get("disableConditions"))
+    return AutomationPlan(
+        title=said["title"],
+        schedule=schedule,
+        prompt=prompt,
+        missed="skip" if missed == "skip" else "last",
+        stop_after_runs=runs,
+        stop_at=until,
+    )
+
+
+def _schedule(triggers: object) -> tuple[Schedule | None, str]:
+    if not isinstance(triggers, list) or not triggers:
+        return None, ""
+    first = triggers[0] if isinstance(triggers[0], dict) else {}
+    field = "definition.triggers"
+    if len(triggers) > 1 or first.get("kind") != "schedule" or not first.get("id"):
+        raise BadRequest("An automation here has one trigger at most: a schedule with an 'id'.", field=field)
+    when = _object(first, "schedule")
+    expression, zone = when.get("expression"), when.get("timeZone")
+    if not isinstance(expression, str) or not isinstance(zone, str) or len(expression.split()) != 5:
+        raise BadRequest("A schedule has an 'expression' of five fields and a 'timeZone'.", field=field)
+    return Schedule(cron=expression, zone=zone), str(first.get("misfirePolicy") or "")
+
+
+def _conditions(said: object) -> tuple[int, str]:
+    runs, until, seen = 0, "", set[object]()
+    for each in said if isinstance(said, list) else []:
+        kind = each.get("kind") if isinstance(each, dict) else None
+        if kind in seen or kind not in ("afterRuns", "afterDate"):
+            raise BadRequest(
+                "There is one condition of each kind, 'afterRuns' or 'afterDate'.", field="disableConditions"
+            )
+        seen.add(kind)
+        if kind == "afterRuns":
+            most = each.get("max")
+            if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+                raise BadRequest("'max' is a number of runs.", field="disableConditions")
+            runs = most
+        else:
+            until = str(each.get("date") or "")
+    return runs, until
+
+
+def _object(of: Json, field: str) -> Json:
+    found = of.get(field)
+    return found if isinstance(found, dict) else {}
+
+
+# -- runs ------------------------------------------------------------------------------------------------------
+
+
+def summary(host: Host, of: AutomationState, run: RunSummary) -> Json:
+    session = session_of(host, run)
+    shown = {
+        "resource": RUN + run.id,
+        "automation": uri_of(of),
+        "origin": origin(of, run),
+        "lifecycle": lifecycle(run),
+        "sessionCount": 1 if session else 0,
+    }
+    return shown | ({"primarySession": session} if session else {})
+
+
+def state(host: Host, of: AutomationState | None, run: RunSummary) -> Json:
+    session = session_of(host, run)
+    shown: Json = {
+        "resource": RUN + run.id,
+        "automation": uri_of(of) if of is not None else AUTOMATION + run.automation,
+        "origin": origin(of, run),
+        "lifecycle": lifecycle(run),
+        "sessions": [session] if session else [],
+    }
+    return shown | ({"primarySession": session} if session else {})
+
+
+def session_of(host: Host, run: RunSummary) -> str:
+    found = host.find(run.session) if run.session else None
+    return names.session_uri(found.summary) if found is not None else ""
+
+
+def origin(of: AutomationState | None, run: RunSummary) -> Json:
+    if run.cause == "person":
+        return {"kind": "manual"}
+    triggers = definition(of)["triggers"] if of is not None else []
+    shown: Json = {"kind": "trigger", "triggerId": triggers[0]["id"] if triggers else run.cause}
+    if run.cause == "schedule":
+        shown["scheduledFor"] = iso(run.due)
+    return shown | ({"catchUp": True} if run.late else {})
+
+
+_STATUS = {"succeeded": "completed", "failed": "failed", "interrupted": "failed"}
+
+
+def lifecycle(run: RunSummary) -> Json:
+    shown: Json = {"status": run.status, "createdAt": iso(run.claimed)}
+    started = {"startedAt": iso(run.started)} if run.started is not None else {}
+    if run.open:
+        return shown | started
+    status = _STATUS.get(run.status, "cancelled")
+    shown |= {"status": status, "completedAt": iso(run.ended or run.claimed), **started}
+    if status == "completed":
+        return {"startedAt": shown["createdAt"], **shown}
+    if status == "failed":
+        shown["error"] = {"errorType": "automationExecution", "message": run.reason or "The run failed."}
+    return shown

@@ -1,0 +1,39 @@
+"""The tools that look at automations; those that change them are commands."""
+
+import msgspec
+from msgspec import Struct
+
+from portico.automation.automations import Automations
+from portico.automation.listing import info_of
+from portico.doors.mcp.offer import Nothing, Offer
+from portico.events import Json
+
+_RUNS = 20
+"""Runs shown at once, the last ones."""
+
+
+class NameBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    automation: str
+
+
+class AutomationTools:
+    def __init__(self, automations: Automations) -> None:
+        self._all = automations
+
+    def offers(self) -> dict[str, Offer]:
+        return {
+            "list_automations": Offer("read", Nothing, self._list, "What starts by itself, and when next."),
+            "read_automation": Offer("read", NameBody, self._read, "An automation and its last runs."),
+        }
+
+    async def _list(self, body: Nothing) -> list[Json]:
+        found = [info_of(self._all, state, times=1) for state in self._all.store.automations.values()]
+        return [
+            {"name": each.name, "enabled": each.enabled, "when": each.when, "next": each.next[:1], "id": each.id}
+            for each in found
+        ]
+
+    async def _read(self, body: NameBody) -> Json:
+        state = self._all.store.get(body.automation)
+        runs = self._all.store.runs_of(state.id)[-_RUNS:]
+        return {**msgspec.to_builtins(info_of(self._all, state)), "history": msgspec.to_builtins(runs)}

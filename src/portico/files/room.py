@@ -1,0 +1,68 @@
+"""The room's share in the host: commands about files. Each is in the audit record once it is done."""
+
+import base64
+from typing import TYPE_CHECKING
+
+from portico import commands as c
+from portico.errors import BadRequest
+from portico.files.jail import jail_of
+from portico.host.part import Part
+from portico.workspace.files import Files
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+
+
+class WorkspaceFiles(Part):
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+        host.commands.handle(c.WriteFile, self._write)
+        host.commands.handle(c.CopyFile, self._copy)
+        host.commands.handle(c.MoveFile, self._move)
+        host.commands.handle(c.DeleteFile, self._delete)
+        host.commands.handle(c.MakeFolder, self._make_folder)
+
+    @property
+    def files(self) -> Files:
+        """Those of the workspaces and of sessions' folders, as they are now."""
+        return Files(jail_of(self._host))
+
+    async def _write(self, command: c.WriteFile, caller: c.Caller) -> c.Done:
+        await self.files.write(
+            command.path,
+            _bytes(command),
+            mode=command.mode,
+            position=command.position,
+            if_match=command.if_match,
+            create_only=command.create_only,
+        )
+        await self._host.audit("file.written", caller.by, path=command.path)
+        return c.Done()
+
+    async def _copy(self, command: c.CopyFile, caller: c.Caller) -> c.Done:
+        await self.files.copy(command.source, command.destination, fail_if_exists=command.fail_if_exists)
+        await self._host.audit("file.copied", caller.by, path=command.destination, source=command.source)
+        return c.Done()
+
+    async def _move(self, command: c.MoveFile, caller: c.Caller) -> c.Done:
+        await self.files.move(command.source, command.destination, fail_if_exists=command.fail_if_exists)
+        await self._host.audit("file.moved", caller.by, path=command.destination, source=command.source)
+        return c.Done()
+
+    async def _delete(self, command: c.DeleteFile, caller: c.Caller) -> c.Done:
+        await self.files.delete(command.path, recursive=command.recursive)
+        await self._host.audit("file.deleted", caller.by, path=command.path)
+        return c.Done()
+
+    async def _make_folder(self, command: c.MakeFolder, caller: c.Caller) -> c.Done:
+        await self.files.mkdir(command.path)
+        return c.Done()
+
+
+def _bytes(command: c.WriteFile) -> bytes:
+    if command.encoding == "utf-8":
+        return command.data.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(command.data, validate=True)
+    except ValueError as error:  # also for what is not ASCII
+        raise BadRequest("'data' is not base64.", field="data") from error

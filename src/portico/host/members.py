@@ -1,0 +1,82 @@
+"""The hosts on one log, as a host sees them. Alone, everything is its own; `portico.cluster` knows more."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Struct
+
+from portico import commands as c
+from portico.errors import NotFound
+from portico.events import Channel
+
+
+class Member(Struct, omit_defaults=True):
+    """One host, as lists show it."""
+
+    id: int
+    name: str
+    place: str
+    state: str
+    """`up`, `draining`, `away` (its lease has ended), `stopped`."""
+    sessions: int = 0
+    running: int = 0
+    capacity: int = 0
+    labels: list[str] = []
+    version: str = ""
+    url: str = ""
+    """Where clients reach it."""
+    seen: int = 0
+    """Its last sign of life: milliseconds since the epoch."""
+    here: bool = False
+    """It is the one that answers."""
+
+
+class Members:
+    """A host that is alone on its log."""
+
+    several = False
+    draining = False
+    """It hands its sessions over and takes no new ones."""
+    name = ""
+    place = ""
+
+    def owns(self, channel: Channel) -> bool:
+        """Whether this host writes it, and runs what it is about."""
+        return True
+
+    def number_after(self, number: int) -> int:
+        """The next number for an id that no other host gives."""
+        return number + 1
+
+    def held(self) -> bool:
+        """Whether this host is the one that starts what is due."""
+        return True
+
+    def on_held(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` when this host has become that one."""
+
+    async def catch_up(self) -> None:
+        """Returns when what other hosts have written so far is known here."""
+
+    async def elsewhere(self, command: c.Command, caller: c.Caller) -> "Forward | None":
+        """Who does this command, if it is another host."""
+        return None
+
+    def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
+        """Clients reach this host there; `resume_jobs` takes up what another host has left."""
+
+    async def all(self) -> list[Member]:
+        return []
+
+    async def drain(self, host: str) -> Member:
+        raise NotFound("host", host, "This host is alone on its log; there is nobody to take over its sessions.")
+
+    async def give_up(self, host: str) -> int:
+        raise NotFound("host", host, "This host is alone on its log; there is nobody whose sessions could be given up.")
+
+
+class Forward:
+    """A command that another host does."""
+
+    async def send(self) -> Any:
+        raise NotImplementedError

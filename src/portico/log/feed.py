@@ -1,0 +1,168 @@
+"""Who waits for new records: followers, each with a bounded queue of shared batches.
+
+A batch is delivered by reference, so a follower costs a pointer per batch however many there are, and what one door has
+encoded of it serves all readers of that door. A follower that falls behind its byte limit is ended; nothing else ever
+slows down for it, and its cursor lets it come back through the log.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+
+from portico import limits
+from portico.errors import TooSlow
+from portico.events import Channel, Record
+from portico.log.page import Page
+
+
+class Follower:
+    """A queue between the commits and one reader. Knows nothing of the database."""
+
+    def __init__(self, channels: Iterable[Channel] | None = None, limit: int | None = None) -> None:
+        """None: of all channels."""
+        self.channels = None if channels is None else dict.fromkeys(channels)
+        """In the order in which they came; more may come while it is read."""
+        self._feed: Feed | None = None
+        self._batches: deque[tuple[Page, int]] = deque()
+        self._bytes = 0
+        self._limit = limits.FOLLOWER_BYTES if limit is None else limit
+        self._waiter: asyncio.Future[None] | None = None
+        self.ended = False
+        """It has fallen behind, and gets nothing any more."""
+
+    def add(self, channel: Channel) -> None:
+        """From now on this channel, too."""
+        if self.channels is not None and channel not in self.channels:
+            self.channels[channel] = None
+            if self._feed is not None:
+                self._feed.extend(self, channel)
+
+    def join(self, feed: "Feed") -> None:
+        self._feed = feed
+        feed.add(self)
+
+    def leave(self) -> None:
+        if self._feed is not None:
+            self._feed.remove(self)
+            self._feed = None
+
+    def push(self, batch: Page, size: int) -> None:
+        if self.ended:
+            return
+        behind = bool(self._batches)  # one large batch alone is no sign of a slow reader
+        self._batches.append((batch, size))
+        self._bytes += size
+        if behind and self._bytes > self._limit:
+            self._batches.clear()
+            self.ended = True
+        self.wake()
+
+    async def take(self) -> Page:
+        """What has come since the last call, as far as it fits into one page; waits for at least one record. A large
+        batch stays the one that all followers share."""
+        while not self._batches:
+            if self.ended:
+                raise TooSlow("This reader fell too far behind. Come back with your cursor: nothing is lost.")
+            await self.wait()
+        batches = self._batches
+        batch, size = batches.popleft()
+        if batches and size + batches[0][1] <= limits.REPLAY_BYTES:
+            batch = Page(batch)
+            while batches and size + batches[0][1] <= limits.REPLAY_BYTES:
+                more, more_size = batches.popleft()
+                batch += more
+                size += more_size
+        self._bytes -= size
+        return batch
+
+    def drain(self) -> list[Record]:
+        """All that has come, without waiting."""
+        found = [record for batch, _ in self._batches for record in batch]
+        self._batches.clear()
+        self._bytes = 0
+        return found
+
+    @property
+    def waiting(self) -> bool:
+        """There is something to take, or nothing will ever be."""
+        return bool(self._batches) or self.ended
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Returns when something has come, when it is woken, or after that time."""
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        timer = loop.call_later(seconds, self.wake) if seconds is not None else None
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class Feed:
+    def __init__(self) -> None:
+        self._by_channel: defaultdict[Channel, set[Follower]] = defaultdict(set)
+        self._of_all: set[Follower] = set()
+
+    def add(self, follower: Follower) -> None:
+        if follower.channels is None:
+            self._of_all.add(follower)
+        for channel in follower.channels or ():
+            self._by_channel[channel].add(follower)
+
+    def extend(self, follower: Follower, channel: Channel) -> None:
+        self._by_channel[channel].add(follower)
+
+    def remove(self, follower: Follower) -> None:
+        self._of_all.discard(follower)
+        for channel in follower.channels or ():
+            followers = self._by_channel.get(channel)
+            if followers is not None:
+                followers.discard(follower)
+                if not followers:
+                    del self._by_channel[channel]
+
+    @property
+    def followers(self) -> int:
+        return len(self._of_all) + sum(len(each) for each in self._by_channel.values())
+
+    def publish(self, batch: Page) -> None:
+        """Hands each follower the part of the batch it follows, in order."""
+        if self._of_all:
+            self._push(self._of_all, batch)
+        if not self._by_channel:
+            return
+        parts: dict[Channel, Page] = {}
+        for record in batch:
+            if record.channel in self._by_channel:
+                parts.setdefault(record.channel, Page()).append(record)
+        if len(parts) == 1:
+            [(channel, part)] = parts.items()
+            self._push(self._by_channel[channel], part)
+        elif parts:
+            self._publish_interleaved(batch, parts)
+
+    def _publish_interleaved(self, batch: Page, parts: dict[Channel, Page]) -> None:
+        # A follower of several channels must see them in the order of seq, so its parts are merged for it.
+        wanted: defaultdict[Follower, list[Channel]] = defaultdict(list)
+        for channel in parts:
+            for follower in self._by_channel[channel]:
+                wanted[follower].append(channel)
+        merged: dict[tuple[Channel, ...], Page] = {}
+        for follower, channels in wanted.items():
+            key = tuple(channels)
+            if key not in merged:
+                chosen = set(key)
+                merged[key] = parts[key[0]] if len(key) == 1 else Page(r for r in batch if r.channel in chosen)
+            self._push((follower,), merged[key])
+
+    @staticmethod
+    def _push(followers: "Sequence[Follower] | set[Follower]", part: Page) -> None:
+        size = sum(len(record.data) for record in part)
+        for follower in followers:
+            follower.push(part, size)

@@ -1,0 +1,190 @@
+"""The log on SQLite: one writer thread, numbers given before the commit and taken back when it fails."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from portico import limits
+from portico.errors import LogUnavailable
+from portico.events import Channel, Delta, Event, Record
+from portico.log.group_commit import Committed
+from portico.log.log import DiskUse
+from portico.log.notes import KeyValue
+from portico.log.page import Page
+from portico.log.pending import Pending
+from portico.log.sqlite.checkpoints import Checkpoints
+from portico.log.sqlite.database import Batch, Database, Row
+from portico.log.stored import StoredLog
+
+Durability = Literal["normal", "full"]
+T = TypeVar("T")
+
+WATCH_SECONDS = 0.5
+"""Between two looks whether the log's file is still there."""
+
+
+class _Threads:
+    """The database, for the event loop: one thread writes, others read."""
+
+    def __init__(self, log: "SqliteLog", database: Database) -> None:
+        self._log = log
+        self._database = database
+        self._loop = asyncio.get_running_loop()
+        self.writer = ThreadPoolExecutor(1, "portico-log")
+        self.readers = ThreadPoolExecutor(2, "portico-read")
+
+    async def _read(self, function: Callable[..., T], *args: object) -> T:
+        return await self._loop.run_in_executor(self.readers, function, *args)
+
+    async def _write(self, function: Callable[..., T], *args: object) -> T:
+        self._log.check_open()
+        return await self._loop.run_in_executor(self.writer, function, *args)
+
+    async def read(self, channel: Channel, after: int, upto: int, limit: int, size: int = 0) -> list[Record]:
+        return await self._read(self._database.read, channel, after, upto, limit, size)
+
+    async def read_all(
+        self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool, size: int = 0
+    ) -> list[Record]:
+        return await self._read(self._database.read_all, channels, after, upto, limit, whole, size)
+
+    async def list_kv(self, key: str) -> dict[Channel, bytes]:
+        return await self._read(self._database.list_kv, key)
+
+    async def get_kv(self, channel: Channel, key: str) -> bytes | None:
+        return await self._read(self._database.get_kv, channel, key)
+
+    async def expire_kv(self, prefix: str, before: int) -> int:
+        return await self._write(self._database.expire_kv, prefix, before)
+
+    async def put_blob(self, digest: str, data: bytes) -> None:
+        await self._write(self._database.put_blob, digest, data)
+
+    async def blob(self, digest: str) -> bytes | None:
+        return await self._read(self._database.blob, digest)
+
+    async def own_blobs(self, channel: Channel) -> set[str]:
+        return await self._read(self._database.own_blobs, channel)
+
+    async def drop_deltas(self, before: int, keep: dict[Channel, int]) -> int:
+        return await self._write(self._database.drop_deltas, before, keep)
+
+    async def drop_channel_deltas(self, channel: Channel, below: int) -> int:
+        return await self._write(self._database.drop_channel_deltas, channel, below)
+
+    async def size(self, channel: Channel) -> int:
+        return await self._read(self._database.size, channel)
+
+    async def delete(self, channel: Channel, blobs: Iterable[str]) -> None:
+        await self._write(self._database.delete, channel, blobs)
+
+    def close(self) -> None:
+        self.writer.shutdown()
+        self.readers.shutdown()
+
+
+class SqliteLog(StoredLog):
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = database.clock = clock
+        self._threads = _Threads(self, database)
+        super().__init__(self._threads, database.identity, *database.heads())
+        self._checkpoints = Checkpoints(database.checkpoint, self._threads.writer)
+        self._watching = self._loop.call_later(WATCH_SECONDS, self._watch)
+        self._moved: LogUnavailable | None = None
+        """The file is not where it was: nothing that is written to it is acknowledged any more."""
+
+    @classmethod
+    async def open(
+        cls, path: Path, *, durability: Durability = "normal", clock: Callable[[], float] = time.time
+    ) -> "SqliteLog":
+        database = await asyncio.to_thread(Database.open, path, durability == "full")
+        with contextlib.ExitStack() as failing:
+            failing.callback(database.close)
+            log = cls(database, clock)
+            failing.pop_all()
+        return log
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[Committed]":
+        heads: dict[Channel, int] = {}
+        records = self._number(taken, heads)
+        rows = [Row(r.seq, r.channel, r.pos, r.time, _part(r.event), r.data) for r in records]
+        committed = Committed(records, heads)
+        return self._loop.run_in_executor(self._threads.writer, self._put, Batch(rows, heads, values), committed)
+
+    def _put(self, batch: Batch, committed: Committed) -> Committed:
+        self._database.write(batch)
+        return committed
+
+    def _number(self, taken: list[Pending], heads: dict[Channel, int]) -> Page:
+        now = int(self._clock() * 1000)
+        seq = self._seq
+        records = Page()
+        for pending in taken:
+            event, data = pending.whole()
+            seq += 1
+            pos = (heads.get(pending.channel) or self.head(pending.channel)) + 1
+            heads[pending.channel] = pos
+            records.append(Record(seq, pending.channel, pos, now, data, event))
+        return records
+
+    def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
+        self.check_open()
+        try:
+            self._database.journal.put(channel, key, data)
+        except OSError as error:
+            raise LogUnavailable(f"The log's journal cannot be written: {error.strerror}.") from error
+        self._notes.put_lazy((channel, key), data)
+
+    def _after_commit(self, records: Page) -> None:
+        if self._moved is not None:
+            self._fail(self._moved, [])
+        if not self._notes.lazy:
+            self._database.journal.committed()
+        self._checkpoints.committed(limits.COMMIT_BYTES + sum(len(record.data) for record in records))
+
+    def _watch(self) -> None:
+        """The file may be moved away while nobody writes: within a second nobody is told that all is well."""
+        if self._closed:
+            return
+        self._watching = self._loop.call_later(WATCH_SECONDS, self._watch)
+        if self._down is None:
+            try:
+                self._database.check()
+            except LogUnavailable as error:
+                self._moved = error
+                if not self._busy:  # else when what is being written is done: it is in the file that was moved
+                    self._fail(error, [])
+
+    def _probe(self) -> "asyncio.Future[None]":
+        return self._loop.run_in_executor(self._threads.writer, self._database.probe)
+
+    def _probed(self, future: "asyncio.Future[None]") -> None:
+        if future.exception() is None:
+            self._moved = None
+        super()._probed(future)
+
+    # -- housekeeping ------------------------------------------------------------------------------------------
+
+    def disk(self) -> DiskUse:
+        return self._database.disk()
+
+    async def _shut(self) -> None:
+        self._watching.cancel()
+        self._checkpoints.stop()
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
+        self._threads.close()
+        self._checkpoints.shutdown()
+        self._database.close()
+
+
+def _part(event: Event) -> str | None:
+    return event.part if isinstance(event, Delta) else None

@@ -1,0 +1,269 @@
+"""Reading the log: plain blocking functions for reader threads, each with a connection of its own.
+
+What cannot be read is one gap with a name: an event whose checksum does not fit, or whose page is damaged, becomes an
+`unreadable` event in its place; the others of its channel are read as ever.
+"""
+
+import hashlib
+import logging
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+
+from portico import limits
+from portico.errors import LogDamaged
+from portico.events import Channel, Record, Unreadable, decode, encode
+from portico.log.checksum import channel_sum, event_sum, kv_sum
+from portico.log.sqlite.trouble import translate
+
+logger = logging.getLogger("portico.log")
+
+_POS_OF = "coalesce((SELECT p.pos FROM events p WHERE p.channel = c.id AND p.seq <= ? ORDER BY p.pos DESC LIMIT 1), 0)"
+"""Where a channel stood at a seq, looked for from its end: what was missed is read, however long its history is."""
+_STRETCH = 10_000
+"""Events that are looked through as they lie, whatever channel they are of: a millisecond, and nothing to sort."""
+_SCANNED = 100_000
+"""Numbers that are looked at one by one: a damaged head may be anything."""
+_COLUMNS = "e.seq, e.channel, e.pos, e.time, e.data, e.sum"
+_DAMAGED = "damaged"
+"""The channel of an event whose own cannot be told any more."""
+
+_SUM = encode(Unreadable(reason="checksum"))
+_PAGE = encode(Unreadable(reason="page"))
+
+
+class Reader:
+    def __init__(self, path: Path, db: sqlite3.Connection, salt: int) -> None:
+        self.path = path
+        self._db = db
+        self._salt = salt
+        self._ids: dict[Channel, int] = {}
+        self._names: dict[int, Channel] = {}
+        self._local = threading.local()
+        self._read_connections: list[sqlite3.Connection] = []
+
+    def heads(self) -> tuple[int, dict[Channel, int]]:
+        """The last seq, and the last position of every channel. Deleted events do not give their numbers back."""
+        try:
+            heads = {}
+            for ident, name, pos, checksum in self._db.execute("SELECT id, name, pos, sum FROM channels").fetchall():
+                known = self._head(ident, name, pos) if checksum not in (None, channel_sum(ident, name, pos)) else pos
+                if known is not None:
+                    self._ids[name], self._names[ident] = ident, name
+                    heads[name] = known
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        if "" not in heads:
+            raise translate(sqlite3.DatabaseError("malformed: the last number is missing"), self.path)
+        return heads.pop(""), heads
+
+    def _head(self, ident: int, name: str, pos: int) -> int | None:
+        """The head of a channel whose row is damaged, from its events; None when even its name is not sure."""
+        if ident == 0:
+            last: int = self._db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
+            return max(last, min(pos, last + _STRETCH))
+        found: int = self._db.execute(
+            "SELECT coalesce(max(pos), 0) FROM events WHERE channel = ?", (ident,)
+        ).fetchone()[0]
+        stored: int = self._db.execute("SELECT sum FROM channels WHERE id = ?", (ident,)).fetchone()[0]
+        if channel_sum(ident, name, found) == stored:
+            assert isinstance(found, int)
+            return found
+        logger.error("the log lost a channel: the row %d (%r) is damaged", ident, name)
+        return None
+
+    def read(self, channel: Channel, after: int, upto: int, limit: int, size: int = 0) -> list[Record]:
+        chosen = "FROM events e WHERE e.channel = ? AND e.pos > ? AND e.pos <= ? ORDER BY e.pos"
+        try:
+            return self._told(self._records(chosen, (self._ids.get(channel), after, upto, limit), size))
+        except LogDamaged:
+            return self._told(self._one_by_one(channel, after, upto, limit))
+
+    def read_all(
+        self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool, size: int = 0
+    ) -> list[Record]:
+        try:
+            return self._told(self._read_all(channels, after, upto, limit, whole, size))
+        except LogDamaged:
+            return self._told(self._all_one_by_one(channels, after, upto, limit, whole))
+
+    def _read_all(
+        self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool, size: int
+    ) -> list[Record]:
+        stretch = "e.seq > ? AND e.seq <= ?" + (" AND e.delta IS NULL" if whole else "")
+        if not channels:
+            return self._records(f"FROM events e WHERE {stretch} ORDER BY e.seq", (after, upto, limit), size)
+        ids = tuple(self._ids.get(channel) for channel in channels)
+        some = ", ".join("?" * len(ids))
+        if upto - after <= _STRETCH:  # the plus keeps the index out: these rows lie side by side, in order
+            chosen = f"FROM events e WHERE {stretch} AND +e.channel IN ({some}) ORDER BY e.seq"
+            return self._records(chosen, (after, upto, *ids, limit), size)
+        order = "e.pos" if len(ids) == 1 else "e.seq"  # the same for one channel, and then the index has it sorted
+        chosen = f"FROM channels c JOIN events e ON e.channel = c.id WHERE {stretch} AND c.id IN ({some})"
+        chosen += f" AND e.pos > {_POS_OF} ORDER BY {order}"
+        return self._records(chosen, (after, upto, *ids, after, limit), size)
+
+    def _records(self, chosen: str, args: tuple[object, ...], most: int = 0) -> list[Record]:
+        """Rows up to the byte bound (`most`); whoever wants more asks again behind the last one."""
+        records: list[Record] = []
+        size, names, salt = 0, self._names, self._salt
+        most = most or limits.READ_BYTES
+        try:
+            rows = self._reading().execute(f"SELECT {_COLUMNS} {chosen} LIMIT ?", args)
+            for seq, channel, pos, time, data, checksum in rows:
+                try:
+                    # `event_sum`, without the call: every read there is goes through here
+                    seed = (salt ^ seq * 31 ^ pos * 8191 ^ channel << 20 ^ time) & 0xFFFFFFFF
+                    right = checksum == crc32(data, seed)
+                except TypeError:  # a damaged row may even have other types
+                    raise sqlite3.DatabaseError("malformed row") from None
+                if right:
+                    records.append(Record(seq, names[channel], pos, time, data))
+                else:
+                    records.append(self._record((seq, channel, pos, time, data, checksum)))
+                size += len(data)
+                if size > most:
+                    break
+            rows.close()
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        return records
+
+    def _record(self, row: tuple[int, int, int, int, bytes, int | None]) -> Record:
+        seq, channel, pos, time, data, checksum = row
+        if checksum is None:
+            return self._unchecked(Record(seq, self._names.get(channel, _DAMAGED), pos, time, data))
+        if event_sum(self._salt, seq, channel, pos, time, data) != checksum:
+            return _gap(seq, self._names.get(channel, _DAMAGED), pos, _SUM, time)
+        return Record(seq, self._names[channel], pos, time, data)
+
+    def _unchecked(self, record: Record) -> Record:
+        """Written by a version without checksums: what is no JSON cannot be right."""
+        try:
+            return Record(*record.place(), record.data, decode(record.data))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return _gap(record.seq, record.channel, record.pos, _SUM, record.time)
+
+    @staticmethod
+    def _told(records: list[Record]) -> list[Record]:
+        gaps = [record for record in records if record.data in (_SUM, _PAGE)]
+        if gaps:
+            first, last = gaps[0], gaps[-1]
+            places = f"{first.channel}:{first.pos} to {last.channel}:{last.pos}"
+            logger.error("the log is damaged: %d events are unreadable (%s)", len(gaps), places)
+        return records
+
+    # -- around damaged pages ----------------------------------------------------------------------------------
+
+    def _one_by_one(self, channel: Channel, after: int, upto: int, limit: int) -> list[Record]:
+        ident, records = self._ids.get(channel), list[Record]()
+        for pos in range(after + 1, min(upto, after + _SCANNED) + 1):
+            found = self._row("e.channel = ? AND e.pos = ?", ident, pos)
+            if found is None:  # its number is not known: it lies behind the one before it
+                records.append(_gap(records[-1].seq + 1 if records else 0, channel, pos, _PAGE))
+            else:
+                records += [self._sound(row, channel, pos) for row in found]
+            if len(records) == limit:
+                break
+        return records
+
+    def _all_one_by_one(
+        self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool
+    ) -> list[Record]:
+        records: list[Record] = []
+        deltas = " AND e.delta IS NULL" if whole else ""
+        for seq in range(after + 1, min(upto, after + _SCANNED) + 1):
+            found = self._row(f"e.seq = ?{deltas}", seq)
+            some = (
+                [_gap(seq, _DAMAGED, 0, _PAGE)] if found is None else [self._sound(row, _DAMAGED, 0) for row in found]
+            )
+            records += [each for each in some if not channels or each.channel in channels]
+            if len(records) == limit:
+                break
+        return records
+
+    def _sound(self, row: Any, channel: Channel, pos: int) -> Record:
+        """A row whose columns may be anything."""
+        kinds = (int, int, int, int, bytes, int | None)
+        if all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
+            return self._record(row)
+        return _gap(row[0] if isinstance(row[0], int) else 0, channel, pos, _SUM)
+
+    def _row(self, where: str, *args: object) -> list[Any] | None:
+        """The row, if there is one; None when its page is damaged."""
+        try:
+            return self._reading().execute(f"SELECT {_COLUMNS} FROM events e WHERE {where}", args).fetchall()
+        except sqlite3.DatabaseError as error:
+            if isinstance(translate(error, self.path), LogDamaged):
+                return None
+            raise translate(error, self.path) from error
+
+    # -- notes and blobs ---------------------------------------------------------------------------------------
+
+    def list_kv(self, key: str) -> dict[Channel, bytes]:
+        sql = "SELECT c.name, n.channel, n.data, n.sum FROM notes n JOIN channels c ON c.id = n.channel WHERE n.key = ?"
+        return {
+            name: data
+            for name, channel, data, checksum in self._rows(sql, key)
+            if self._is_whole(channel, key, data, checksum)
+        }
+
+    def get_kv(self, channel: Channel, key: str) -> bytes | None:
+        sql = "SELECT n.channel, n.data, n.sum FROM channels c JOIN notes n ON n.channel = c.id"
+        for ident, data, checksum in self._rows(f"{sql} WHERE c.name = ? AND n.key = ?", channel, key):
+            if self._is_whole(ident, key, data, checksum):
+                assert isinstance(data, bytes)
+                return data
+        return None
+
+    @staticmethod
+    def _is_whole(channel: int, key: str, data: object, checksum: int | None) -> bool:
+        """A damaged note counts as missing: what it said follows from the events, or is asked again."""
+        whole = isinstance(data, bytes) and checksum in (None, kv_sum(channel, key, data))
+        if not whole:
+            logger.error("the note %r of channel %d is damaged", key, channel)
+        return whole
+
+    def size(self, channel: Channel) -> int:
+        found = self._rows("SELECT sum(length(data)) FROM events WHERE channel = ?", self._ids.get(channel))
+        return int(found[0][0] or 0)
+
+    def blob(self, digest: str) -> bytes | None:
+        found = self._rows("SELECT data FROM blobs WHERE digest = ?", digest)
+        data: bytes | None = found[0][0] if found else None
+        if data is not None and hashlib.sha256(data).hexdigest() != digest:
+            raise LogDamaged(f"The blob {digest!r} is damaged on the disk; its content is lost.")
+        return data
+
+    def own_blobs(self, channel: Channel) -> set[str]:
+        """The blobs that only this channel refers to."""
+        used = "SELECT digest FROM blob_users u JOIN channels c ON c.id = u.channel WHERE c.name = ?1"
+        others = "SELECT 1 FROM blob_users o WHERE o.digest = u.digest AND o.channel != u.channel"
+        return {digest for (digest,) in self._rows(f"{used} AND NOT EXISTS ({others})", channel)}
+
+    def _rows(self, sql: str, *args: object) -> list[Any]:
+        try:
+            return self._reading().execute(sql, args).fetchall()
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
+    def _reading(self) -> sqlite3.Connection:
+        """A connection of this thread: readers never wait for the writer (WAL)."""
+        db: sqlite3.Connection | None = getattr(self._local, "db", None)
+        if db is None:
+            where = (
+                f"{self.path.absolute().as_uri()}?mode=rw"  # or it would make an empty one where ours was moved away
+            )
+            db = sqlite3.connect(where, timeout=limits.BUSY_SECONDS, check_same_thread=False, uri=True)
+            db.execute("PRAGMA query_only = ON")
+            self._local.db = db
+            self._read_connections.append(db)
+        return db
+
+
+def _gap(seq: int, channel: Channel, pos: int, data: bytes, time: int = 0) -> Record:
+    return Record(seq, channel, pos, time, data)

@@ -1,0 +1,228 @@
+"""What is damaged in a log, and a new log with everything that can still be read.
+
+SQLite stops at the first page that it cannot read. So the tables are read in order of their numbers, and what cannot be
+read is stepped over, by the shortest way to the next row that can. The damaged file is kept beside the new one.
+"""
+
+import contextlib
+import hashlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from portico.errors import LogDamaged
+from portico.log.checksum import channel_sum, event_sum, kv_sum
+from portico.log.sqlite.mark import Mark
+from portico.log.sqlite.schema import VERSION, blobs_in, prepare
+
+_SHOWN = 20
+"""Lines about single pieces of damage: more than anybody reads."""
+_EVENTS = "SELECT seq, channel, pos, time, delta, data, sum FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
+_BLOBS = "SELECT rowid, digest, data FROM blobs WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
+_INSERT = "INSERT OR IGNORE INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_FAR = 2**62
+
+Row = tuple[Any, ...]
+
+
+class Report(Struct):
+    events: int = 0
+    channels: int = 0
+    blobs: int = 0
+    damage: list[str] = []
+    """What is wrong, in words; empty for a whole log."""
+    kept_as: str = ""
+    """Where the damaged file is now, after a repair."""
+
+    def add(self, words: str) -> None:
+        if len(self.damage) < _SHOWN:
+            self.damage = [*self.damage, words]
+        elif len(self.damage) == _SHOWN:
+            self.damage = [*self.damage, "... and more"]
+
+
+def check(path: Path) -> Report:
+    """Reads everything and changes nothing."""
+    report = Report()
+    with _opened(path) as db:
+        found = [row[0] for row in _all(db, "PRAGMA integrity_check(20)", report, "the file")]
+        for line in found:
+            if line != "ok":
+                report.add(f"the file: {' '.join(str(line).split())}")
+        names: dict[int, str] = dict(_all(db, "SELECT id, name FROM channels", report, "the list of channels"))
+        report.channels = max(0, len(names) - 1)
+        known = {digest for (digest,) in _all(db, "SELECT digest FROM blobs", report, "the list of blobs")}
+        salt = _salt(db, path, report)
+        for row in _readable(db, _EVENTS, report, "events"):
+            report.events += 1
+            _check_event(row, salt, names, known, report)
+        for _, digest, data in _readable(db, _BLOBS, report, "blobs"):
+            report.blobs += 1
+            if hashlib.sha256(data).hexdigest() != digest:
+                report.add(f"blob {digest[:12]}…: its content is not what was stored")
+    return report
+
+
+def _salt(db: sqlite3.Connection, path: Path, report: Report) -> int | None:
+    """What goes into the sums of this log's events, from the log or from its mark; None when both are lost."""
+    stored = _all(db, "SELECT value FROM meta WHERE key = 'salt'", report, "the log's identity")
+    if stored:
+        return int(stored[0][0])
+    if not path.with_name(path.name + "-mark").exists():
+        return None
+    with contextlib.closing(Mark(path)) as mark:
+        marked = mark.read()
+    return marked.salt if marked is not None else None
+
+
+def _check_event(row: Row, salt: int | None, names: dict[int, str], blobs: set[str], report: Report) -> None:
+    seq, channel, pos, when, _, data, stored = row
+    if None not in (stored, salt) and stored != event_sum(salt or 0, seq, channel, pos, when, data):
+        report.add(
+            f"event {seq} ({names.get(channel, '?')}, position {pos}): it was changed; it is shown as unreadable"
+        )
+    elif channel not in names:
+        report.add(f"event {seq}: its channel is lost")
+    else:
+        for digest in blobs_in(data) - blobs:
+            report.add(f"event {seq} ({names[channel]}): the blob {digest[:12]}… is missing")
+
+
+def repair(path: Path) -> Report:
+    """A new log in its place. The caller holds the lock of the home, and nobody has the log open."""
+    draft = path.with_name(f".{path.name}.repair")
+    draft.unlink(missing_ok=True)
+    report = Report()
+    with _opened(path) as old, contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as new:
+        prepare(new)
+        new.execute("BEGIN")
+        _copy(old, new, report)
+        _keep_salt(new, _salt(old, path, report))
+        new.execute("COMMIT")
+    draft.chmod(0o600)
+    aside = path.with_name(f"{path.name}.damaged-{int(time.time())}")
+    path.rename(aside)
+    for suffix in ("-wal", "-shm", "-mark"):
+        beside = path.with_name(path.name + suffix)
+        if beside.exists():
+            beside.rename(aside.with_name(aside.name + suffix))
+    draft.rename(path)
+    report.kept_as = str(aside)
+    return report
+
+
+def _keep_salt(new: sqlite3.Connection, salt: int | None) -> None:
+    """Without it no sum can be checked any more; the events are read as those of a version that had none."""
+    if salt is None:
+        new.execute("UPDATE events SET sum = NULL")
+    else:
+        new.execute("INSERT OR REPLACE INTO meta VALUES ('salt', ?)", (str(salt),))
+
+
+def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: Report) -> None:
+    names: dict[int, str] = dict(_all(old, "SELECT id, name FROM channels WHERE id != 0", report, "the channels"))
+    heads: dict[int, int] = dict(_all(old, "SELECT id, pos FROM channels", report, "the channels' heads"))
+    last = heads.pop(0, 0)
+    for seq, channel, pos, when, delta, data, stored in _readable(old, _EVENTS, report, "events"):
+        if channel not in names:
+            names[channel] = f"lost/{channel}"
+            report.add(f"channel {channel}: its name is lost; its events are in 'lost/{channel}'")
+        # With the sum as it was: an event that was changed stays recognisable as one.
+        new.execute(_INSERT, (seq, channel, pos, when, delta, data, stored))
+        new.executemany("INSERT OR IGNORE INTO blob_users VALUES (?, ?)", [(each, channel) for each in blobs_in(data)])
+        heads[channel] = max(heads.get(channel, 0), pos)
+        last = max(last, seq)
+        report.events += 1
+    for ident, name in names.items():
+        pos = heads.get(ident, 0)
+        values = (ident, name, pos, channel_sum(ident, name, pos))
+        new.execute("INSERT OR REPLACE INTO channels (id, name, pos, sum) VALUES (?, ?, ?, ?)", values)
+    new.execute("UPDATE channels SET pos = ?, sum = ? WHERE id = 0", (last, channel_sum(0, "", last)))
+    report.channels = len(names)
+    for ident in names:
+        sql = "SELECT channel, key, data, sum, time FROM notes WHERE channel = ?"
+        for note in _all(old, sql, report, f"notes of {names[ident]}", ident):
+            if note[3] in (None, kv_sum(*note[:3])):
+                new.execute("INSERT OR REPLACE INTO notes (channel, key, data, sum, time) VALUES (?, ?, ?, ?, ?)", note)
+    for _, digest, data in _readable(old, _BLOBS, report, "blobs"):
+        if hashlib.sha256(data).hexdigest() == digest:
+            new.execute("INSERT OR IGNORE INTO blobs VALUES (?, ?)", (digest, data))
+            report.blobs += 1
+        else:
+            report.add(f"blob {digest[:12]}…: damaged, left out")
+    for key, value in _all(old, "SELECT key, value FROM meta", report, "the log's identity"):
+        new.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+
+def _all(db: sqlite3.Connection, sql: str, report: Report, what: str, *args: object) -> list[Row]:
+    """As many rows as can be read from the beginning on."""
+    rows: list[Row] = []
+    try:
+        for row in db.execute(sql, args):
+            rows.append(row)
+    except sqlite3.DatabaseError as error:
+        report.add(f"{what}: {error}")
+    return rows
+
+
+def _readable(db: sqlite3.Connection, sql: str, report: Report, what: str) -> Iterator[Row]:
+    """Every row that can be read, by its number; a stretch that cannot is told and stepped over."""
+    at = 0
+    while True:
+        try:
+            for row in db.execute(sql, (at, _FAR)):
+                at = row[0] + 1
+                yield row
+            return
+        except sqlite3.DatabaseError as error:
+            after = _next(at, lambda number: _can_read(db, sql, number))
+            words = f"{what} from number {at} on" if after is None else f"{what} {at} to {after - 1}"
+            report.add(f"{words} cannot be read: {error}")
+            if after is None:
+                return
+            at = after
+
+
+def _can_read(db: sqlite3.Connection, sql: str, number: int) -> bool:
+    """Whether something comes from this number on, and its first row can be read."""
+    try:
+        return db.execute(f"{sql} LIMIT 1", (number, _FAR)).fetchone() is not None
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _next(at: int, good: Callable[[int], bool]) -> int | None:
+    """The first number after `at` from which one can go on: leaps that double, then halves."""
+    bad, leap = at, 1
+    while not good(bad + leap):
+        bad, leap = bad + leap, leap * 2
+        if bad > _FAR // 4:
+            return None
+    low, high = bad, bad + leap
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if good(middle) else (middle, high)
+    return high
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """For reading. A file that SQLite does not know as its own at all cannot be helped."""
+    db = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
+    try:
+        version: int = db.execute("PRAGMA user_version").fetchone()[0]
+        if version != VERSION:
+            raise LogDamaged(
+                f"The log {str(path)!r} has schema version {version}; start a host on it, which makes it {VERSION}."
+            )
+        yield db
+    except sqlite3.DatabaseError as error:
+        raise LogDamaged(
+            f"The log {str(path)!r} cannot be read at all ({error}). Restore a backup: portico restore FILE --force"
+        ) from error
+    finally:
+        db.close()

@@ -1,0 +1,49 @@
+"""A tiny proxy for trying a cluster: each connection goes to the next host that takes it. No TLS, no health checks."""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Sequence
+
+_BYTES = 64 * 1024
+
+
+class RoundRobin:
+    def __init__(self, ports: Sequence[int]) -> None:
+        self._ports = list(ports)
+        self._next = itertools.count()
+        self._server: asyncio.Server | None = None
+
+    async def start(self, port: int) -> int:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
+        found: int = self._server.sockets[0].getsockname()[1]
+        return found
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there = await self._connect()
+        if there is None:
+            writer.close()
+            return
+        pipes = [asyncio.ensure_future(_pipe(reader, there[1])), asyncio.ensure_future(_pipe(there[0], writer))]
+        await asyncio.wait(pipes, return_when=asyncio.FIRST_COMPLETED)
+        for end in (writer, there[1]):
+            end.close()
+        await asyncio.gather(*pipes, return_exceptions=True)
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        for _ in self._ports:
+            port = self._ports[next(self._next) % len(self._ports)]
+            with contextlib.suppress(OSError):
+                return await asyncio.open_connection("127.0.0.1", port)
+        return None
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(_BYTES):
+            writer.write(data)
+            await writer.drain()

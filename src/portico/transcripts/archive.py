@@ -1,0 +1,94 @@
+"""A session as one document that another host can take in: its finished turns, and the blobs they refer to.
+
+The ids of the session and of everything asked in it are this host's own; in another host they name something else. So
+an imported session gets a new id, and ids inside that begin with the old one are renamed.
+"""
+
+import base64
+import binascii
+import hashlib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from portico.errors import BadRequest
+from portico.events import Json
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.state import TurnState
+from portico.log.sqlite.schema import blobs_in
+
+FORMAT = 1
+IMPORTED = "imported"
+"""What the old session's id becomes in ids of approvals and questions: no session has this name."""
+
+
+class Archive(Struct, forbid_unknown_fields=True):
+    portico: int
+    """The version of this form."""
+    session: str
+    agent: str
+    model: str = ""
+    title: str = ""
+    cwd: str = ""
+    turns: list[Json] = []
+    blobs: dict[str, str] = {}
+    """By SHA-256, in base64."""
+
+
+async def export_archive(host: Host, session: Session) -> Archive:
+    state = session.state
+    turns = [msgspec.to_builtins(turn) for turn in state.turns if turn.outcome is not None]
+    blobs: dict[str, str] = {}
+    for digest in sorted(blobs_in(msgspec.json.encode(turns))):
+        data = await host.log.blob(digest)
+        if data is not None:
+            blobs[digest] = base64.b64encode(data).decode()
+    return Archive(FORMAT, session.id, state.agent, state.model, state.title, state.cwd, turns, blobs)
+
+
+async def import_archive(
+    host: Host, archive: Archive, *, by: str, agent: str | None = None, cwd: str | None = None
+) -> Session:
+    """A new session with these turns. Without an agent the archive's, if it is here, else the default one."""
+    if archive.portico != FORMAT:
+        raise BadRequest(f"This archive has form {archive.portico}; this Portico knows {FORMAT}.", field="portico")
+    renamed = rename(archive.turns, f"{archive.session}.", f"{IMPORTED}.")
+    try:
+        turns = msgspec.convert(renamed, list[TurnState])
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"The turns of this archive are not valid: {error}.", field="turns") from error
+    if any(turn.outcome is None for turn in turns):
+        raise BadRequest("A turn of this archive has no end.", field="turns")
+    for digest, text in archive.blobs.items():
+        await host.log.put_blob(_blob(digest, text))
+    here = archive.agent in host.agents and agent is None
+    return await host.start(
+        by=by,
+        agent=archive.agent if here else agent,
+        cwd=cwd,
+        title=archive.title,
+        history=turns,
+    )
+
+
+def _blob(digest: str, text: str) -> bytes:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise BadRequest(f"The blob {digest!r} is not base64.", field="blobs") from error
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise BadRequest(f"The blob {digest!r} is not what its name says.", field="blobs")
+    return data
+
+
+def rename(value: Any, old: str, new: str) -> Any:
+    """Ids that begin with `old`, wherever they are; longer texts are nobody's id."""
+    if isinstance(value, dict):
+        return {key: rename(each, old, new) for key, each in value.items()}
+    if isinstance(value, list):
+        return [rename(each, old, new) for each in value]
+    if isinstance(value, str) and value.startswith(old) and len(value) < len(old) + 20 and " " not in value:
+        return new + value[len(old) :]
+    return value

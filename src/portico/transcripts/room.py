@@ -1,0 +1,28 @@
+"""The room's share in the host: sessions of other hosts are taken in."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portico import commands as c
+from portico.errors import BadRequest
+from portico.host.part import Part
+from portico.host.state import Summary
+from portico.transcripts.archive import Archive, import_archive
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+
+
+class Transcripts(Part):
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+        host.commands.handle(c.ImportSession, self._import)
+
+    async def _import(self, command: c.ImportSession, caller: c.Caller) -> Summary:
+        try:
+            archive = msgspec.convert(command.archive, Archive)
+        except msgspec.ValidationError as error:
+            raise BadRequest(f"The archive is not as expected: {error}.", field="archive") from None
+        session = await import_archive(self._host, archive, by=caller.by, agent=command.agent, cwd=command.cwd)
+        return session.summary
