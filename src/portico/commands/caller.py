@@ -23,10 +23,13 @@ class Caller(Struct, frozen=True):
     """The caller's own id of the command it sends: the same one is done once, and answered alike."""
     label: str = ""
     """How events name this caller, where it is not by its token."""
+    person: str = ""
+    """Whose token or login it is. Empty: the host's own (its owner, named tokens without a person, jobs, agents), for
+    whom ownership makes no difference."""
 
     @property
     def by(self) -> str:
-        return self.label or f"token:{self.name}"
+        return self.label or (f"person:{self.person}" if self.person else f"token:{self.name}")
 
     def may(self, scope: Scope) -> bool:
         """`open` is for strangers too, `any` for everybody with a token."""

@@ -5,9 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from starlette.requests import Request
+from starlette.websockets import WebSocket
+
+from portico.doors.route import Caller, caller
 from portico.home import Home
 from portico.host.host import Host
 from portico.host.search import Search
+from portico.host.view import View
 from portico.settings import Loaded, Settings
 
 if TYPE_CHECKING:
@@ -28,6 +33,10 @@ class App:
     """With an index; None: searching reads the log."""
     at_start: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
     """What doors have to do before the first request, for example to go on with what a crash left waiting."""
+
+    def view(self, of: Caller | Request | WebSocket) -> View:
+        """The host as this caller sees it: what doors read goes through it."""
+        return View(self.host, of if isinstance(of, Caller) else caller(of))
 
     @property
     def workspaces(self) -> list[Path]:

@@ -30,7 +30,7 @@ from portico.doors.cors import answer_headers, is_preflight, preflight_headers
 from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
 from portico.doors.identity import Tokens
 from portico.doors.origin import check_host, check_origin, is_editor_origin
-from portico.doors.proxy import ROOT
+from portico.doors.proxy import PROXY_LOGIN, ROOT
 from portico.doors.rate import WrongTokens
 from portico.doors.route import Caller, Route, Socket, Table
 from portico.errors import Forbidden, NotFound, PorticoError, RateLimited, TooLarge, Unauthenticated, WrongMethod
@@ -93,6 +93,8 @@ class Gate:
         self.table: Table = []
         self.requests: defaultdict[int, int] = defaultdict(int)
         self.connections = 0
+        self.by_proxy: Callable[[str], Caller] | None = None
+        """Who somebody is whom a trusted proxy has logged in."""
         self._audit = audit
         self._entries: defaultdict[str, list[_Entry]] = defaultdict(list)
         self._wrong = WrongTokens()
@@ -187,6 +189,9 @@ class Gate:
                 await self.wrong_token(scope)
                 raise Unauthenticated("This token is not valid (any more). `portico token list` shows the valid ones.")
             return caller
+        named = scope.get(PROXY_LOGIN)
+        if named is not None and self.by_proxy is not None:
+            return self.by_proxy(named)
         cookie = self._cookie(scope, headers)
         caller = self.tokens.by_cookie(cookie) if cookie else None
         if cookie is not None and caller is not None:

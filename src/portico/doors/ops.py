@@ -13,7 +13,7 @@ from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.gate import Gate
 from portico.doors.meter import Meter, Metric
-from portico.doors.route import Route, Table
+from portico.doors.route import Route, Table, caller
 
 
 class Health(Struct):
@@ -34,6 +34,7 @@ def ops(app: App, gate: Gate) -> Table:
         return JsonResponse(Health(ok), 200 if ok else 503)
 
     async def metrics(request: Request) -> Response:
+        app.host.ownership.check_whole(caller(request), "These figures are of everybody's sessions")
         return Response(render(measure(app, gate, meter)), media_type="text/plain; version=0.0.4")
 
     return [

@@ -32,15 +32,17 @@ from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
 from portico.doors.jobs import job_routes
+from portico.doors.login import login, secret_of
 from portico.doors.mcp import mcp
 from portico.doors.notify import Notify
+from portico.doors.oidc import check_address as check_provider
 from portico.doors.openapi import openapi
 from portico.doors.ops import ops
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
 from portico.doors.portal import portal
 from portico.doors.portal.answer import Level
 from portico.doors.protocol import BoundedHttp
-from portico.doors.proxy import BehindProxy, Proxies, check_root_path
+from portico.doors.proxy import BehindProxy, Proxies, ProxyLogin, check_root_path
 from portico.doors.rest import rest
 from portico.doors.route import Table
 from portico.doors.sockets import open_sockets
@@ -194,6 +196,7 @@ class Server:
         self.gate.add(job_routes(self.app, self.jobs))
         self.gate.add(openapi(self.gate))
         self.gate.add(ops(self.app, self.gate))
+        self.gate.add(login(self.app, self.gate))
         self.gate.add(web(self.app, self.gate))
 
     def _measure(self) -> None:
@@ -314,6 +317,8 @@ class Server:
 
     async def _audit_tokens(self) -> None:
         """`portico token` edits a file, also while no host runs: what is new since the last look is written down."""
+        self.host.ownership.team = self._has_people()
+        self.tokens.save_uses()
         known = self.tokens.known()
         if known == self._known or self.host.log.down is not None:
             return
@@ -325,6 +330,10 @@ class Server:
         if audited:
             await self.host.log.append(HOST, *audited)
         self._known = known  # not before: what could not be written down is for the next look
+
+    def _has_people(self) -> bool:
+        login = self.loaded.settings.login
+        return bool(login.oidc.issuer or login.proxy.header or self.tokens.people.all())
 
     async def _reload(self) -> None:
         try:
@@ -358,7 +367,8 @@ class Server:
         settings = self.loaded.settings.server
         if not (settings.root_path or settings.trusted_proxies):
             return self.gate
-        return BehindProxy(self.gate, Proxies(settings.trusted_proxies), check_root_path(settings.root_path))
+        proxies, login = Proxies(settings.trusted_proxies), proxy_login(self.loaded.settings)
+        return BehindProxy(self.gate, proxies, check_root_path(settings.root_path), login)
 
     def _hosts(self) -> frozenset[str]:
         settings = self.loaded.settings
@@ -418,9 +428,21 @@ def check_settings(settings: Settings, options: Options) -> None:
     check_origins(settings.security.allow_origins)
     Proxies(settings.server.trusted_proxies)
     check_root_path(settings.server.root_path)
+    proxy_login(settings)
+    if settings.login.oidc.issuer:
+        check_provider(settings.login.oidc.issuer, settings.login.oidc.issuer)
     public = settings.server.public_url
     if public and not (urlsplit(public).scheme in ("http", "https") and urlsplit(public).hostname):
         raise BadRequest(f"{public!r} is not an address such as 'https://box.example'.", field="server.public_url")
+
+
+def proxy_login(settings: Settings) -> ProxyLogin | None:
+    proxy = settings.login.proxy
+    if not proxy.header:
+        return None
+    return ProxyLogin(
+        proxy.header, secret_of(proxy.secret, proxy.secret_file), Proxies(settings.server.trusted_proxies)
+    )
 
 
 def check_origins(origins: Sequence[str]) -> None:

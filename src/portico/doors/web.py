@@ -9,6 +9,7 @@ import os
 import re
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.requests import Request
@@ -48,7 +49,7 @@ _LOGIN: dict[str, str | Param] = {
     "tkn": "a token: log in with it",
     "code": "the code of a link that works once, for `portico serve --open`",
 }
-_UNKEPT = {"Cache-Control": "no-store"}
+UNKEPT = {"Cache-Control": "no-store"}
 """Of answers to a login: neither the token in the link nor the key in the answer belongs into a cache."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 _WORKBENCH = "/app"
@@ -104,6 +105,33 @@ def root(request: Request) -> str:
     """The base path below which this request came."""
     found: str = request.scope.get(ROOT, "")
     return found
+
+
+class Landing(NamedTuple):
+    """Where a login leads, and the cookie that stands for it."""
+
+    address: str
+    cookie: str
+
+
+def landing(gate: Gate, request: Request, found: Caller, wanted: str) -> Landing:
+    cookie = gate.tokens.cookie(found)
+    page = wanted.removeprefix(root(request))
+    lands = page if _OWN_PAGE.fullmatch(page) else _WORKBENCH
+    # A fragment stays in the browser: the page takes the key from there into the storage of its own port.
+    return Landing(f"{root(request)}{lands}#key={gate.tokens.page_key(cookie)}", cookie)
+
+
+def log_in(gate: Gate, request: Request, answer: Response, where: Landing) -> None:
+    answer.set_cookie(
+        gate.cookie_of(request.scope),
+        where.cookie,
+        max_age=COOKIE_SECONDS,
+        path=f"{root(request)}/",
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
 
 
 def web(app: App, gate: Gate) -> Table:
@@ -171,22 +199,10 @@ def web(app: App, gate: Gate) -> Table:
         """The token leaves the address bar at once; from here on the cookie stands for it."""
         if found is None:
             await gate.wrong_token(request.scope)
-            return RedirectResponse(f"{root(request)}/login?error=1", 303, headers=_UNKEPT)
-        cookie = gate.tokens.cookie(found)
-        page = wanted.removeprefix(root(request))
-        lands = page if _OWN_PAGE.fullmatch(page) else _WORKBENCH
-        # A fragment stays in the browser: the page takes the key from there into the storage of its own port.
-        where = f"{root(request)}{lands}#key={gate.tokens.page_key(cookie)}"
-        answer = RedirectResponse(where, 303, headers=_UNKEPT)
-        answer.set_cookie(
-            gate.cookie_of(request.scope),
-            cookie,
-            max_age=COOKIE_SECONDS,
-            path=f"{root(request)}/",
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-        )
+            return RedirectResponse(f"{root(request)}/login?error=1", 303, headers=UNKEPT)
+        where = landing(gate, request, found, wanted)
+        answer = RedirectResponse(where.address, 303, headers=UNKEPT)
+        log_in(gate, request, answer, where)
         return answer
 
     async def logout(request: Request) -> Response:

@@ -119,6 +119,7 @@ def matching(grants: Iterable[Grant], session: "Session", request: Request, allo
             and grant.agent == session.state.agent
             and grant.tool in ("*", request.tool)
             and (grant.session == session.id if grant.session else grant.project == session.state.cwd)
+            and (not grant.owner or grant.owner == session.host.ownership.owner_of(session))
             and _covers(grant, request)
         ),
         None,
@@ -274,6 +275,7 @@ class Approvals:
             session=session.id if chosen.grant == "session" else None,
             project=session.state.cwd if chosen.grant == "project" else None,
             covers=covers,
+            owner=session.host.ownership.owner_of(session) if chosen.grant == "project" else "",
         )
 
     def settle(self, answered: e.ApprovalAnswered) -> None:

@@ -169,8 +169,10 @@ class Dispatcher:
             return self._host.session_of(command.subject)
         return command.subject
 
-    async def check_subject(self, kind: type[c.Command], ident: str) -> None:
-        """Raises for an id of nothing: whoever names it learns that before what else is wrong."""
+    async def check_subject(self, kind: type[c.Command], ident: str, caller: c.Caller) -> None:
+        """Raises for an id of nothing (that the caller may know of): whoever names it learns that before what else is
+        wrong."""
+        self._host.ownership.check_seen(kind, ident, caller)
         match kind.about:
             case "session":
                 await self._host.get(ident)

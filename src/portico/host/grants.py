@@ -63,6 +63,7 @@ class Grants(dict[str, Grant]):
         pattern: str = "*",
         covers: Sequence[str] = (),
         seconds: float = limits.GRANT_SECONDS,
+        owner: str = "",
     ) -> Grant:
         host = self._host
         if (session is None) == (project is None):
@@ -74,7 +75,7 @@ class Grants(dict[str, Grant]):
                 raise RateLimited(f"There are {limits.GRANTS} grants; revoke some.")
             ident = f"grant-{host.log.head(HOST) + 1}"
             expires = self.now() + int(seconds * 1000)
-            grant = Grant(ident, agent, tool, allow, expires, session, project, pattern, list(covers))
+            grant = Grant(ident, agent, tool, allow, expires, session, project, pattern, list(covers), owner)
             await self._keep({**live, ident: grant}, e.GrantAdded(grant=grant, by=by))
         return grant
 

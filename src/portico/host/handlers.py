@@ -58,6 +58,7 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         model_config=command.model_config,
         may_approve=caller.may("approve"),
         draft=command.draft,
+        owner=host.ownership.owner_for(caller),
     )
     return session.summary
 
@@ -111,6 +112,7 @@ async def _grant(host: "Host", command: c.AddGrant, caller: c.Caller) -> Grant:
         project=command.project,
         pattern=command.pattern,
         seconds=command.seconds,
+        owner=caller.person if command.project is not None else "",
     )
 
 
@@ -152,6 +154,7 @@ async def _configure(host: "Host", command: c.ConfigureHost, caller: c.Caller) -
             return False
         if changed & APPROVAL_KEYS:
             caller.require("approve")
+            host.ownership.check_whole(caller, "These settings change what is asked in everybody's sessions")
         await host.log.append(
             HOST, e.ClientKept(key=CLIENT_SETTINGS, by=caller.by, value=values, action=command.action)
         )
@@ -169,13 +172,14 @@ CLIENT_SETTINGS = "ahp.root"
 async def _open(host: "Host", command: c.OpenTerminal, caller: c.Caller) -> OpenTerminal:
     return await host.terminals.start(
         claim=command.claim or {"kind": "client", "clientId": caller.by},
-        cwd=terminal_rules.folder(host, command),
+        cwd=terminal_rules.folder(host, command, caller),
         by=caller.by,
         title=terminal_rules.checked_title(command.title),
         cols=command.cols,
         rows=command.rows,
         uri=command.uri,
         session=command.session,
+        owner=host.ownership.owner_for(caller),
     )
 
 

@@ -37,6 +37,7 @@ from portico.host.folders import check_folder, check_folders, whole
 from portico.host.grants import Grants
 from portico.host.handlers import CLIENT_SETTINGS, install
 from portico.host.isolation import isolate, release
+from portico.host.ownership import Ownership
 from portico.host.policy import WorkspacePolicy, rules_of
 from portico.host.readiness import Readiness
 from portico.host.session import Session
@@ -89,6 +90,7 @@ class Host:
         self.connected: Container[str] = ()
         """The clients that are connected, by their own ids."""
         self.commands = Dispatcher(self)
+        self.ownership = Ownership(self)
         install(self)
         self.do = self.commands.do
         self.started_at = time.monotonic()
@@ -284,6 +286,7 @@ class Host:
         model_config: Json | None = None,
         may_approve: bool = True,
         draft: bool = False,
+        owner: str = "",
     ) -> Session:
         """A new session. Without an agent the default one; without a model its first; without a folder
         the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
@@ -331,6 +334,7 @@ class Host:
             folders=more,
             model_config=model_config or {},
             draft=draft,
+            owner=owner if parent is None else "",
         )
         try:
             session = await self.catalogue.reserve(ident, uri)
@@ -347,11 +351,12 @@ class Host:
         """Where what names no folder works: the first workspace."""
         return self.workspaces[0] if self.workspaces else Path.cwd()
 
-    def jail(self, *first: str) -> Jail:
-        """Where files are read and terminals begin: `first`, the workspaces, and the folders of sessions, except one
-        that is the whole machine."""
+    def jail(self, *first: str, caller: c.Caller) -> Jail:
+        """Where files are read and terminals begin: `first`, the workspaces, and the folders of sessions that the
+        caller may drive, except one that is the whole machine."""
         roots = [*first, *(str(each) for each in self.workspaces if each.is_dir())]
-        own = {folder for each in self.list(drafts=True) if each.parent is None for folder in whole(each)} - {"", "/"}
+        sessions = self.ownership.visible(caller, self.list(drafts=True), "drive")
+        own = {folder for each in sessions if each.parent is None for folder in whole(each)} - {"", "/"}
         try:
             return Jail(dict.fromkeys([*roots, *sorted(own)]))
         except Forbidden:  # a session's folder is gone

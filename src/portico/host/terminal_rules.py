@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from portico.host.host import Host
 
 
-def folder(host: "Host", command: OpenCommand) -> str:
+def folder(host: "Host", command: OpenCommand, caller: Caller) -> str:
     """Where the shell begins: in the folder of the session it is opened from, a workspace, or any session's folder."""
     first: list[str] = []
     if command.session is not None:
@@ -29,7 +29,7 @@ def folder(host: "Host", command: OpenCommand) -> str:
             raise NotFound("session", command.session)
         first = [found.summary.cwd] if found.summary.cwd not in ("", "/") else []
     try:
-        jail = host.jail(*first)
+        jail = host.jail(*first, caller=caller)
         where = jail.resolve(command.cwd if command.cwd is not None else str(jail.root))
     except PorticoError as error:
         error.field = "cwd"

@@ -58,6 +58,7 @@ class OpenTerminal:
         self.session = started.session
         self.command = started.command
         """What an agent runs in it; empty for a shell, into which people type."""
+        self.owner = started.owner
         self.pos = 0
         """Of the last record that is part of what is known here: whoever shows it goes on from there."""
         self.shown = Scrollback()
@@ -278,6 +279,7 @@ class Terminals:
         command: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         listener: Listener | None = None,
+        owner: str = "",
     ) -> OpenTerminal:
         """A shell, or with `command` what an agent wants to run: `listener` hears of it at once."""
         if uri is not None and self.find(uri) is not None:
@@ -298,6 +300,7 @@ class Terminals:
             uri=uri,
             session=session,
             command=list(command),
+            owner=owner,
         )
         terminal = OpenTerminal(self, ident, started, env or {}, listener)
         self._open[ident] = terminal

@@ -73,6 +73,7 @@ class Jobs:
         lost = host.log.identity.lost  # what was lost does not give its id back
         self._next_job = 1 + lost + max(map(number_of, host.log.channels("job/")), default=0)
         self._next_task = 1 + lost + max(map(number_of, host.log.channels("task/")), default=0)
+        host.ownership.owner_of_job = self._owner_of
         host.tools.update(job_tools())
         install(self)
 
@@ -145,14 +146,16 @@ class Jobs:
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
-    async def start_job(self, name: str, *, cwd: str, input: str = "", by: str, entry: Entry | None = None) -> str:
+    async def start_job(
+        self, name: str, *, cwd: str, input: str = "", by: str, entry: Entry | None = None, owner: str = ""
+    ) -> str:
         """Returns the id of the new job, which runs by itself. `entry` is for this job alone."""
         where = "its entry" if entry is not None else self.entry_name
         entry = entry or self.entry
         check_job(entry, name, where)
         folder = check_folder(cwd)
         await self._check_models(models_of_job(entry, name))
-        return await self._create(name, plan_of(entry, name), folder, input, by)
+        return await self._create(name, plan_of(entry, name), folder, input, by, owner=owner)
 
     async def _create(
         self,
@@ -164,6 +167,7 @@ class Jobs:
         origin: str | None = None,
         done: dict[str, bool] | None = None,
         values: dict[str, dict[str, str]] | None = None,
+        owner: str = "",
     ) -> str:
         if self.host.stopping:
             raise LogUnavailable("The host is stopping.")
@@ -179,6 +183,7 @@ class Jobs:
             origin=origin,
             done=done or {},
             values=values or {},
+            owner=owner,
         )
         self._launch(await self._engine.create(started))
         return job
@@ -272,7 +277,8 @@ class Jobs:
     ) -> str:
         old = state.summary
         plan = msgspec.to_builtins(state.entry)
-        return await self._create(old.name, plan, check_folder(old.cwd), state.input, by, old.id, done, values)
+        folder = check_folder(old.cwd)
+        return await self._create(old.name, plan, folder, state.input, by, old.id, done, values, old.owner)
 
     async def _load(self, job: str) -> JobState:
         self.job(job)
@@ -284,6 +290,10 @@ class Jobs:
         if summary is None:
             raise NotFound("job", job)
         return summary
+
+    def _owner_of(self, job: str) -> str | None:
+        summary = self._engine.summaries.get(job)
+        return summary.owner if summary is not None else None
 
     def history(self) -> list[JobSummary]:
         """Every job there ever was, in the order of starts."""
@@ -325,6 +335,7 @@ class Jobs:
             cwd=borrowed.state.cwd,
             input=input,
             by=by,
+            owner=self.host.ownership.owner_of(borrowed),
             models=entry.models,
         )
         run = TaskRun(self.host, plan, borrowed)

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from msgspec.structs import replace
 from starlette.websockets import WebSocket
 
 from portico import limits
@@ -28,6 +29,7 @@ from portico.doors.ahp.wire import Incoming, WireError
 from portico.doors.route import Scope
 from portico.doors.websocket import Line, line
 from portico.errors import NotFound, PorticoError
+from portico.host.view import View
 
 logger = logging.getLogger("portico.ahp")
 
@@ -79,12 +81,14 @@ class Connection:
         "oldest",
         "ready",
         "targets",
+        "view",
     )
 
     def __init__(self, broker: Broker, socket: WebSocket, caller: Caller) -> None:
         self.broker = broker
         self.host = broker.host
         self.caller = caller
+        self.view = View(broker.host, caller)
         self.client_id = ""
         self.dialect = broker.dialect(SEED)
         self.ready = False
@@ -133,7 +137,7 @@ class Connection:
     @property
     def as_client(self) -> Caller:
         """Who sends commands over this connection."""
-        return Caller(self.caller.id, self.caller.name, self.caller.scopes, "ahp", self.client_id, label=self.by)
+        return replace(self.caller, door="ahp", client=self.client_id, request="", label=self.by)
 
     async def do(self, command: Command) -> Any:
         return await self.host.do(command, self.as_client)
@@ -323,7 +327,7 @@ class Connection:
         name = params.get("resource" if self.dialect.seed else "channel")
         for target in [target for target, named in self.targets.items() if named == name]:
             self.unsubscribe(target)
-            session = self.host.find(target.ident) if target.kind in ("session", "seed") else None
+            session = self.view.find(target.ident) if target.kind in ("session", "seed") else None
             if session is not None and session.id in self.joined:  # who does not listen cannot run tools
                 await clients.resign(self, await session.load())
 
@@ -331,9 +335,18 @@ class Connection:
 
     def hear(self, seq: int, target: Target, heard: list[Act]) -> None:
         """Actions of a record, in order; what the client's version does not know is left out."""
+        if not self.view.whole and not self._hears(target):
+            return
         for act in self.named(target, self.wanted(heard)):
             self._seq, self._own = max(self._seq, seq), 0
             self.push(act.frame)
+
+    def _hears(self, target: Target) -> bool:
+        """What was shared with a person once may not be any more."""
+        if target.kind in ("root", "watch", "logs"):
+            return True
+        kind = "terminal" if target.kind == "terminal" else "session"
+        return self.view.sees(f"{kind}/{target.ident.partition('/')[0]}")
 
     def wanted(self, acts: list[Act], behind: int = -1) -> list[Act]:
         """Those that the client's version knows and is to hear, behind a number."""
@@ -372,6 +385,8 @@ class Connection:
 
     def say(self, target: Target, said: Outgoing) -> None:
         """Tells this client alone; nothing of it is in the log."""
+        if not self.view.whole and not self._hears(target):
+            return
         if self.behind:
             self._late.append((target, said))
             return

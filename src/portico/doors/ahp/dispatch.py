@@ -54,7 +54,7 @@ def _subject(client_action: ClientAction) -> Session | None:
         target = _target(client_action)
         if _is_rename(client_action, target):
             return None  # its echo does not come from the log
-        session = client_action.connection.host.find(target.ident)
+        session = client_action.connection.view.find(target.ident)
         if session is not None:
             action_batch.remember(name, session)
     return session
@@ -107,7 +107,7 @@ def _target(client_action: ClientAction) -> Target:
         return targets.ROOT
     if not client_action.name:
         raise NotFound("channel", "")
-    target = targets.resolve(connection.host, client_action.name, connection.dialect.seed)
+    target = targets.resolve(connection.view, client_action.name, connection.dialect.seed)
     kinds = {"seed": "session", "watch": "resourceWatch"}
     if kinds.get(target.kind, target.kind) != prefix and not _is_rename(client_action, target):
         raise BadRequest(f"{client_action.type!r} does not belong on this channel.", field="channel")
@@ -137,13 +137,13 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
         case "root":
             return await _configure_root(client_action)
         case "terminal":
-            terminal = connection.host.terminals.get(target.ident)
+            terminal = connection.view.terminal(target.ident)
             return await terminal_commands.act(client_action, terminal)
         case "changeset":
             connection.require("files")
             await changes.review(connection, target, client_action.action, client_action.by)
             return False
-    session = await connection.host.get(target.ident)
+    session = await connection.view.get(target.ident)
     if target.kind == "annotations":
         return await annotate(client_action, session)
     if _is_rename(client_action, target):

@@ -132,7 +132,7 @@ async def subscribe(connection: "Connection", params: Json) -> Json:
 
 
 async def _subscribe(connection: "Connection", name: str, params: Json) -> Json | None:
-    target = targets.resolve(connection.host, name, connection.dialect.seed)
+    target = targets.resolve(connection.view, name, connection.dialect.seed)
     _check_room(connection, target)
     if target.kind in _SPECIAL:
         connection.subscribe(target, name)
@@ -184,7 +184,7 @@ def _last(params: Json) -> int | None:
 
 def _snapshot(connection: "Connection", target: Target, name: str, last: int | None = None) -> Json:
     """State and subscription in one breath: nothing comes between them."""
-    state = connection.broker.snapshot(target, connection.dialect, last)
+    state = connection.broker.snapshot(target, connection.dialect, connection.view, last)
     connection.subscribe(target, name)
     if "turnsNextCursor" in state:
         connection.oldest[target] = state["turnsNextCursor"]
@@ -221,7 +221,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     missing: list[str] = []
     for name in wanted:
         try:
-            target = targets.resolve(connection.host, name, connection.dialect.seed)
+            target = targets.resolve(connection.view, name, connection.dialect.seed)
             if target.kind in _SPECIAL:
                 connection.subscribe(target, name)
                 snapshot = await _special(connection, target, name)
@@ -245,7 +245,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     named = [act for target, each in acts.items() for act in connection.named(target, each)]
     missed = sorted(connection.wanted(named, last_seen), key=attrgetter("number"))
     if ROOT in found:
-        missed += _now(connection, ROOT, connection.broker.root_now())
+        missed += _now(connection, ROOT, connection.broker.root_now(connection.view))
     for target in found:  # how its folder stands is not in the log
         state = connection.broker.state(target.ident) if target.kind in ("session", "seed") else None
         if state is not None and connection.broker.meta(state):
@@ -312,7 +312,7 @@ async def _missed(
             return None
         for channel in {each.channel for each in batch}:
             if channel.startswith("session/"):
-                await connection.host.get(channel.removeprefix("session/"))
+                await connection.view.get(channel.removeprefix("session/"))
     return None
 
 

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 from portico.doors.ahp import names, uri
 from portico.errors import NotFound
 from portico.host.host import Host
+from portico.host.view import View
 
 Kind = Literal["root", "seed", "session", "chat", "annotations", "terminal", "changeset", "watch", "logs"]
 
@@ -19,7 +20,7 @@ class Target(NamedTuple):
 ROOT = Target("root")
 
 
-def resolve(host: Host, name: str, seed: bool) -> Target:
+def resolve(host: View, name: str, seed: bool) -> Target:
     """NotFound for what is not there."""
     if uri.is_root(name):
         return ROOT
@@ -34,7 +35,7 @@ def resolve(host: Host, name: str, seed: bool) -> Target:
     return _modern(host, name)
 
 
-def _modern(host: Host, name: str) -> Target:
+def _modern(host: View, name: str) -> Target:
     if name.startswith(names.WATCH):
         return Target("watch", name)
     if name.partition("?")[0] == names.LOGS:

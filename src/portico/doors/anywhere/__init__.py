@@ -80,9 +80,10 @@ def anywhere(app: App) -> Table:
     messages = Messages(app, projects, idents)
     app.at_start.append(projects.ready)
 
-    def shown(project: Project) -> ProjectShown:
-        ids = set(projects.sessions(project.id))
-        stored = [summary for summary in host.list() if summary.id in ids]
+    def shown(project: Project, who: c.Caller) -> ProjectShown:
+        view = app.view(who)
+        ids = set(projects.sessions(project.id, view.has))
+        stored = [summary for summary in view.list() if summary.id in ids]
         return ProjectShown(
             id=project.id,
             name=project.name,
@@ -94,18 +95,19 @@ def anywhere(app: App) -> Table:
 
     async def listing(request: Request) -> Response:
         await projects.ready()
-        return packed(request, [shown(project) for project in projects.all()])
+        return packed(request, [shown(project, caller(request)) for project in projects.all()])
 
     async def show(request: Request) -> Response:
         await projects.ready()
         project = projects.get(request.path_params["id"])
-        items = await history.messages(host, projects, idents, project)
+        items = await history.messages(app.view(request), projects, idents, project)
         return packed(request, ProjectHistory(project.id, project.name, items))
 
     async def add(request: Request) -> Response:
         await projects.ready()
         body = await read_as(request, ProjectBody)
-        return JsonResponse(shown(await projects.add(body.path, caller(request).by, body.worktree)), 201)
+        who = caller(request)
+        return JsonResponse(shown(await projects.add(body.path, who.by, body.worktree), who), 201)
 
     async def forget(request: Request) -> Response:
         await projects.ready()
@@ -125,6 +127,8 @@ def anywhere(app: App) -> Table:
 
     async def cancel_message(ident: str, who: c.Caller) -> None:
         session_id, turn = await idents.turn(ident)
+        if not app.view(who).has(session_id):
+            raise NotFound("message", ident)
         session = await host.get(session_id)
         waiting = ident.rpartition(".")[2]
         if turn is None and session.state.pending(waiting) is not None:
@@ -138,7 +142,7 @@ def anywhere(app: App) -> Table:
             raise NotFound("running message", ident, "It has ended.") from None
 
     async def cancel_project(project: Project, who: c.Caller) -> None:
-        running = [await host.get(each) for each in projects.sessions(project.id, cleared=True)]
+        running = [await host.get(each) for each in projects.sessions(project.id, app.view(who).owns, cleared=True)]
         running = [session for session in running if session.running is not None]
         if not running:
             raise NotFound("running message in the project", project.id)
@@ -166,13 +170,13 @@ def anywhere(app: App) -> Table:
     async def clear(request: Request) -> Response:
         await projects.ready()
         body = await read_as(request, ClearBody)
-        await projects.clear(projects.get(body.session_id))
+        await projects.clear(projects.get(body.session_id), caller(request))
         return JsonResponse(Ok())
 
     async def context(request: Request) -> Response:
         await projects.ready()
         project = projects.get(request.query_params.get("session"))
-        lines = history.context(host, projects, idents, project)
+        lines = history.context(app.view(request), projects, idents, project)
         if not accepts_gzip(request):
             return StreamingResponse(lines, media_type="application/jsonl")
         headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}

@@ -9,6 +9,7 @@ another agent goes to the project's conversation with that one.
 import asyncio
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -190,18 +191,18 @@ class Projects:
         found = self._conversations.get(session)
         return found.project if found is not None else self._deleted.get(session)
 
-    def sessions(self, project: str, *, cleared: bool = False) -> list[str]:
-        """The ids of a project's conversations, oldest first."""
+    def sessions(self, project: str, is_theirs: Callable[[str], bool], *, cleared: bool = False) -> list[str]:
+        """The ids of those of a project's conversations that are for a caller, oldest first."""
         return [
             session
             for session, each in sorted(self._conversations.items(), key=lambda item: number_of(item[0]))
-            if each.project == project and (cleared or not each.cleared)
+            if each.project == project and (cleared or not each.cleared) and is_theirs(session)
         ]
 
     async def conversation(self, project: Project, agent: str | None, who: Caller) -> Session:
         """The project's conversation with that agent (with the one it has, when None); begun if need be."""
         async with self._lock:
-            for ident in self.sessions(project.id):
+            for ident in self.sessions(project.id, self._app.view(who).owns):
                 if agent is None or self._conversations[ident].agent == agent:
                     session = await self._host.get(ident)
                     if not session.state.closed:
@@ -232,9 +233,9 @@ class Projects:
             raise Conflict("This host has no agent.")
         return infos[0].id
 
-    async def clear(self, project: Project) -> None:
+    async def clear(self, project: Project, who: Caller) -> None:
         async with self._lock:
-            for session in self.sessions(project.id):
+            for session in self.sessions(project.id, self._app.view(who).owns):
                 self._conversations[session].cleared = True
                 await self._note(session)
 

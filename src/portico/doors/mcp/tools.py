@@ -91,6 +91,7 @@ class HostTools:
         self._host = app.host
         self._jobs = jobs
         self._who = who
+        self._view = app.view(who)
         offers = {
             "list_agents": Offer("read", Nothing, self._agents, "The agents of this host with their models."),
             "list_sessions": Offer("read", Nothing, self._sessions, "All sessions, newest first."),
@@ -150,7 +151,7 @@ class HostTools:
         ]
 
     async def _sessions(self, body: Nothing) -> list[Json]:
-        found = self._host.list(archived=False)[:100]
+        found = self._view.list(archived=False)[:100]
         return [{"id": each.id, "title": each.title, "agent": each.agent, "status": each.status} for each in found]
 
     async def _start(self, body: StartBody) -> Json:
@@ -161,10 +162,10 @@ class HostTools:
 
     async def _send(self, body: SendBody) -> Json:
         await self._host.do(c.SendMessage(session=body.session, text=body.text, origin="agent"), self._who)
-        return await self._settle(await self._host.get(body.session), body.wait)
+        return await self._settle(await self._view.get(body.session), body.wait)
 
     async def _wait(self, body: WaitBody) -> Json:
-        return await self._settle(await self._host.get(body.session), body.wait)
+        return await self._settle(await self._view.get(body.session), body.wait)
 
     async def _settle(self, session: Session, seconds: float) -> Json:
         """Until nothing runs, or somebody is needed, or the time is over: whatever comes first."""
@@ -176,12 +177,12 @@ class HostTools:
         return _standing(session.state)
 
     async def _read(self, body: SessionBody) -> Json:
-        state = (await self._host.get(body.session)).state
+        state = (await self._view.get(body.session)).state
         return {**_standing(state), "turns": [_told(turn) for turn in state.turns[-_TURNS:]]}
 
     async def _cancel(self, body: SessionBody) -> Json:
         await self._host.do(c.CancelTurn(session=body.session), self._who)
-        return _standing((await self._host.get(body.session)).state)
+        return _standing((await self._view.get(body.session)).state)
 
     # -- people ------------------------------------------------------------------------------------------------
 
@@ -207,7 +208,10 @@ class HostTools:
 
     async def _list_jobs(self, body: Nothing) -> Json:
         jobs = self._running_jobs
-        return {"jobs": sorted(jobs.entry.jobs), "history": [_job(each) for each in jobs.history()[-20:]]}
+        return {
+            "jobs": sorted(jobs.entry.jobs),
+            "history": [_job(each) for each in self._view.jobs(jobs.history())[-20:]],
+        }
 
     async def _run_job(self, body: RunBody) -> Json:
         command = c.StartJob(
@@ -217,7 +221,7 @@ class HostTools:
         return {"id": named.job}
 
     async def _read_job(self, body: JobBody) -> Json:
-        return _job(self._running_jobs.job(body.id))
+        return _job(self._view.job(self._running_jobs.job(body.id)))
 
     async def _stop_job(self, body: JobBody) -> Json:
         await self._host.do(c.StopJob(job=body.id), self._who)

@@ -16,7 +16,7 @@ from portico.doors.rest.query import number, numbered
 from portico.doors.route import SCOPES, Doc, Route, Table, caller
 from portico.errors import BadRequest
 from portico.host.usage import UsageBook, UsageRow
-from portico.settings import describe, keys
+from portico.settings import describe, is_secret, keys
 
 _ZONES = 14 * 60
 """No zone is further from Greenwich, in minutes."""
@@ -67,7 +67,7 @@ def table(app: App) -> Table:
     async def usage(request: Request) -> Response:
         days = number(request, "days", 30, 1, limits.USAGE_DAYS)
         east = number(request, "east", _ZONES, 0, 2 * _ZONES) - _ZONES
-        return JsonResponse(Usage(await book.rows(days, east)))
+        return JsonResponse(Usage(await book.rows(days, east, app.view(request).sees)))
 
     async def tokens(request: Request) -> Response:
         found = [TokenShown(each.name, each.scopes, each.created) for each in read_tokens(app.home)]
@@ -91,7 +91,7 @@ def table(app: App) -> Table:
     async def settings(request: Request) -> Response:
         defaults = keys()
         shown = [
-            SettingShown(key, _hidden(source.value), defaults[key], source.origin, describe(key))
+            SettingShown(key, _setting(key, source.value), defaults[key], source.origin, describe(key))
             for key, source in app.loaded.sources.items()
         ]
         return JsonResponse(SettingList(str(app.home.settings_path), shown))
@@ -125,6 +125,10 @@ def table(app: App) -> Table:
 
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|authorization")
+
+
+def _setting(key: str, value: Any) -> Any:
+    return "(hidden)" if is_secret(key) and value else _hidden(value)
 
 
 def _hidden(value: Any) -> Any:

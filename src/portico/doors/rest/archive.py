@@ -20,11 +20,13 @@ class ImportBody(Struct, forbid_unknown_fields=True):
 
 def table(app: App) -> Table:
     async def exported(request: Request) -> Response:
-        return JsonResponse(await export_archive(app.host, await app.host.get(request.path_params["id"])))
+        return JsonResponse(await export_archive(app.host, await app.view(request).get(request.path_params["id"])))
 
     async def imported(request: Request) -> Response:
-        body = await read_as(request, ImportBody)
-        session = await import_archive(app.host, body.archive, by=caller(request).by, agent=body.agent, cwd=body.cwd)
+        body, who = await read_as(request, ImportBody), caller(request)
+        session = await import_archive(
+            app.host, body.archive, by=who.by, agent=body.agent, cwd=body.cwd, owner=app.host.ownership.owner_for(who)
+        )
         return JsonResponse(session.summary, 201)
 
     return [

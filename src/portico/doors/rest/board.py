@@ -14,6 +14,7 @@ from portico.doors.body import JsonResponse
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Route, Socket, Table
 from portico.host.board import Asked, Board, Row
+from portico.host.view import View
 
 
 class BoardPage(Struct):
@@ -31,21 +32,22 @@ def table(app: App) -> Table:
     host = app.host
     board = Board(host)
 
-    def page(limit: int, before: int | None = None) -> BoardPage:
-        rows, older = board.rows(limit, before)
+    def page(view: View, limit: int, before: int | None = None) -> BoardPage:
+        rows, older = board.rows(view, limit, before)
         return BoardPage(board.version, rows, older)
 
     async def listing(request: Request) -> Response:
         before = number(request, "before", 0) if "before" in request.query_params else None
         limit = number(request, "limit", limits.BOARD_ROWS, 1, limits.BOARD_ROWS)
-        return JsonResponse(page(limit, before))
+        return JsonResponse(page(app.view(request), limit, before))
 
     async def inbox(request: Request) -> Response:
-        return JsonResponse(Inbox(board.inbox()))
+        return JsonResponse(Inbox(board.inbox(app.view(request))))
 
     async def live(socket: WebSocket) -> None:
         await socket.accept()
-        sending = asyncio.ensure_future(_send_board(socket, page(limits.BOARD_ROWS), board))
+        view = app.view(socket)
+        sending = asyncio.ensure_future(_send_board(socket, page(view, limits.BOARD_ROWS), board, view))
         taking = asyncio.ensure_future(_until_gone(socket))
         try:
             await asyncio.wait({sending, taking}, return_when=asyncio.FIRST_COMPLETED)
@@ -73,14 +75,17 @@ def table(app: App) -> Table:
     ]
 
 
-async def _send_board(socket: WebSocket, first: BoardPage, board: Board) -> None:
+async def _send_board(socket: WebSocket, first: BoardPage, board: Board, view: View) -> None:
     await _send(socket, msgspec.json.encode(first))
-    version = first.version
+    version, shown = first.version, {row.session.id for row in first.rows}
     while True:
         await board.wait(version)
         await asyncio.sleep(limits.BOARD_SECONDS)
-        changed = board.since(version)
+        changed = board.since(version, view)
         version = changed.version
+        if not view.whole:  # what was never theirs to see is not even gone for them
+            changed.removed = [each for each in changed.removed if each in shown]
+            shown |= {row.session.id for row in changed.rows}
         await _send(socket, msgspec.json.encode(changed))
 
 

@@ -15,11 +15,8 @@ class GrantList(Struct):
 
 
 def table(app: App) -> Table:
-    host = app.host
-
     async def grants(request: Request) -> Response:
-        now = host.grants.now()
-        return JsonResponse(GrantList([grant for grant in host.grants.values() if grant.expires > now]))
+        return JsonResponse(GrantList(list(app.view(request).grants())))
 
     doc: Doc = {"answer": GrantList}
     return [Route("/v1/grants", grants, "read", summary="Remembered answers that are still valid.", doc=doc)]

@@ -45,33 +45,31 @@ class Suggestions(Struct):
 
 
 def table(app: App) -> Table:
-    host = app.host
-
     async def listing(request: Request) -> Response:
-        return JsonResponse(await review.uncommitted(await host.get(request.path_params["id"])))
+        return JsonResponse(await review.uncommitted(await app.view(request).get(request.path_params["id"])))
 
     async def diff(request: Request) -> Response:
-        return PlainTextResponse(await review.uncommitted_diff(await host.get(request.path_params["id"])))
+        return PlainTextResponse(await review.uncommitted_diff(await app.view(request).get(request.path_params["id"])))
 
     async def commit(request: Request) -> Response:
-        session = await host.get(request.path_params["id"])
+        session = await app.view(request).get(request.path_params["id"], "drive")
         body = await read_as(request, CommitBody)
         made = await review.commit(session, body.message, body.paths, body.state, by=caller(request).by)
         return JsonResponse(Committed(made), 201)
 
     async def discard(request: Request) -> Response:
-        session = await host.get(request.path_params["id"])
+        session = await app.view(request).get(request.path_params["id"], "drive")
         body = await read_as(request, DiscardBody)
         return JsonResponse(Discarded(await review.discard(session, body.paths, body.state, by=caller(request).by)))
 
     async def restore(request: Request) -> Response:
-        session = await host.get(request.path_params["id"])
+        session = await app.view(request).get(request.path_params["id"], "drive")
         body = await read_as(request, RestoreBody)
         await review.undo_discard(session, body.paths, body.undo, by=caller(request).by)
         return Response(status_code=204)
 
     async def suggest(request: Request) -> Response:
-        session = await host.get(request.path_params["id"])
+        session = await app.view(request).get(request.path_params["id"])
         word = request.query_params.get("q", "")
         if word.startswith("@"):
             caller(request).require("files")
