@@ -15,7 +15,7 @@ class StartJob(Command, frozen=True, tag="job.run"):
     about = "host"
     gives = JobNamed
     http = Http("POST", "/v1/jobs", 201)
-    errors = ("not_found", "conflict")
+    errors = ("not_found", "conflict", "quota_exceeded")
     private = frozenset({"strict"})
 
     job: str

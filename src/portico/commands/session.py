@@ -25,7 +25,7 @@ class StartSession(Command, frozen=True, tag="session.start"):
     scope = "drive"
     about = "host"
     http = Http("POST", "/v1/sessions", 201)
-    errors = ("not_found", *_AGENT)
+    errors = ("not_found", *_AGENT, "quota_exceeded")
     private = frozenset({"folders", "uri", "parent", "origin", "model_config", "draft"})
 
     agent: str | None = None
@@ -54,7 +54,7 @@ class ForkSession(Command, frozen=True, tag="session.fork"):
     scope = "drive"
     about = "session"
     http = Http("POST", f"{_ONE}/fork", 201)
-    errors = _AGENT
+    errors = (*_AGENT, "quota_exceeded")
     private = frozenset({"uri"})
 
     session: str

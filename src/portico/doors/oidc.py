@@ -248,7 +248,7 @@ def _number(value: object) -> float:
 def account_of(claims: dict[str, Any], settings: OidcSettings) -> Account:
     email = claims.get("email")
     verified = claims.get("email_verified") is True or settings.unverified_email
-    address = email if isinstance(email, str) and verified else ""
+    address = email if isinstance(email, str) and verified and email.count("@") == 1 else ""
     name = address if settings.person_claim == "email" else claims.get(settings.person_claim)
     if not isinstance(name, str) or not name:
         hint = "a verified address" if settings.person_claim == "email" else f"the claim {settings.person_claim!r}"

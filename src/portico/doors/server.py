@@ -54,6 +54,7 @@ from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
 from portico.host.host import Host
 from portico.host.policy import Rules
+from portico.host.quotas import Bounds
 from portico.host.search import Search
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
@@ -357,6 +358,7 @@ class Server:
         self.host.capture_changes = settings.agent.capture_changes
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
+        self.host.quotas.bounds = msgspec.convert(settings.quotas, Bounds, from_attributes=True)
         self.host.rules.settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)

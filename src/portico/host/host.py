@@ -39,6 +39,7 @@ from portico.host.handlers import CLIENT_SETTINGS, install
 from portico.host.isolation import isolate, release
 from portico.host.ownership import Ownership
 from portico.host.policy import WorkspacePolicy, rules_of
+from portico.host.quotas import Quotas
 from portico.host.readiness import Readiness
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary, TurnState
@@ -91,6 +92,7 @@ class Host:
         """The clients that are connected, by their own ids."""
         self.commands = Dispatcher(self)
         self.ownership = Ownership(self)
+        self.quotas = Quotas(self)
         install(self)
         self.do = self.commands.do
         self.started_at = time.monotonic()
@@ -227,6 +229,7 @@ class Host:
     async def sweep(self) -> int:
         """Frees idle sessions, forgets ended grants and compacts old deltas; returns how many deltas went."""
         await self.grants.expire()
+        await self.quotas.measure()
         old = time.monotonic() - _IDLE_SECONDS
         for session in self.catalogue:
             if session.loaded and session.used_at < old:
