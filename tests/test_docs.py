@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from portico.doors.login import login
 from portico.doors.ops import ops
 from portico.doors.rest import rest
 from portico.doors.route import SCOPES, Route
@@ -48,7 +49,7 @@ def test_every_error_code_is_documented_with_its_numbers() -> None:
 
 async def test_every_route_is_documented_with_its_scope(here: Standing) -> None:
     app, gate = here.server.app, here.server.gate
-    table = [*rest(app), *ops(app, gate), *web(app, gate)]
+    table = [*rest(app), *ops(app, gate), *login(app, gate), *web(app, gate)]
     offered = {
         (f"{method} {route.path}", route.scope)
         for route in table

@@ -176,6 +176,23 @@ class QuotaSettings(Struct, forbid_unknown_fields=True):
     """What the sessions of one person take in the log, in MB; 0: no bound."""
 
 
+class RetentionRule(Struct, forbid_unknown_fields=True):
+    folder: str = ""
+    owner: str = ""
+    archive_days: float = 0
+    delete_days: float = 0
+
+
+class RetentionSettings(Struct, forbid_unknown_fields=True):
+    archive_days: float = 0
+    """Sessions in which nothing happened for so many days are archived; 0: never."""
+    delete_days: float = 0
+    """Sessions in which nothing happened for so many days are deleted; 0: never."""
+    rules: list[RetentionRule] = []
+    """Other days for some: `{folder = "/srv/app", owner = "ann@example.org", delete_days = 30}`. The first that fits a
+    session counts, before the days above."""
+
+
 class Settings(Struct, forbid_unknown_fields=True):
     server: Server = msgspec.field(default_factory=Server)
     security: Security = msgspec.field(default_factory=Security)
@@ -187,6 +204,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     people: PeopleSettings = msgspec.field(default_factory=PeopleSettings)
     login: LoginSettings = msgspec.field(default_factory=LoginSettings)
     quotas: QuotaSettings = msgspec.field(default_factory=QuotaSettings)
+    retention: RetentionSettings = msgspec.field(default_factory=RetentionSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
     default_agent: str = ""
@@ -227,6 +245,7 @@ SECTIONS = (
     "login.oidc",
     "login.proxy",
     "quotas",
+    "retention",
 )
 
 
@@ -386,13 +405,21 @@ def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
         ("agent.approval_timeout", timeout is None or 0 < timeout <= _MOST_SECONDS, "seconds, more than 0"),
         ("agent.turn_idle_timeout", 0 < settings.agent.turn_idle_timeout <= _MOST_SECONDS, "seconds, more than 0"),
     ]
-    rules += _rules_of_people(settings)
+    rules += _rules_of_people(settings) + _rules_of_retention(settings.retention)
     for name, patterns in msgspec.structs.asdict(settings.approvals).items():
         if name != "reads":
             rules.append((f"approvals.{name}", all(map(_is_rule, patterns)), _RULE))
     for key, ok, rule in rules:
         if not ok:
             raise BadRequest(f"{sources[key].origin}: {key} = {sources[key].value!r}: {rule}.", field=key)
+
+
+def _rules_of_retention(settings: RetentionSettings) -> list[tuple[str, bool, str]]:
+    days = "0 days to 100 years, and not archived later than deleted"
+    each: list[RetentionSettings | RetentionRule] = [settings, *settings.rules]
+    in_order = [not rule.delete_days or rule.archive_days <= rule.delete_days for rule in each]
+    bounded = [0 <= value <= _MOST_HOURS / 24 for rule in each for value in (rule.archive_days, rule.delete_days)]
+    return [("retention.delete_days", all((*in_order, *bounded)), days)]
 
 
 def _rules_of_people(settings: Settings) -> list[tuple[str, bool, str]]:

@@ -28,6 +28,8 @@ VERBS = (
     "sessions",
     "acp",
     "token",
+    "people",
+    "retention",
     "config",
     "doctor",
     "service",

@@ -75,7 +75,7 @@ class Tokens:
         self._owner_hash = ""
         self._key = self._secret()
         self.people = People(home)
-        self.used: dict[str, int] = _read_uses(home)
+        self.used: dict[str, int] = read_uses(home)
         """When each token was last seen, by its id."""
         self._saved = dict(self.used)
         self._codes: dict[str, tuple[str, float]] = {}
@@ -280,7 +280,7 @@ def _editing(home: Home) -> Iterator[list[NamedToken]]:
         write_private(home.tokens_path, msgspec.json.encode(tokens))
 
 
-def _read_uses(home: Home) -> dict[str, int]:
+def read_uses(home: Home) -> dict[str, int]:
     try:
         return msgspec.json.decode((home.path / _USES).read_bytes(), type=dict[str, int])
     except (OSError, msgspec.DecodeError):

@@ -55,12 +55,13 @@ from portico.home import Endpoint, Home, stamp
 from portico.host.host import Host
 from portico.host.policy import Rules
 from portico.host.quotas import Bounds
+from portico.host.retention import Rule
 from portico.host.search import Search
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
 from portico.log.trouble import AGAIN, GOES_ON
-from portico.settings import ApprovalSettings, Loaded, Settings, load
+from portico.settings import ApprovalSettings, Loaded, RetentionSettings, Settings, load
 from portico.workspace.orphans import end_orphans
 
 logger = logging.getLogger("portico.server")
@@ -359,6 +360,7 @@ class Server:
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
         self.host.quotas.bounds = msgspec.convert(settings.quotas, Bounds, from_attributes=True)
+        self.host.retention.rules = retention_rules(settings.retention)
         self.host.rules.settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
@@ -451,6 +453,11 @@ def check_origins(origins: Sequence[str]) -> None:
     for origin in origins:
         if not is_origin(origin):
             raise BadRequest(f"{origin!r} is not an origin such as 'https://example.org'.", field="allow_origins")
+
+
+def retention_rules(settings: RetentionSettings) -> list[Rule]:
+    usual = Rule(archive_days=settings.archive_days, delete_days=settings.delete_days)
+    return [*(msgspec.convert(each, Rule, from_attributes=True) for each in settings.rules), usual]
 
 
 def settings_rules(approvals: ApprovalSettings) -> Rules:

@@ -41,6 +41,7 @@ from portico.host.ownership import Ownership
 from portico.host.policy import WorkspacePolicy, rules_of
 from portico.host.quotas import Quotas
 from portico.host.readiness import Readiness
+from portico.host.retention import Retention
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary, TurnState
 from portico.host.terminals import Terminals
@@ -56,6 +57,7 @@ Watcher = Callable[[str, Summary | None], None]
 
 _SWEEP_SECONDS = 60.0
 """How often idle sessions leave memory and old deltas are compacted."""
+_RETAIN_SECONDS = 3600.0
 _EXPIRING = {"live": 30, "ahp.client/": 90, RECEIPTS: 2}
 """Values that are kept for clients which may never come back (cursors of pages, clients of AHP, ids of commands), and
 after how many days without a change they go."""
@@ -93,6 +95,7 @@ class Host:
         self.commands = Dispatcher(self)
         self.ownership = Ownership(self)
         self.quotas = Quotas(self)
+        self.retention = Retention(self)
         install(self)
         self.do = self.commands.do
         self.started_at = time.monotonic()
@@ -124,6 +127,7 @@ class Host:
         await host._tell_loss()
         await log.append(HOST, e.HostStarted(version=__version__, pid=os.getpid()))
         host.own(host._sweep(), "sweep")
+        host.own(host._retain(), "retention")
         return host
 
     async def _tell_loss(self) -> None:
@@ -225,6 +229,15 @@ class Host:
                 self.logger.warning("sweep: %s", error.message)
             except Exception:
                 self.logger.exception("the sweep failed; the next one comes in %g seconds", _SWEEP_SECONDS)
+
+    async def _retain(self) -> None:
+        """Every hour, and not right after the start: somebody may want to look at the rules first."""
+        while True:
+            await asyncio.sleep(_RETAIN_SECONDS)
+            try:
+                await self.retention.apply(self.retention.planned(), c.Caller.inside("retention"))
+            except PorticoError as error:
+                self.logger.warning("retention: %s", error.message)
 
     async def sweep(self) -> int:
         """Frees idle sessions, forgets ended grants and compacts old deltas; returns how many deltas went."""

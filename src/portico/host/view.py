@@ -6,8 +6,7 @@ from typing import Protocol, TypeVar
 from portico import events as e
 from portico.commands import Caller
 from portico.errors import NotFound
-from portico.events import HOST, Channel, Grant, Record, Right
-from portico.events.record import encode
+from portico.events import HOST, Channel, Grant, Record, Right, encode
 from portico.host.host import Host
 from portico.host.ownership import NOBODYS
 from portico.host.session import Session

@@ -8,13 +8,16 @@ import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { call, v1 } from "../v1";
 import { icon, type Icon } from "./icons";
+import { showPeople } from "./people";
 import { preferences, type Preferences, setPreference } from "./preferences";
 import { pathOf, type Place } from "./router";
 import type { Shell, View } from "./shell";
+import { row, tableOf, wrap } from "./table";
 
 const SECTIONS: [id: string, name: string][] = [
   ["look", "This device"],
   ["agents", "Agents"],
+  ["people", "People"],
   ["tokens", "Tokens"],
   ["audit", "Audit"],
   ["host", "Host"],
@@ -82,6 +85,7 @@ export class SettingsView implements View {
     try {
       if (section === "look") this.look();
       else if (section === "agents") await this.agents();
+      else if (section === "people") await showPeople(this.body);
       else if (section === "tokens") await this.tokens();
       else if (section === "audit") await this.audit();
       else await this.host();
@@ -291,33 +295,4 @@ export class SettingsView implements View {
     );
     return zone;
   }
-}
-
-function tableOf(names: string[]): HTMLTableElement {
-  const table = make("table", "table");
-  const head = make("tr");
-  head.append(...names.map((name) => (name ? make("th", "", name) : make("td"))));
-  table.append(head);
-  return table;
-}
-
-function row(table: HTMLTableElement, ...cells: (string | HTMLElement)[]): void {
-  const found = make("tr");
-  found.append(
-    ...cells.map((cell) => {
-      const each = make("td");
-      each.append(cell);
-      return each;
-    }),
-  );
-  table.append(found);
-}
-
-function wrap(table: HTMLElement): HTMLElement {
-  const scroll = make("div", "scroll-x");
-  scroll.tabIndex = 0;
-  scroll.setAttribute("role", "region");
-  scroll.setAttribute("aria-label", "Table");
-  scroll.append(table);
-  return scroll;
 }

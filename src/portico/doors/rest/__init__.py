@@ -13,6 +13,7 @@ from portico.doors.rest import (
     events,
     people,
     queue,
+    retention,
     review,
     search,
     sessions,
@@ -35,4 +36,5 @@ def rest(app: App) -> Table:
         *board.table(app),
         *review.table(app),
         *admin.table(app),
+        *retention.table(app),
     ]

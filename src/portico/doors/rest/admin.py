@@ -31,13 +31,17 @@ class TokenBody(Struct, forbid_unknown_fields=True):
     scopes: list[str] = msgspec.field(default_factory=lambda: ["read"])
 
 
-class TokenShown(Struct):
+class TokenShown(Struct, omit_defaults=True):
     name: str
     scopes: list[str]
     created: int
+    expires: int = 0
+    """Milliseconds since the epoch; 0: never."""
+    used: int = 0
+    """When it was last seen, to the minute; 0: not yet."""
 
 
-class TokenMade(TokenShown):
+class TokenMade(TokenShown, kw_only=True):
     token: str
     """This is the only time it can be seen."""
 
@@ -70,7 +74,12 @@ def table(app: App) -> Table:
         return JsonResponse(Usage(await book.rows(days, east, app.view(request).sees)))
 
     async def tokens(request: Request) -> Response:
-        found = [TokenShown(each.name, each.scopes, each.created) for each in read_tokens(app.home)]
+        used = app.gate.tokens.used if app.gate is not None else {}
+        found = [
+            TokenShown(each.name, each.scopes, each.created, each.expires, used.get(each.id, 0))
+            for each in read_tokens(app.home)
+            if not each.person and not each.expired
+        ]
         return JsonResponse(TokenList(found))
 
     async def make_token(request: Request) -> Response:
@@ -78,9 +87,9 @@ def table(app: App) -> Table:
         if not body.scopes:
             raise BadRequest(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
         token = new_token(app.home, body.name, body.scopes)
-        made = next(each for each in read_tokens(app.home) if each.name == body.name)
+        made = next(each for each in read_tokens(app.home) if (each.name, each.person) == (body.name, ""))
         await app.host.audit("token.made", caller(request).by, name=body.name, scopes=body.scopes)
-        return JsonResponse(TokenMade(made.name, made.scopes, made.created, token), 201)
+        return JsonResponse(TokenMade(made.name, made.scopes, made.created, made.expires, token=token), 201)
 
     async def revoke(request: Request) -> Response:
         name = request.path_params["name"]
@@ -111,7 +120,7 @@ def table(app: App) -> Table:
                 },
             },
         ),
-        Route("/v1/tokens", tokens, "admin", summary="Named tokens.", doc={"answer": TokenList}),
+        Route("/v1/tokens", tokens, "admin", summary="The host's own named tokens.", doc={"answer": TokenList}),
         Route("/v1/tokens", make_token, "admin", ("POST",), "Make a token.", doc=made),
         Route("/v1/tokens/{name}", revoke, "admin", ("DELETE",), "End a token.", doc={"others": {204: None}}),
         Route(

@@ -1,0 +1,43 @@
+"""What the rules of retention would do, and doing it; and erasing all that one person has said."""
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico.doors.app import App
+from portico.doors.body import JsonResponse, read_as
+from portico.doors.route import Doc, Route, Table, caller
+from portico.host.people import check_person
+from portico.host.retention import Planned
+
+
+class RetentionBody(Struct, forbid_unknown_fields=True):
+    dry_run: bool = False
+
+
+class RetentionDone(Struct):
+    dry_run: bool
+    sessions: list[Planned]
+    """What was done; with `dry_run`, what would be."""
+
+
+def table(app: App) -> Table:
+    retention = app.host.retention
+
+    async def answer(request: Request, planned: list[Planned]) -> Response:
+        body = await read_as(request, RetentionBody)
+        done = planned if body.dry_run else await retention.apply(planned, caller(request))
+        return JsonResponse(RetentionDone(body.dry_run, done))
+
+    async def by_rule(request: Request) -> Response:
+        return await answer(request, retention.planned())
+
+    async def erase(request: Request) -> Response:
+        return await answer(request, retention.of_person(check_person(request.path_params["name"])))
+
+    doc: Doc = {"body": RetentionBody, "answer": RetentionDone}
+    words = "Delete all sessions of a person."
+    return [
+        Route("/v1/retention", by_rule, "admin", ("POST",), "Archive and delete old sessions by rule.", doc=doc),
+        Route("/v1/people/{name}/erase", erase, "admin", ("POST",), words, doc=doc),
+    ]
