@@ -21,6 +21,7 @@ from tests.live.programs import COPILOT
 
 from bench.row import Row, ms, p50, p99, verdict
 from portico.agents.agent import Agent
+from portico.compose import build_host
 from portico.events import Message, PartDelta
 from portico.host.host import Host
 from portico.host.session import Session
@@ -95,7 +96,7 @@ async def _hosted(make: Callable[[Path], Agent], work: Callable[[Host, Path], An
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         log = await SqliteLog.open(folder / "log.db")
-        host = await Host.open(log, [make(folder)])
+        host = await build_host(log, [make(folder)])
         try:
             return await work(host, folder)
         finally:

@@ -29,9 +29,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from bench.flood import Flood, frame
 from bench.place import a_host
 from bench.row import Row, ms, p50, verdict
-from portico.doors.ahp.door import ahp
-from portico.doors.ahp.replay_buffer import ReplayBuffer
-from portico.doors.ahp.uri import ROOT, default_chat
+from portico.doors.ahp import AhpDoor
+from portico.doors.ahp.connection.replay_buffer import ReplayBuffer
+from portico.doors.ahp.wire.uri import ROOT, default_chat
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
@@ -201,7 +201,7 @@ async def _a_server(host: Host, folder: Path) -> AsyncIterator[str]:
     gate = Gate(Tokens(home), hosts=frozenset({"127.0.0.1"}))
     host.workspaces = [Path(tempfile.gettempdir())]
     app = App(host, home, load(home.settings_path, environ={}), lambda: None)
-    gate.add([*ahp(app), Socket("/echo", _echoing, "drive")])
+    gate.add([*AhpDoor(app).routes, Socket("/echo", _echoing, "drive")])
     config = uvicorn.Config(gate, port=0, ws=Line, lifespan="off", log_config=None, ws_per_message_deflate=False)
     server = _Uvicorn(config)
     serving = asyncio.create_task(server.serve())

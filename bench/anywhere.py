@@ -22,7 +22,6 @@ import uvloop
 from bench.row import Row, ms, p50, p99, verdict
 from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent
-from portico.doors.anywhere import anywhere
 from portico.doors.server import Options, Server
 from portico.events import Message
 from portico.home import Home
@@ -69,8 +68,6 @@ async def _a_server(model: str) -> AsyncIterator[tuple[Server, Path]]:
         async with Server(options) as server:
             agent = LoopAgent(AgentContext(home, {}), {"OPENAI_BASE_URL": f"{model}/v1"})
             server.host.agents = {"loop": agent}
-            if not any(route.path == "/message" for route in server.gate.table):
-                server.gate.add(anywhere(server.app))
             yield server, project
 
 

@@ -17,6 +17,7 @@ from bench.place import serve
 from bench.row import Row, ms, p50, verdict
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
+from portico.compose import build_host
 from portico.events import Message, PartEnded, PartStarted
 from portico.host.clock import Clock
 from portico.host.host import Host
@@ -59,7 +60,7 @@ def measure() -> list[Row]:
 async def _fill(path: Path) -> None:
     """One turn with thousands of parts, no snapshot: the hardest way to get there."""
     log = await SqliteLog.open(path)
-    host = await Host.open(log, [ScriptedAgent(script.Provider("scripted", "Scripted"))])
+    host = await build_host(log, [ScriptedAgent(script.Provider("scripted", "Scripted"))])
     session = await host.start(by="bench", cwd=str(path.parent))
     await session.wait(await session.send(Message("[[say:hi]]"), by="bench"))
     turn = await session.send(Message("[[hang]]"), by="bench")

@@ -9,6 +9,7 @@ from pathlib import Path
 from portico import heap
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
+from portico.compose import build_host
 from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
 
@@ -26,7 +27,7 @@ async def a_log() -> AsyncIterator[tuple[SqliteLog, Path]]:
 @contextlib.asynccontextmanager
 async def a_host() -> AsyncIterator[tuple[Host, Path]]:
     async with a_log() as (log, folder):
-        host = await Host.open(log, [ScriptedAgent(script.Provider("scripted", "Scripted"))])
+        host = await build_host(log, [ScriptedAgent(script.Provider("scripted", "Scripted"))])
         heap.settle()  # as `portico serve` does
         try:
             yield host, folder

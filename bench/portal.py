@@ -99,7 +99,7 @@ async def _measure() -> list[Row]:
         (folder / "entry.json").write_bytes(to_json(plan))
         serve = ["-m", "portico", "serve", "--port", "0", "--print-ready", "--without-token", "--agent", "scripted"]
         serve += ["--entry", str(folder / "entry.json"), "--home", str(folder / "home")]
-        async with _running(["-c", _BARE]) as bare, _running(serve) as host:
+        async with running(["-c", _BARE]) as bare, running(serve) as host:
             return [
                 await _calls(bare, host),
                 await _starts(host, folder),
@@ -110,7 +110,7 @@ async def _measure() -> list[Row]:
 
 
 @contextlib.asynccontextmanager
-async def _running(arguments: list[str]) -> AsyncIterator[Server]:
+async def running(arguments: list[str]) -> AsyncIterator[Server]:
     process = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs yet
         [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

@@ -10,11 +10,11 @@ import uvloop
 from bench.row import Row, ms, p50, verdict
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
+from portico.compose import build_host
 from portico.events import Message as Sent
 from portico.events import PartEnded, TurnStarted
-from portico.host.host import Host
-from portico.host.search import Search
 from portico.log.sqlite import SqliteLog
+from portico.queries.search import Search
 
 QUESTION = "search in 200 sessions of 100 turns"
 
@@ -31,7 +31,7 @@ def measure() -> list[Row]:
 
 async def _measure(folder: Path) -> list[Row]:
     log = await SqliteLog.open(folder / "log.db")
-    host = await Host.open(log, [ScriptedAgent(script.Provider("scripted", "Scripted"))])
+    host = await build_host(log, [ScriptedAgent(script.Provider("scripted", "Scripted"))])
     for number in range(SESSIONS):
         session = await host.start(by="bench", cwd=str(folder), title="bench")
         for turn in range(TURNS):

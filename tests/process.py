@@ -82,7 +82,7 @@ class HostProcess:
 
     def wait_for_log(self, text: str) -> str:
         """The first line with this text; it may come a moment after the port is open."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             found = next((line for line in self.log().splitlines(keepends=True) if text in line), "")
             if found.endswith("\n"):
@@ -93,7 +93,7 @@ class HostProcess:
     def stop(self, number: int = signal.SIGTERM) -> int:
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(20)
+        code = self.process.wait(60)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self._log.close()

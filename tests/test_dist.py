@@ -151,7 +151,7 @@ def test_the_installed_program_prints_a_login_link_that_opens_the_pages(installe
             headers = {"Authorization": f"Bearer {token}"}
             agents = browser.get(f"{address}/v1/agents", headers=headers).json()["agents"]
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         rest = process.stderr.read()
     assert [agent["id"] for agent in agents] == ["loop", "demo"]
     assert "WARNING" not in rest

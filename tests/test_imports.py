@@ -16,14 +16,29 @@ WORDS = {
     "portico.events",
     "portico.faults",
     "portico.limits",
+    "portico.redaction",
 }
 """What everybody may use. `portico` itself holds the version only."""
+
+CORE = (
+    *("__init__.py", "cache.py", "correlation.py", "errors.py", "faults.py", "limits.py", "redaction.py"),
+    *("events/*.py", "commands/*.py", "log/*.py", "host/*.py", "host/decide/*.py", "workspace/jail.py"),
+)
+"""What one has to read to know how Portico works: everything else is a room that the application registers."""
+CORE_LINES = 12_000
 
 ROOMS: dict[str, set[str]] = {
     "log": {"log"},
     "workspace": {"workspace"},
-    "host": {"host", "log", "workspace"},
-    "agents": {"agents", "host", "workspace", "models", "mcp", "settings", "home"},
+    "host": {"host", "log", "workspace.jail"},
+    "approvals": {"approvals", "host", "workspace"},
+    "changes": {"changes", "host", "workspace"},
+    "terminals": {"terminals", "host", "log.listeners", "workspace"},
+    "people": {"people", "host", "terminals", "workspace"},
+    "queries": {"queries", "people.view", "host", "log.log", "workspace"},
+    "transcripts": {"transcripts", "host", "log.schema"},
+    "maintenance": {"maintenance", "log"},
+    "agents": {"agents", "approvals", "host", "terminals", "workspace", "models", "mcp", "settings", "home"},
     "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent"},
     "client": {"client", "host.agent", "host.state", "home"},
     "models": {"models", "workspace", "home"},
@@ -75,8 +90,33 @@ def test_dependencies_point_inward(room: str) -> None:
     assert wrong == {}
 
 
+def core() -> list[Path]:
+    return [path for pattern in CORE for path in ROOT.glob(pattern)]
+
+
+def test_the_core_imports_nothing_else() -> None:
+    named = {name_of(path) for path in core()}
+    wrong = {
+        name_of(path): found
+        for path in core()
+        if (found := {name for name in imported(path) if name not in named | {"portico.__version__"}})
+    }
+    assert wrong == {}
+
+
+def test_the_core_is_read_in_a_day() -> None:
+    assert sum(len(path.read_text().splitlines()) for path in core()) < CORE_LINES
+
+
+def test_every_room_has_its_row() -> None:
+    """A new folder says what it may import."""
+    outside = {"commands", "events", "doors", "cli", "testing"}
+    found = {path.parent.relative_to(ROOT).parts[0] for path in ROOT.glob("*/__init__.py")}
+    assert found - outside == set(ROOMS)
+
+
 def test_the_words_that_everybody_uses_use_nobody() -> None:
-    for name in ("errors", "limits", "faults"):
+    for name in ("errors", "limits", "faults", "redaction", "correlation", "cache"):
         assert imported(ROOT / f"{name}.py") <= WORDS
     for path in (ROOT / "events").glob("*.py"):
         found = {name for name in imported(path) if not name.startswith("portico.events.")}

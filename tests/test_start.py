@@ -35,7 +35,7 @@ HEAVY = {
     "mcp": "its messages are few enough to write ourselves",
     "portico.agents.loop.run": "the built-in agent's tools, for its first conversation",
     "portico.client": "for whoever talks to a host",
-    "portico.doors.ahp.connection": "for the first editor",
+    "portico.doors.ahp.connection.connection": "for the first editor",
     "portico.models": "beyond the catalogue: for whoever has a model of their own",
     "portico.testing": "for tests",
     "pydantic": "90 ms and 12 MB",

@@ -151,10 +151,10 @@ def alive(pid: int) -> bool:
     return True
 
 
-def stamp(path: Path) -> tuple[int, int] | None:
+def stamp(path: Path | str) -> tuple[int, int] | None:
     """Another one when the file has changed, also when it was replaced within one tick of the clock; None: no file."""
     try:
-        stat = path.stat()
+        stat = os.stat(path)
     except FileNotFoundError:
         return None
     return stat.st_mtime_ns, stat.st_ino

@@ -83,6 +83,8 @@ TOOL_OUTPUT_CHARS = 64 * KIB
 """Tool output kept inside the event; the whole output goes into a blob."""
 GRANT_SECONDS = 12 * 3600.0
 """A working day; a remembered yes must end."""
+GRANT_SECONDS_MAX = 365 * 86_400.0
+"""A year: what was allowed before that is forgotten by everybody."""
 GRANTS = 1_000
 """Remembered answers that have not ended: every approval looks through them."""
 TURN_IDLE_SECONDS = 30 * 60.0
@@ -119,6 +121,8 @@ INTERRUPTIONS = 20
 """A task in whose middle the host ended so often waits for a person: perhaps it is what ends the host."""
 
 # -- the doors -------------------------------------------------------------------------------------------------
+DOOR_SECONDS = 60.0
+"""A door has this long to open, and to close: a long queue on a slow disk. One that hangs is left out."""
 BODY_BYTES = 8 * MIB
 """One HTTP body: MESSAGE_BYTES with room for JSON escapes."""
 ARCHIVE_BYTES = 64 * MIB

@@ -101,6 +101,12 @@ class HttpSettings(Struct, forbid_unknown_fields=True):
     sends it."""
 
 
+class DoorSettings(Struct, forbid_unknown_fields=True):
+    disabled: list[str] = []
+    """Doors that are not opened, by name, such as `anywhere` or `mcp`; `portico doctor` lists them. The command line
+    needs `rest`, and browsers need `web`. Read at start."""
+
+
 class ApprovalSettings(Struct, forbid_unknown_fields=True):
     reads: bool = True
     """Reads inside the working directory pass unasked."""
@@ -200,6 +206,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     http: HttpSettings = msgspec.field(default_factory=HttpSettings)
+    doors: DoorSettings = msgspec.field(default_factory=DoorSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
     people: PeopleSettings = msgspec.field(default_factory=PeopleSettings)
     login: LoginSettings = msgspec.field(default_factory=LoginSettings)
@@ -240,6 +247,7 @@ SECTIONS = (
     "telemetry",
     "agent",
     "http",
+    "doors",
     "approvals",
     "people",
     "login.oidc",

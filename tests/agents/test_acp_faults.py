@@ -65,7 +65,7 @@ async def test_a_cancel_ends_what_the_turn_runs_and_its_call_is_cancelled(
     script = "echo $$ > pid; exec sleep 1000"
     turn = await session.send(Message(steps(["terminal", "sh", "-c", script])), by="test")
     await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         (pid,) = await pids_in(tmp_path / "pid", 1)
         await session.cancel(by="test")
         ended = await session.wait(turn)
@@ -150,7 +150,7 @@ async def test_a_turn_waits_for_a_place_and_says_so(open_host: HostOpener, tmp_p
     busy = await one.send(Message(steps(["text", "I work"], ["sleep", 60])), by="test")
     await one.wait_until(lambda state: bool(state.active and state.active.parts))
     waiting = await two.send(Message(steps(["text", "At last."])), by="test")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         state = await two.wait_until(lambda state: bool(state.active and state.active.parts))
         assert state.active is not None
         assert "Waiting for a free agent: 1 of 1 processes are busy" in said(state.active, "notice")
@@ -165,7 +165,7 @@ async def test_a_turn_that_waits_can_be_cancelled(open_host: HostOpener, tmp_pat
     busy = await one.send(Message(steps(["text", "I work"], ["sleep", 60])), by="test")
     await one.wait_until(lambda state: bool(state.active and state.active.parts))
     waiting = await two.send(Message(steps(["text", "Never."])), by="test")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await two.wait_until(lambda state: bool(state.active and state.active.parts))
         await two.cancel(by="test")
         assert (await two.wait(waiting)).outcome == "cancelled"
@@ -199,7 +199,7 @@ async def test_memory_is_a_bound_too() -> None:
     pool = Pool(lambda: Bounds(0, used // 2))
     await pool.admit(Busy(sleeping.pid), tell)
     entering = asyncio.ensure_future(pool.admit(Busy(os.getpid()), tell))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asked.wait()
         sleeping.kill()
         await sleeping.wait()

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from portico.doors.ahp.uri import default_chat
+from portico.doors.ahp.wire.uri import default_chat
 from portico.events import Message
 from portico.host.session import Session
 from portico.host.state import TurnState
+from portico.terminals.terminals import Terminals
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import FAKE, calls, fake_agent, said, steps, waiting_approval
 from tests.doors.ahp.wire_client import WireClient, opened
@@ -51,7 +52,7 @@ async def played(open_host: HostOpener, tmp_path: Path, *wanted: list[Any]) -> t
     session = await host.start(by="test", cwd=str(tmp_path))
     turn = await session.wait(await allowed(session, *wanted))
     assert turn.outcome == "completed", turn.error
-    assert [each.title for each in host.terminals.list()] == []
+    assert [each.title for each in host.part(Terminals).list()] == []
     return turn, answers(turn)
 
 
@@ -95,7 +96,7 @@ async def test_a_kill_ends_all_processes_and_leaves_the_output(open_host: HostOp
     await session.wait_until(lambda state: bool(state.active and len(calls(state.active)) == 2))
     await session.cancel(by="test")
     assert (await session.wait(turn)).outcome == "cancelled"
-    assert [each.title for each in host.terminals.list()] == [f"sh -c {script}"]
+    assert [each.title for each in host.part(Terminals).list()] == [f"sh -c {script}"]
     then = await session.wait(
         await session.send(Message(steps(tell("kill"), tell("output"), tell("wait_for_exit"))), by="test")
     )
@@ -104,9 +105,9 @@ async def test_a_kill_ends_all_processes_and_leaves_the_output(open_host: HostOp
     killed, output, status = answers(then)
     assert (killed, output["output"], status["exitCode"]) == ({}, "began\n", None)
     assert status["signal"] in ("SIGHUP", "SIGKILL")
-    assert [each.exited for each in host.terminals.list()] == [True]
+    assert [each.exited for each in host.part(Terminals).list()] == [True]
     await host.delete(session.id, by="test")
-    assert host.terminals.list() == []
+    assert host.part(Terminals).list() == []
 
 
 async def test_what_a_command_showed_stays_with_the_call(open_host: HostOpener, tmp_path: Path) -> None:
@@ -126,6 +127,7 @@ async def test_what_a_command_showed_stays_with_the_call(open_host: HostOpener, 
     shown = {"type": "terminal", "terminal": "terminal-1", "title": "sh -c echo one; exit 3"}
     assert (asked.content, asked.outcome) == ([shown], "completed")
     assert (call.content, call.output, call.outcome) == ([{**shown, "code": 3}], "one\n", "failed")
+    assert call.exit_code == 3
     assert answered[-1]["code"] == -32002  # it has released it
 
 
@@ -144,7 +146,7 @@ async def test_a_command_that_cannot_run_is_refused_and_its_call_has_failed(
 
 async def test_a_terminal_of_somebody_else_is_not_shown_as_the_agents(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host(fake_agent(tmp_path))
-    await host.terminals.start(claim={"kind": "client", "clientId": "ada"}, cwd=str(tmp_path), by="ada")
+    await host.part(Terminals).start(claim={"kind": "client", "clientId": "ada"}, cwd=str(tmp_path), by="ada")
     session = await host.start(by="test", cwd=str(tmp_path))
     turn = await session.wait(await session.send(Message(steps(shows(status="completed"), tell("output"))), by="test"))
     assert [call.content for call in calls(turn)] == [[]]

@@ -164,3 +164,11 @@ async def test_live_output_is_told_once(open_host: HostOpener, output: list[Json
     assert "".join(each.text for each in log if isinstance(each, ToolOutput)) == "one\ntwo\n"
     (call,) = [part for part in turn.parts if isinstance(part, CallPart)]
     assert call.output == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(("told", "code"), [({"shellExecution": {"exitCode": 2}}, 2), ({}, None)])
+async def test_the_exit_code_of_a_command_is_data(open_host: HostOpener, told: Json, code: int | None) -> None:
+    failed = event("tool.execution_complete", toolCallId="c1", success=False, **told)
+    turn, _ = await heard(open_host, [SHELL, failed])
+    (call,) = [part for part in turn.parts if isinstance(part, CallPart)]
+    assert (call.exit_code, call.ok) == (code, False)

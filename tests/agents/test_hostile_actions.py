@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from portico.agents.copilot.conversation import action_of
+from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.events import Message
 from portico.host.action import Action
-from portico.host.policy import Rules
 from portico.host.session import Session
 from portico.testing.fixtures import HostOpener
 from tests.agents.acp_agent import calls, fake_agent, steps, waiting_approval
@@ -99,7 +99,7 @@ async def session(open_host: HostOpener, tmp_path: Path) -> Session:
     (work / ".git").mkdir(parents=True)
     (work / "bare").mkdir()
     host = await open_host(fake_agent(tmp_path))
-    host.rules.settings = Rules("setting", edits={"ok.py": True}, tools={"Look": True})
+    host.part(WorkspacePolicy).settings = Rules("setting", edits={"ok.py": True}, tools={"Look": True})
     return await host.start(by="test", cwd=str(work))
 
 

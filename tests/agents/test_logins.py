@@ -22,10 +22,11 @@ from portico.agents.registry import discover
 from portico.events import Message
 from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
+from portico.compose import build_host
 
 async def main(home, opened):
     sys.addaudithook(lambda name, given: opened.append((name, str(given[0]))) if name in EVENTS and given else None)
-    host = await Host.open(await SqliteLog.open(home / "log.db"), discover(AgentContext(home, {})))
+    host = await build_host(await SqliteLog.open(home / "log.db"), discover(AgentContext(home, {})))
     for info in await host.describe():
         session = await host.start(by="test", agent=info.id, cwd=str(home))
         turn = await session.wait(await session.send(Message("hello"), by="test"))

@@ -454,7 +454,7 @@ async def test_the_demo(open_host: HostOpener, tmp_path: Path, prompt: str, part
     for rule in agent.rules:
         _hurry(rule.steps)
     session = await (await open_host(agent)).start(by="test", cwd=str(tmp_path))
-    turn = await asyncio.wait_for(play(session, prompt), 10)
+    turn = await asyncio.wait_for(play(session, prompt), 60)
     kind, text = shown(turn)[-1]
     assert (kind, text[: len(part[1])]) == part
     assert turn.outcome == ("failed" if "fail" in prompt else "completed")

@@ -256,11 +256,12 @@ from pathlib import Path
 from portico.events import Message
 from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
+from portico.compose import build_host
 from tests.agents.acp_agent import fake_agent, said, steps
 
 async def main():
     home = Path(sys.argv[1])
-    host = await Host.open(await SqliteLog.open(home / "log.db"), [fake_agent(home)])
+    host = await build_host(await SqliteLog.open(home / "log.db"), [fake_agent(home)])
     session = await host.start(by="test", cwd=str(home))
     for step in ("pid", "child"):
         print(said(await session.wait(await session.send(Message(steps([step])), by="test"))), flush=True)

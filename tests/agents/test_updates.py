@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from portico.agents.acp.prompt import text_of
 from portico.agents.acp.service import choose
 from portico.agents.acp.update import Updates
 from portico.events import Message
+from portico.host.state import CallPart
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -88,3 +90,33 @@ def test_a_no_never_picks_an_allowing_option(options: list[dict[str, Any]]) -> N
 @given(st.dictionaries(st.sampled_from(["configOptions", "models", "modes"]), JSON))
 def test_any_answer_to_a_new_session_is_read(answer: dict[str, Any]) -> None:
     list(choices(answer))
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"_meta": {"terminal_exit": {"terminal_id": "1", "exit_code": 2, "signal": None}}}, 2),
+        ({"rawOutput": {"exit_code": 0, "stdout": "x"}}, 0),
+        ({"rawOutput": {"exitCode": 127}}, 127),
+        ({"rawOutput": {"exit_code": True}}, None),
+        ({"rawOutput": "exit code 3"}, None),
+    ],
+)
+async def test_an_exit_code_that_the_agent_tells(
+    open_host: HostOpener, tmp_path: Path, more: dict[str, Any], code: int | None
+) -> None:
+    begun = {"sessionUpdate": "tool_call", "toolCallId": "t", "kind": "execute", "title": "make"}
+    told = {"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "failed", **more}
+
+    async def play(message: Message, turn: Turn) -> None:
+        heard = Updates(turn, OwnTools(()), Commands())
+        for update in (begun, told):
+            await heard.apply(update)
+        await heard.finish()
+
+    host = await open_host(PlayAgent(play))
+    session = await host.start(by="test", cwd=str(tmp_path))
+    turn = await session.wait(await session.send(Message("go"), by="test"))
+    (call,) = turn.parts
+    assert isinstance(call, CallPart)
+    assert (call.exit_code, call.ok) == (code, False)

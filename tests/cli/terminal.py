@@ -28,7 +28,7 @@ class TerminalCommand:
         )
         os.close(inner)
 
-    def expect(self, pattern: str, seconds: float = 15) -> str:
+    def expect(self, pattern: str, seconds: float = 60) -> str:
         """Everything up to the pattern, which must come in time."""
         end = time.monotonic() + seconds
         while not (found := re.search(pattern, self._seen)):
@@ -43,7 +43,7 @@ class TerminalCommand:
     def enter(self, text: str) -> None:
         os.write(self._screen, text.encode())
 
-    def finish(self, seconds: float = 15) -> tuple[int, str]:
+    def finish(self, seconds: float = 60) -> tuple[int, str]:
         """The exit code and the rest of the screen."""
         end = time.monotonic() + seconds
         while select.select([self._screen], [], [], max(0.0, end - time.monotonic()))[0]:

@@ -76,7 +76,9 @@ def test_what_is_no_agent_is_not_added(home: Path) -> None:
     ],
 )
 def test_wrong_words(home: Path, args: list[str], words: str) -> None:
-    done = inside(home, "agents", "add", *args)
+    registry = home.with_name("registry.json")
+    registry.write_text('{"agents": []}')
+    done = inside(home, "agents", "add", *args, PORTICO_ACP_REGISTRY=str(registry))
     assert (done.returncode, words in done.stderr) == (64, True), done.stderr
 
 

@@ -103,7 +103,7 @@ def test_without_a_terminal_somebody_else_must_answer(home: Path, tmp_path: Path
         session = process.stderr.readline().strip()
         assert "waits for an answer (use --yes or --no" in process.stderr.readline()
         asyncio.run(_approve(home, session))
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
     assert (tmp_path / "portico-demo.md").exists()
 
 
@@ -167,7 +167,7 @@ def test_sigint_without_a_terminal_cancels_too(home: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.read(1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(15) == 130
+        assert process.wait(60) == 130
     assert newest(home).turns[0].outcome == "cancelled"
 
 
@@ -192,7 +192,7 @@ def test_kill_9_in_the_middle_of_a_long_answer_and_a_restart(tmp_path: Path) -> 
             seen = process.stdout.read(20)
             host.kill()
             with HostProcess(home, port=host.port):
-                rest, _ = process.communicate(timeout=20)
+                rest, _ = process.communicate(timeout=60)
                 assert process.returncode == 1  # it came back by itself and saw the end
                 shown = portico(home, "sessions", "show", session).stdout
     assert "-- interrupted" in rest

@@ -71,7 +71,7 @@ def test_json_for_whoever_starts_it_and_json_lines_for_the_log(tmp_path: Path) -
         assert (entry["level"], entry["logger"]) == ("error", "portico.server")
         assert entry["time"].endswith("Z")
         process.send_signal(signal.SIGINT)
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_script_with_its_delay(tmp_path: Path) -> None:

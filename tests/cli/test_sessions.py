@@ -130,7 +130,7 @@ def test_a_reader_that_leaves_is_no_error(home: Path, session: str) -> None:
         process.stdout.readline()
         process.stdout.close()
         inside(home, "send", "[[say:x]]", "--session", session)
-        process.wait(15)
+        process.wait(60)
         assert "Traceback" not in process.stderr.read()
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from portico.agents import script
 from portico.agents.scripted import ScriptedAgent
+from portico.compose import build_host
 from portico.errors import PorticoError, TooSlow
 from portico.events import Message, Record, tag
 from portico.host.host import Host
@@ -192,7 +193,7 @@ async def main(folder: Path, seed: int) -> None:
     async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as tasks:
         tasks.create_task(watch(log, log.seq))
         begun = int(time.time() * 1000)
-        host = await Host.open(log, [agent()])
+        host = await build_host(log, [agent()])
         tell("READY")
         for summary in host.list(children=False)[:SESSIONS]:
             await host.get(summary.id)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from portico import events as e
+from portico.compose import build_host
 from portico.events import HOST, Event, Record, tag
 from portico.host.approval import Ruling
 from portico.host.fold import fold
@@ -104,7 +105,7 @@ class App:
     async def _check(self) -> None:
         log = await SqliteLog.open(self.folder / "log.db")
         await self._check_kept(log)
-        host = await Host.open(log, [agent()])
+        host = await build_host(log, [agent()])
         host.policies.insert(0, lambda session, request: Ruling(True, "the test says yes"))
         await self._check_stories(host)
         await self._check_acknowledged(host)

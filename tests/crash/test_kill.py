@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.host.host import Host
+from portico.compose import build_host
 from portico.host.state import CallPart
 from portico.log.sqlite import SqliteLog
 from tests.crash.driver import agent
@@ -73,7 +73,7 @@ def test_killed_between_the_effect_and_its_result(tmp_path: Path) -> None:
 async def _outcomes(folder: Path) -> Counter[str]:
     """How the write calls ended, after a restart."""
     log = await SqliteLog.open(folder / "log.db")
-    host = await Host.open(log, [agent()])
+    host = await build_host(log, [agent()])
     sessions = [await host.get(summary.id) for summary in host.list(children=False)]
     parts = [part for session in sessions for turn in session.state.turns for part in turn.parts]
     await host.close()

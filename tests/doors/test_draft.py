@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from portico.doors.ahp import uri
+from portico.doors.ahp.wire import uri
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, problem, read_events, standing
 
@@ -75,3 +75,27 @@ async def test_a_page_or_a_script_puts_a_draft_and_takes_it_away(tmp_path: Path)
         problem(await here.http.post("/message", json={"text": " ", "mode": "draft"}), 400, "bad_request", "text")
         await here.http.post(f"{path.removesuffix('/draft')}/close")
         problem(await here.http.put(path, json={"text": "x"}), 409, "session_closed")
+
+
+@pytest.mark.parametrize(
+    ("drafts", "left"),
+    [
+        ([("mine", True), (TEXT, False)], f"mine\n{TEXT}"),
+        ([("mine", True), ("first", False), (TEXT, False)], f"mine\n{TEXT}"),
+        ([(f"mine, {TEXT}", True), (TEXT, False)], f"mine, {TEXT}"),
+        ([("first", False), (TEXT, False)], TEXT),
+        ([("first", False), ("first, edited", True), (TEXT, False)], f"first, edited\n{TEXT}"),
+        ([(TEXT, False), ("mine", True)], "mine"),
+        ([("mine", True), ("", False)], ""),
+    ],
+)
+async def test_an_offer_follows_what_somebody_has_typed(
+    tmp_path: Path, drafts: list[tuple[str, bool]], left: str
+) -> None:
+    """A text that a program offered took the place of the words that somebody was writing."""
+    async with standing(tmp_path) as here:
+        session = f"/v1/sessions/{await here.start()}"
+        for text, typed in drafts:
+            answer = await here.http.put(f"{session}/draft", json={"text": text, "typed": typed})
+        assert answer.json() == {"text": left}
+        assert (await here.http.get(session)).json().get("kept", {}).get("draft", {}).get("text", "") == left

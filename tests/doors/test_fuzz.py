@@ -149,4 +149,4 @@ def test_the_host_is_still_there_and_stops_when_it_is_told(target: Target) -> No
     assert "Traceback" not in target.host.log()
     stop = target.schema[STOP]["POST"].Case()
     target.send(stop)
-    assert target.host.process.wait(20) == 0
+    assert target.host.process.wait(60) == 0

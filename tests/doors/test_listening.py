@@ -156,7 +156,7 @@ def test_sockets_of_systemd(tmp_path: Path, family: socket.AddressFamily) -> Non
             assert process.stdout.readline() == f"READY:{expected}\n"
             assert asyncio.run(_you(tmp_path / "home")) == "owner"
             process.terminate()
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
     assert os.path.exists(path) is (family is socket.AF_UNIX), "systemd's socket is not ours to remove"
 
 

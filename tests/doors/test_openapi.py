@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico.doors.openapi import document, openapi, template
+from portico.doors.openapi import document, template
 from portico.doors.openapi_page import page
 from portico.doors.route import Route
 from tests.doors.standing import Standing, standing
@@ -64,4 +64,4 @@ async def test_the_page_names_every_path_and_runs_nothing(here: Standing) -> Non
     text = page(document(table))
     assert all(template(route.path) in text for route in table if isinstance(route, Route))
     assert "<script" not in text
-    assert {route.path for route in openapi(here.server.gate)} == {"/openapi.json", "/openapi"}
+    assert {route.path for route in here.server.doors["openapi"].routes} == {"/openapi.json", "/openapi"}

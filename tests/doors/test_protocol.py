@@ -27,7 +27,7 @@ def _slow_body(here: Standing) -> bytes:
 
 async def stall(here: Standing, beginning: bytes) -> bytes:
     """Sends the beginning and no more; returns what the server says before it closes the connection."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         reader, writer = await asyncio.open_connection("127.0.0.1", here.server.port)
         writer.write(beginning)
         try:
@@ -38,7 +38,7 @@ async def stall(here: Standing, beginning: bytes) -> bytes:
 
 async def trickle(here: Standing, beginning: bytes) -> None:
     """Sends the beginning, then a byte at a time; returns when the server has had enough of it."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         reader, writer = await asyncio.open_connection("127.0.0.1", here.server.port)
         writer.write(beginning)
         ended = asyncio.ensure_future(reader.read())
@@ -113,7 +113,7 @@ async def test_streams_and_sockets_have_no_time_limit(shared: Standing) -> None:
 
 async def test_an_idle_connection_is_closed_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "KEEP_ALIVE_SECONDS", SHORT)
-    async with standing(tmp_path) as here, asyncio.timeout(20):
+    async with standing(tmp_path) as here, asyncio.timeout(60):
         reader, writer = await asyncio.open_connection("127.0.0.1", here.server.port)
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         said = await reader.read()

@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from portico.approvals.policy import WorkspacePolicy
 from portico.client import Client
 from portico.doors import server as module
 from portico.doors.gate import Gate
@@ -28,7 +29,7 @@ from portico.events import HOST, Audited, Event, HostStopped, PartDelta, TurnEnd
 from portico.home import Endpoint, Home
 from portico.host.catalogue import Catalogue
 from portico.host.host import Host
-from portico.log import trouble
+from portico.log import sqlite, trouble
 from portico.log.sqlite import SqliteLog
 from tests.doors import sharing
 from tests.doors.ahp.wire_client import WireClient, opened
@@ -104,8 +105,8 @@ async def test_a_client_that_listens_sees_how_its_turn_ends_when_the_host_stops(
         session = await here.start()
         listening = asyncio.ensure_future(listen_on(here, session))
         await here.http.post(f"/v1/sessions/{session}/messages", json={"text": "[[say:half]][[hang]]"})
-        await asyncio.wait_for(began.wait(), 10)
-    await asyncio.wait_for(listening, 10)
+        await asyncio.wait_for(began.wait(), 60)
+    await asyncio.wait_for(listening, 60)
     assert seen.count("TurnEnded") == 1
     assert "Exception in ASGI" not in caplog.text
 
@@ -278,7 +279,7 @@ async def test_new_settings_are_taken_over_while_it_runs(quick: Standing) -> Non
 
 
 async def test_new_rules_of_approval_count_at_once(quick: Standing) -> None:
-    rules = quick.server.host.rules
+    rules = quick.server.host.part(WorkspacePolicy)
     assert rules.settings.edits == {}
     quick.home.settings_path.write_text(
         '[approvals]\nreads = false\nedits = ["src/**", "!src/x"]\nallow_commands = ["make"]\n'
@@ -299,10 +300,10 @@ async def test_rules_that_an_editor_pushed_hold_after_a_restart_before_any_edito
         ) as c:
             await c.initialize(c.root)
             await c.act(c.root, "root/configChanged", config={"terminalAutoApproveRules": {"make": True, "rm": False}})
-        pushed = here.server.host.rules.clients
+        pushed = here.server.host.part(WorkspacePolicy).clients
         assert pushed.commands == {"make": True, "rm": False}
     async with standing(tmp_path) as here:
-        assert here.server.host.rules.clients == pushed
+        assert here.server.host.part(WorkspacePolicy).clients == pushed
 
 
 @pytest.mark.parametrize(
@@ -464,10 +465,11 @@ async def test_a_log_that_is_moved_away_is_on_the_health_page(tmp_path: Path, mo
         failed = asyncio.Event()
         here.server.host.log.on_failure(lambda _: failed.set())
         os.rename(path, tmp_path / "elsewhere")
-        await asyncio.wait_for(failed.wait(), 1)
+        assert sqlite.WATCH_SECONDS < 1
+        await asyncio.wait_for(failed.wait(), 60)
         assert (await here.http.get("/healthz")).status_code == 503
         answer = await here.http.patch(f"/v1/sessions/{session}", json={"title": "lost"})
         assert "was moved away" in problem(answer, 503, "log_unavailable")
         os.rename(tmp_path / "elsewhere", path)
-        await asyncio.wait_for(here.server.host.log.available(), 5)
+        await asyncio.wait_for(here.server.host.log.available(), 60)
         assert (await here.http.get("/healthz")).status_code == 200

@@ -113,7 +113,7 @@ async def serving(heard: Heard) -> AsyncIterator[int]:
 
 @contextlib.asynccontextmanager
 async def peer_of(heard: Heard, *early: bytes) -> AsyncIterator[Peer]:
-    async with serving(heard) as port, asyncio.timeout(20):
+    async with serving(heard) as port, asyncio.timeout(60):
         peer = Peer(*await asyncio.open_connection("127.0.0.1", port))
         try:
             await peer.shake_hands(port, *early)

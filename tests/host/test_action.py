@@ -11,12 +11,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from portico.approvals import coverage as a
+from portico.approvals.policy import Rules, WorkspacePolicy, rules_of
+from portico.approvals.shell_syntax import commands
 from portico.events import Message
-from portico.host import action as a
 from portico.host.action import Action, command
-from portico.host.policy import Rules, rules_of
 from portico.host.session import Session
-from portico.host.shell_syntax import commands
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -131,10 +131,10 @@ async def waits(session: Session, text: str) -> bool:
 
 async def granted(open_host: HostOpener, folder: Path, grantor: str) -> Session:
     host = await open_host(PlayAgent(runs))
-    host.rules.settings = settings_rules
+    host.part(WorkspacePolicy).settings = settings_rules
     if grantor == "editor":
         editor = {"globalAutoApproveEnabled": True, "terminalAutoApproveRules": {"/./": True}}
-        host.rules.clients = rules_of(editor)
+        host.part(WorkspacePolicy).clients = rules_of(editor)
     config, prepare = GRANTORS.get(grantor, ({}, None))
     session = await host.start(by="test", cwd=str(folder), config=config)
     if prepare is not None:
@@ -173,7 +173,7 @@ async def test_protected_files_ask_whatever_the_session_allows(open_host: HostOp
 async def test_a_job_has_a_policy_of_its_own_and_the_owners_rules(open_host: HostOpener, tmp_path: Path) -> None:
     """Nobody is there to ask: the built-in questions are not asked, those of the settings are."""
     host = await open_host(PlayAgent(runs))
-    host.rules.settings = settings_rules
+    host.part(WorkspacePolicy).settings = settings_rules
     session = await host.start(by="task:task-1", cwd=str(tmp_path), config={"approvals": "allow"})
     for line, asks in {"rm x": False, "$X y": True, "git push": True}.items():
         assert await waits(session, line) is asks, line
@@ -290,7 +290,7 @@ def test_a_command_is_shown_as_it_runs(action: Action, shown: str | None) -> Non
     ],
 )
 def test_a_permission_is_for_the_same_action(first: Action, second: Action, same: bool) -> None:
-    assert first.same(second) is same
+    assert a.same(first, second) is same
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 from portico import events as e
 from portico import limits
 from portico.agents.agent import Message, Turn
+from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.errors import AlreadyAnswered, BadRequest, NotFound, PorticoError, RateLimited
 from portico.events import Event, Option
 from portico.host.approval import Request, Ruling
 from portico.host.host import Host
-from portico.host.policy import Rules
 from portico.host.session import Session
 from portico.host.state import Approval, CallPart, TextPart, TurnState
 from portico.testing.clock import FakeClock
@@ -34,7 +34,7 @@ async def ask(host: Host, session: Session | None = None) -> tuple[Session, Appr
 
 
 async def said(session: Session) -> str:
-    turn = await asyncio.wait_for(session.wait(session.state.turns[-1].id), 5)
+    turn = await asyncio.wait_for(session.wait(session.state.turns[-1].id), 60)
     part = turn.parts[-1]
     assert isinstance(part, TextPart)
     return part.text
@@ -334,7 +334,7 @@ async def test_deny_beats_allow(open_host: HostOpener) -> None:
 
 async def test_what_the_settings_refuse_no_grant_allows(open_host: HostOpener) -> None:
     host = await open_host(PlayAgent(allowed))
-    host.rules.settings = Rules("setting", refused=("make",))
+    host.part(WorkspacePolicy).settings = Rules("setting", refused=("make",))
     session = await host.start(by="test", cwd="/")
     await host.grants.add(agent="play", tool="*", allow=True, by="ada", session=session.id)
     await session.send(Message("go"), by="test")
@@ -391,7 +391,7 @@ async def test_a_grant_for_a_project_is_for_that_folder_alone(open_host: HostOpe
 )
 async def test_a_grant_for_something_else_does_not_count(open_host: HostOpener, grant: dict[str, str]) -> None:
     host = await open_host(PlayAgent(allowed), PlayAgent(allowed, "other"))
-    await host.grants.add(**{"tool": "shell", **grant}, allow=True, by="ada")  # type: ignore[arg-type]
+    await host.grants.add(**{"tool": "shell", **grant}, allow=True, by="ada")
     await ask(host)
 
 
@@ -406,7 +406,7 @@ async def test_a_grant_for_something_else_does_not_count(open_host: HostOpener, 
 async def test_a_wrong_grant(open_host: HostOpener, grant: dict[str, str]) -> None:
     host = await open_host(PlayAgent(allowed))
     with pytest.raises(PorticoError):
-        await host.grants.add(**grant, tool="shell", allow=True, by="ada")  # type: ignore[arg-type]
+        await host.grants.add(**grant, tool="shell", allow=True, by="ada")
     assert host.grants == {}
 
 

@@ -16,6 +16,7 @@ from portico.host.state import CallPart, TextPart
 from portico.host.turn import Turn
 from portico.log.log import DiskUse
 from portico.log.sqlite import SqliteLog
+from portico.terminals.terminals import Terminals
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.host.plays import idle
@@ -93,7 +94,9 @@ async def test_a_terminal_that_prints_for_ever_does_not_fill_the_disk(
 ) -> None:
     """`yes` in a terminal that nobody watched wrote 354 MB in 45 seconds."""
     monkeypatch.setattr(limits, "TERMINAL_BYTES", 200_000)
-    terminal = await host.terminals.start(claim={}, cwd=str(tmp_path), by="test", command=["/bin/sh", "-c", PRINTS])
+    terminal = await host.part(Terminals).start(
+        claim={}, cwd=str(tmp_path), by="test", command=["/bin/sh", "-c", PRINTS]
+    )
     async with asyncio.timeout(60):
         async for records in host.log.follow(terminal.channel):
             if any(isinstance(each.event, e.TerminalData) and "the end" in each.event.text for each in records):
@@ -109,7 +112,9 @@ async def test_a_terminal_that_prints_for_ever_does_not_fill_the_disk(
 async def test_a_session_over_its_bound_takes_no_messages(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     await session.wait(await session.send(Message("[[say:one]]"), by="test"))
     monkeypatch.setattr(limits, "SESSION_BYTES", 100)
-    await asyncio.sleep(0.05)
+    async with asyncio.timeout(60):
+        while not session.full():  # noqa: ASYNC110 - it is measured behind the turn's end
+            await asyncio.sleep(0.001)
     with pytest.raises(LogUnavailable, match="Fork it, or start another one"):
         await session.send(Message("[[say:two]]"), by="test")
     assert (await session.host.fork(session.id, by="test")).state.turns

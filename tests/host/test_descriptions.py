@@ -43,7 +43,7 @@ async def host(open_host: HostOpener, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 async def missing(host: Host) -> dict[str, str | None]:
-    return {info.id: info.missing for info in await asyncio.wait_for(host.describe(), 5)}
+    return {info.id: info.missing for info in await asyncio.wait_for(host.describe(), 60)}
 
 
 async def test_the_others_are_listed_and_the_reason_is_told(host: Host) -> None:
@@ -62,13 +62,14 @@ async def test_one_that_hangs_is_not_waited_for_again_and_keeps_its_models(
     await host.describe()
     await host.describe()
     monkeypatch.setattr(limits, "DESCRIBE_SECONDS", 60.0)
-    info = await asyncio.wait_for(host.described("hanging"), 5)
+    info = await asyncio.wait_for(host.described("hanging"), 60)
     assert (info.missing, [model.id for model in info.models]) == ("It does not answer.", ["small", "large"])
     agent = host.agents["hanging"]
     assert isinstance(agent, Hanging)
     agent.let_go.set()
-    await asyncio.sleep(0.01)
-    assert (await host.described("hanging")).missing is None
+    async with asyncio.timeout(60):
+        while (await host.described("hanging")).missing is not None:  # noqa: ASYNC110 - its answer comes by itself
+            await asyncio.sleep(0)
 
 
 async def test_a_start_without_an_agent_takes_the_first_that_is_ready(host: Host) -> None:

@@ -9,7 +9,8 @@ from portico.events import Message
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import TextPart
-from portico.log import sqlite
+from portico.host.turn import Turn
+from portico.log import group_commit
 from portico.log.sqlite import SqliteLog
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -18,7 +19,7 @@ from tests.host.plays import allowed, hang
 
 @pytest.fixture(autouse=True)
 def _quick_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
 
 
 def writable(host: Host, yes: bool) -> None:
@@ -54,12 +55,12 @@ async def test_running_turns_fail_and_the_host_goes_on(open_host: HostOpener) ->
     assert {summary.id for summary in host.list()} == {other.id, session.id}
 
     writable(host, True)
-    ended = await asyncio.wait_for(session.wait(turn), 5)
+    ended = await asyncio.wait_for(session.wait(turn), 60)
     assert (ended.outcome, ended.error and ended.error.code) == ("failed", "log_unavailable")
     part = ended.parts[0]
     assert isinstance(part, TextPart)
     assert (part.text, part.done) == ("working", True)
-    assert (await asyncio.wait_for(other.wait(waiting), 5)).outcome == "failed"
+    assert (await asyncio.wait_for(other.wait(waiting), 60)).outcome == "failed"
     await session.wait_until(lambda state: state.active is not None and state.active.message.text == "queued")
     assert host.grants == {}
     await session.rename("now it works", by="ada")
@@ -78,11 +79,25 @@ async def test_a_stop_with_a_dead_disk_returns_and_the_next_start_ends_the_turn(
     writable(host, False)
     with pytest.raises(LogUnavailable):
         await session.rename("x", by="ada")
-    await asyncio.wait_for(open_host.close(), 5)
+    await asyncio.wait_for(open_host.close(), 60)
     host = await open_host(PlayAgent(hang))
     last = (await host.get(session.id)).state.turn(turn)
     assert last is not None
     assert last.outcome == "interrupted"
+
+
+async def test_a_turn_whose_words_are_lost_has_not_completed(open_host: HostOpener) -> None:
+    """It had said all it had to say, the commit of that failed, and it was `completed` with nothing in it."""
+
+    async def full(message: Message, turn: Turn) -> None:
+        writable(turn.session.host, False)
+        turn.text("lost")
+
+    host = await open_host(PlayAgent(full))
+    session = await host.start(by="test", cwd="/")
+    host.log.on_failure(lambda error: writable(host, True))
+    ended = await session.wait(await session.send(Message("go"), by="test"))
+    assert (ended.outcome, ended.error and ended.error.code, ended.parts) == ("failed", "log_unavailable", [])
 
 
 async def test_a_refused_deletion_does_not_happen_later(open_host: HostOpener) -> None:

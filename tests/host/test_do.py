@@ -11,10 +11,11 @@ from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.errors import Conflict, Forbidden, LogUnavailable, NotFound, RateLimited, Unauthenticated
-from portico.host.decide import DECISIONS
+from portico.host.decide import DECISIONS, HOST_DECISIONS
 from portico.host.do import RECEIPTS
 from portico.host.host import Host
-from portico.log import sqlite
+from portico.log import group_commit
+from portico.terminals.terminals import Terminals
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -90,7 +91,7 @@ async def test_a_session_that_is_not_there_is_not_found(host: Host, name: str) -
 
 async def test_every_command_is_decided_or_handled(host: Host) -> None:
     kinds = {kind for kind in c.COMMANDS.values() if kind.scope != "jobs"}
-    assert kinds == {*DECISIONS, *host.commands.handled()}
+    assert kinds == {*DECISIONS, *HOST_DECISIONS, *host.commands.handled()}
 
 
 async def test_a_kind_has_one_handler(host: Host) -> None:
@@ -137,7 +138,7 @@ async def test_what_has_no_shape_of_its_own_is_answered_as_it_is_now(host: Host,
     assert await host.do(c.OpenTerminal(title="mine"), ADA.asking("t")) is opened
     grant = c.AddGrant(agent="demo", tool="shell", allow=True, project=str(tmp_path))
     assert await host.do(grant, ADA.asking("g")) == await host.do(grant, ADA.asking("g"))
-    assert (len(host.terminals.list()), len(host.grants)) == (1, 1)
+    assert (len(host.part(Terminals).list()), len(host.grants)) == (1, 1)
 
 
 async def test_an_id_belongs_to_its_caller_and_its_command(host: Host, tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ async def test_a_command_that_the_disk_refused_leaves_its_id_free(
     open_host: HostOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its receipt waited for the disk to come back, and then said that it was done."""
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
     host = await open_host(PlayAgent(idle))
     session = await host.start(by="test", cwd=str(tmp_path))
     rename, start = c.RenameSession(session=session.id, title="one"), c.StartSession(cwd=str(tmp_path))
@@ -313,7 +314,7 @@ async def test_an_agent_that_does_not_answer_a_steer_does_not_hold_up_a_cancel(
     monkeypatch.setattr(session.runner, "steer", never)
     steering = asyncio.ensure_future(host.do(c.SendMessage(session=session.id, text="left", busy="steer"), ADA))
     await asked.wait()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await host.do(c.CancelTurn(session=session.id), ADA)
         assert (await session.wait(begun.turn)).outcome == "cancelled"
         assert await steering == c.Steered(False, True)

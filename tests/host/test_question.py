@@ -29,7 +29,7 @@ async def ask(open_host: HostOpener, fields: list[Json] | None = None) -> tuple[
 
 
 async def said(session: Session) -> str:
-    turn = await asyncio.wait_for(session.wait(session.state.turns[-1].id), 5)
+    turn = await asyncio.wait_for(session.wait(session.state.turns[-1].id), 60)
     part = turn.parts[-1]
     assert isinstance(part, TextPart)
     return part.text

@@ -8,8 +8,8 @@ import pytest
 from portico import commands as c
 from portico.doors.identity import new_token
 from portico.doors.people import add_person
-from portico.host.retention import DAY_MS, Rule, plan
 from portico.host.state import Summary
+from portico.people.retention import DAY_MS, Rule, plan
 from tests.doors.standing import standing
 
 NOW = 1_000 * DAY_MS

@@ -271,7 +271,7 @@ async def test_a_caller_who_goes_away_leaves_no_orphan(open_host: HostOpener) ->
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait({task})
-        await asyncio.wait_for(session.wait_until(lambda state: state.active is None and not state.queue), 5)
+        await asyncio.wait_for(session.wait_until(lambda state: state.active is None and not state.queue), 60)
     assert all(turn.outcome == "completed" for turn in session.state.turns)
 
 

@@ -36,7 +36,7 @@ def notices(turn: TurnState | None) -> list[str]:
 
 
 async def told(session: Session, count: int) -> list[str]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         state = await session.wait_until(lambda state: len(notices(state.active)) >= count)
     return notices(state.active)
 

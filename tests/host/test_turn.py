@@ -191,7 +191,7 @@ async def test_silence_is_death(open_host: HostOpener, clock: FakeClock) -> None
     await asyncio.sleep(0)
     assert session.state.active is not None
     clock.advance(2)
-    ended = await asyncio.wait_for(session.wait(turn), 5)
+    ended = await asyncio.wait_for(session.wait(turn), 60)
     assert (ended.outcome, ended.error and ended.error.code) == ("failed", "agent_died")
 
 

@@ -29,7 +29,7 @@ def checked(*checks: Data, **more: object) -> Data:
 
 async def decisions(jobs: Jobs, cwd: Path) -> list[str]:
     """What was decided about the criteria."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await play(jobs, cwd)
     return [word for word in await story(jobs.host.log, "task-1") if word.startswith(("[CRITERIA]", "task"))]
 
@@ -134,7 +134,7 @@ async def test_the_judge_is_another_model_than_the_worker(host: Host, tmp_path: 
 async def answering(host: Host, *answers: tuple[str, Data]) -> None:
     """People who answer one question after the other."""
     left = list(answers)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for records in host.log.follow():
             for event in (record.event for record in records):
                 if isinstance(event, e.QuestionAsked) and left:

@@ -6,8 +6,8 @@ import pytest
 
 from portico import events as e
 from portico.agents.agent import AgentInfo, Capabilities, Message, Model, Turn
+from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.host.host import Host
-from portico.host.policy import Rules
 from portico.host.session import Session
 from portico.jobs import Jobs
 from portico.jobs.entry import EntryError
@@ -309,6 +309,26 @@ async def test_a_check_that_is_no_opinion(host: Host, tmp_path: Path) -> None:
     assert (await prompts(host, "task-1"))[1].endswith("\n## You accidentally Stopped\nIt said: tried x")
 
 
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("true", [(True, 0), (True, None)]),
+        ("exit 3", [(False, 3), (False, None), (False, None)]),
+        (["/no/such/program"], [(False, None), (False, None), (False, None)]),
+    ],
+)
+async def test_what_a_check_came_to_is_data(
+    host: Host, tmp_path: Path, command: object, found: list[tuple[bool, int | None]]
+) -> None:
+    """Reported: pages read success and exit codes out of the words, and took "not found: 0" for a failure."""
+    plan = ok(criteria={"command": command, "failureAction": {"retryTimes": 0}})
+    jobs = await opened(host, make({"it": plan}))
+    await play(jobs, tmp_path, "")
+    events = [record.event for record in await host.log.read("task/task-1")]
+    decided = [event for event in events if isinstance(event, e.TaskDecided) and "SESSION" not in event.reason]
+    assert [(each.passed, each.exit_code) for each in decided] == found
+
+
 async def test_a_command_that_cannot_run_fails_the_criteria(host: Host, tmp_path: Path) -> None:
     plan = ok(criteria={"command": ["/no/such/program"], "failureAction": {"retryTimes": 0}})
     words = await played(host, tmp_path, plan)
@@ -394,7 +414,7 @@ async def test_in_a_job_its_own_policy_decides_and_is_written_down(open_host: Ho
     """Nobody is asked, since nobody is there. What the settings refuse stays refused."""
     host = await open_host(Maker())
     host.approval_timeout = 0.01
-    host.rules.settings = Rules("setting", refused=("rm",))
+    host.part(WorkspacePolicy).settings = Rules("setting", refused=("rm",))
     assert (await played(host, tmp_path, task("Go.")))[-1] == "taskSucceeded"
     [summary] = host.list()
     told: list[e.Event] = [record.event for record in await host.log.read(f"session/{summary.id}")]

@@ -17,6 +17,7 @@ import msgspec
 from portico.agents.acp import acp
 from portico.agents.agent import Agent, AgentContext
 from portico.agents.process_registry import ProcessRegistry, RegisteredProcess
+from portico.compose import build_host
 from portico.events import Message
 from portico.host.clock import Clock
 from portico.host.host import Host
@@ -40,7 +41,7 @@ def agent_of(folder: Path, live: Live, model: str) -> Agent:
 async def hosting(folder: Path, *agents: Agent, clock: Clock | None = None) -> AsyncIterator[Host]:
     (folder / "work").mkdir(parents=True, exist_ok=True)
     log = await SqliteLog.open(folder / "log.db")
-    host = await Host.open(log, agents, clock or Clock())
+    host = await build_host(log, agents, clock or Clock())
     try:
         yield host
     finally:

@@ -13,6 +13,7 @@ from portico.events import Message, ToolSpec
 from portico.host.call import Call
 from portico.host.state import TurnState
 from portico.host.tool import Tool, ToolResult
+from portico.terminals.terminals import Terminals
 from portico.testing.model import ModelServer
 from portico.workspace.child import started
 from tests.agents.acp_agent import calls, said, waiting_approval
@@ -147,14 +148,14 @@ async def test_what_goose_runs_is_a_terminal_of_the_host(tmp_path: Path) -> None
         async with asyncio.timeout(SECONDS):
             await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
             await session.wait_until(lambda state: any(call.content for call in calls(state.active)))
-            (terminal,) = host.terminals.list()
+            (terminal,) = host.part(Terminals).list()
             async for _ in host.log.follow(terminal.channel):
                 if "began" in terminal.shown.text():
                     break
             assert (terminal.session, terminal.title) == (session.id, command)
             (work / "go").touch()
             ended = await session.wait(turn)
-        assert host.terminals.list() == []
+        assert host.part(Terminals).list() == []
         assert [call.output for call in calls(ended)] == ["began\nended\n"]
 
 

@@ -1,18 +1,17 @@
 """Old deltas go, whole events stay, cursors stay valid."""
 
-from pathlib import Path
-
 import pytest
 
 from portico.log import database, reader
-from portico.log.sqlite import SqliteLog
+from portico.log.stored import StoredLog
 from portico.testing.clock import FakeClock
+from tests.log.conftest import LogOpener
 from tests.log.events import CHANNEL, delta, ended, output, started
 
 
 @pytest.fixture
-async def old(tmp_path: Path, clock: FakeClock) -> SqliteLog:
-    log = await SqliteLog.open(tmp_path / "log.db", clock=clock.time)
+async def old(open_log: LogOpener, clock: FakeClock) -> StoredLog:
+    log = await open_log(clock=clock.time)
     await log.append(CHANNEL, started(), delta("a"), delta("b"), output("c"), ended("ab"))
     clock.advance(60)
     await log.append(CHANNEL, started("p2"), delta("new", "p2"))
@@ -23,7 +22,7 @@ def now(clock: FakeClock) -> int:
     return int(clock.time() * 1000)
 
 
-async def test_drops_deltas_older_than_the_mark(old: SqliteLog, clock: FakeClock) -> None:
+async def test_drops_deltas_older_than_the_mark(old: StoredLog, clock: FakeClock) -> None:
     assert await old.compact(now(clock) - 30_000) == 3
     left = await old.read(CHANNEL)
     assert [(r.pos, r.event) for r in left] == [
@@ -39,7 +38,7 @@ async def test_drops_deltas_older_than_the_mark(old: SqliteLog, clock: FakeClock
 
 @pytest.mark.parametrize("stretch", [0, 10, 10_000], ids=["by the index", "by either", "as they lie"])
 async def test_chosen_channels_behind_any_number(
-    old: SqliteLog, clock: FakeClock, stretch: int, monkeypatch: pytest.MonkeyPatch
+    old: StoredLog, clock: FakeClock, stretch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also behind one whose record is gone: each channel is read from where it stood then."""
     monkeypatch.setattr(reader, "_STRETCH", stretch)
@@ -58,14 +57,14 @@ async def test_chosen_channels_behind_any_number(
 
 
 @pytest.mark.parametrize("first", [6, 7], ids=["a turn's start", "a terminal's first piece"])
-async def test_keeps_what_still_runs(old: SqliteLog, clock: FakeClock, first: int) -> None:
+async def test_keeps_what_still_runs(old: StoredLog, clock: FakeClock, first: int) -> None:
     assert await old.compact(now(clock) + 1, {CHANNEL: first}) == 3
     assert [r.pos for r in await old.read(CHANNEL)] == [1, 5, 6, 7]
     assert await old.compact(now(clock) + 1, {"session/other": 1}) == 1
     await old.close()
 
 
-async def test_goes_in_small_steps(old: SqliteLog, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_goes_in_small_steps(old: StoredLog, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_DROP_ROWS", 1)
     assert await old.compact(now(clock) + 1) == 4
     assert [r.pos for r in await old.read(CHANNEL)] == [1, 5, 6]

@@ -6,11 +6,11 @@ import pytest
 
 from portico import limits
 from portico.events import Event, ToolInput
-from portico.log.sqlite import SqliteLog
+from portico.log.stored import StoredLog
 from tests.log.events import CHANNEL, delta, ended, output, started
 
 
-async def written(log: SqliteLog, *events: Event) -> list[Event]:
+async def written(log: StoredLog, *events: Event) -> list[Event]:
     log.post("x", started())  # occupies the writer, so that what follows waits for one commit
     for event in events:
         log.post(CHANNEL, event)
@@ -18,7 +18,7 @@ async def written(log: SqliteLog, *events: Event) -> list[Event]:
     return [record.event for record in await log.read(CHANNEL)]
 
 
-async def test_neighbours_merge(log: SqliteLog) -> None:
+async def test_neighbours_merge(log: StoredLog) -> None:
     assert await written(log, started(), delta("a"), delta("b"), delta("ü"), ended("abü")) == [
         started(),
         delta("abü"),
@@ -26,7 +26,7 @@ async def test_neighbours_merge(log: SqliteLog) -> None:
     ]
 
 
-async def test_parts_kinds_and_channels_stay_apart(log: SqliteLog) -> None:
+async def test_parts_kinds_and_channels_stay_apart(log: StoredLog) -> None:
     events = [
         delta("1"),
         delta("2", "p2"),
@@ -37,12 +37,12 @@ async def test_parts_kinds_and_channels_stay_apart(log: SqliteLog) -> None:
     assert await written(log, *events) == events
 
 
-async def test_a_whole_event_in_between_keeps_the_order(log: SqliteLog) -> None:
+async def test_a_whole_event_in_between_keeps_the_order(log: StoredLog) -> None:
     events = [delta("a"), started("p2"), delta("b")]
     assert await written(log, *events) == events
 
 
-async def test_another_channel_in_between_does_not_matter(log: SqliteLog) -> None:
+async def test_another_channel_in_between_does_not_matter(log: StoredLog) -> None:
     log.post("x", started())
     log.post(CHANNEL, delta("a"))
     log.post("other", delta("-"))
@@ -51,7 +51,7 @@ async def test_another_channel_in_between_does_not_matter(log: SqliteLog) -> Non
     assert [r.event for r in await log.read(CHANNEL)] == [delta("ab")]
 
 
-async def test_a_merged_delta_is_bounded(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_merged_delta_is_bounded(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "DELTA_BYTES", 10)
     log.post("x", started())
     for _ in range(11):
@@ -60,14 +60,14 @@ async def test_a_merged_delta_is_bounded(log: SqliteLog, monkeypatch: pytest.Mon
     assert [r.event for r in await log.read(CHANNEL)] == [delta("." * 10), delta(".")]
 
 
-async def test_an_awaited_delta_is_not_merged_away(log: SqliteLog) -> None:
+async def test_an_awaited_delta_is_not_merged_away(log: StoredLog) -> None:
     log.post("x", started())
     log.post(CHANNEL, delta("a"))
     assert await log.append(CHANNEL, delta("b")) == 3
     assert [r.event for r in await log.read(CHANNEL)] == [delta("a"), delta("b")]
 
 
-async def test_a_fast_stream_costs_few_commits(log: SqliteLog) -> None:
+async def test_a_fast_stream_costs_few_commits(log: StoredLog) -> None:
     async def stream(channel: str) -> None:
         for _ in range(500):
             log.post(channel, delta("x"))
@@ -81,7 +81,7 @@ async def test_a_fast_stream_costs_few_commits(log: SqliteLog) -> None:
 
 
 async def test_deltas_alone_wait_for_the_cadence_and_nothing_else_does(
-    log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+    log: StoredLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await log.append("x", started())
     monkeypatch.setattr(limits, "COMMIT_CADENCE", 60.0)

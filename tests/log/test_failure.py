@@ -15,7 +15,7 @@ import pytest
 from portico import limits
 from portico.errors import LogDamaged, LogUnavailable
 from portico.events import Audited, Unreadable
-from portico.log import sqlite, trouble
+from portico.log import group_commit, trouble
 from portico.log.database import Batch, Database, Row
 from portico.log.sqlite import SqliteLog
 from tests.log.events import fact
@@ -30,7 +30,7 @@ def pragma(log: SqliteLog, text: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _quick_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ async def test_a_failed_commit_is_told_and_leaves_no_hole(tmp_path: Path, break_
     assert [r.event for r in await log.read("a")] == [fact(1)], "reading goes on"
 
     pragma(log, mend)
-    await asyncio.wait_for(log.available(), 5)
+    await asyncio.wait_for(log.available(), 60)
     assert await log.append("a", fact(2)) == 2
     assert [(r.pos, r.event) for r in await log.read("a")] == [(1, fact(1)), (2, fact(2))]
     await log.close()
@@ -103,7 +103,7 @@ async def test_nobody_is_told_that_a_lost_note_is_safe(tmp_path: Path) -> None:
 
     log.on_failure(come_back)
     with pytest.raises(LogUnavailable):
-        await asyncio.wait_for(settling, 5)
+        await asyncio.wait_for(settling, 60)
     pragma(log, "query_only = OFF")
     await log.append("host", fact(1))
     assert await log.get_kv("host", "projects") is None
@@ -168,11 +168,11 @@ async def test_what_a_dead_disk_refused_holds_nobody_up_later(tmp_path: Path, mo
     pragma(log, "query_only = ON")
     log.post("a", fact("x" * 100))
     with pytest.raises(LogUnavailable, match="read-only"):
-        await asyncio.wait_for(log.flush(), 5)
+        await asyncio.wait_for(log.flush(), 60)
     assert log.down is not None
     pragma(log, "query_only = OFF")
     await log.available()
-    await asyncio.wait_for(log.wait_capacity(), 5)
+    await asyncio.wait_for(log.wait_capacity(), 60)
     await log.close()
 
 
@@ -181,7 +181,7 @@ async def test_closing_with_a_dead_disk_returns(tmp_path: Path) -> None:
     pragma(log, "query_only = ON")
     with pytest.raises(LogUnavailable):
         await log.append("a", fact(1))
-    await asyncio.wait_for(log.close(), 5)
+    await asyncio.wait_for(log.close(), 60)
 
 
 async def test_blobs_and_compaction_fail_clearly_too(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ async def test_a_lock_of_another_program_passes(tmp_path: Path, locked: sqlite3.
     with pytest.raises(LogUnavailable, match="Another program holds the log"):
         await log.append("a", fact(2))
     locked.execute("ROLLBACK")
-    await asyncio.wait_for(log.available(), 5)
+    await asyncio.wait_for(log.available(), 60)
     assert await log.append("a", fact(3)) == 2
     await log.close()
 

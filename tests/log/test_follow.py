@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -11,15 +10,16 @@ import pytest
 from portico import limits
 from portico.errors import TooSlow
 from portico.events import Record
-from portico.log.sqlite import SqliteLog
+from portico.log.stored import StoredLog
+from tests.log.conftest import LogOpener
 from tests.log.events import fact
 
 
-def following(log: SqliteLog, *channels: str, after: int = 0) -> aclosing[AsyncGenerator[list[Record], None]]:
+def following(log: StoredLog, *channels: str, after: int = 0) -> aclosing[AsyncGenerator[list[Record], None]]:
     return aclosing(cast(AsyncGenerator[list[Record], None], log.follow(*channels, after=after)))
 
 
-async def collect(log: SqliteLog, count: int, *channels: str, after: int = 0) -> list[Record]:
+async def collect(log: StoredLog, count: int, *channels: str, after: int = 0) -> list[Record]:
     records: list[Record] = []
     async with following(log, *channels, after=after) as batches:
         async for batch in batches:
@@ -29,7 +29,7 @@ async def collect(log: SqliteLog, count: int, *channels: str, after: int = 0) ->
     raise AssertionError("the stream ended")
 
 
-async def test_replays_then_goes_on_live(log: SqliteLog) -> None:
+async def test_replays_then_goes_on_live(log: StoredLog) -> None:
     await log.append("a", *(fact(i) for i in range(5)))
     task = asyncio.create_task(collect(log, 8, "a", after=2))
     for i in range(5):
@@ -37,7 +37,7 @@ async def test_replays_then_goes_on_live(log: SqliteLog) -> None:
     assert [r.pos for r in await task] == [3, 4, 5, 6, 7, 8, 9, 10]
 
 
-async def test_no_gap_and_no_repeat_while_it_joins(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_gap_and_no_repeat_while_it_joins(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "READ_EVENTS", 7)  # many rounds of replay
 
     async def write() -> None:
@@ -51,7 +51,7 @@ async def test_no_gap_and_no_repeat_while_it_joins(log: SqliteLog, monkeypatch: 
         assert [r.pos for r in reader.result()] == list(range(1, 301))
 
 
-async def test_several_channels_come_in_the_order_of_seq(log: SqliteLog) -> None:
+async def test_several_channels_come_in_the_order_of_seq(log: StoredLog) -> None:
     await log.append("a", fact(0))
 
     async def write() -> None:
@@ -71,7 +71,7 @@ async def test_several_channels_come_in_the_order_of_seq(log: SqliteLog) -> None
 
 
 async def test_a_slow_reader_is_ended_and_comes_back_with_its_cursor(
-    log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+    log: StoredLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "FOLLOWER_BYTES", 1000)
     cursor = 0
@@ -96,7 +96,7 @@ async def test_a_slow_reader_is_ended_and_comes_back_with_its_cursor(
     assert log.followers == 0
 
 
-async def test_exactly_the_bound_is_not_too_slow(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_exactly_the_bound_is_not_too_slow(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     async with following(log, "a") as reader:
         joined = asyncio.ensure_future(anext(reader))
         await log.append("a", fact("x"))
@@ -115,7 +115,7 @@ async def test_exactly_the_bound_is_not_too_slow(log: SqliteLog, monkeypatch: py
             await anext(reader)
 
 
-async def test_one_large_batch_does_not_end_a_quick_reader(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_large_batch_does_not_end_a_quick_reader(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """A single commit above the bound ended every reader, however quick."""
     monkeypatch.setattr(limits, "FOLLOWER_BYTES", 1000)
     async with following(log, "a") as reader:
@@ -125,7 +125,7 @@ async def test_one_large_batch_does_not_end_a_quick_reader(log: SqliteLog, monke
         assert len(await joined) == 50
 
 
-async def test_a_reader_far_ahead_or_of_nothing_just_waits(log: SqliteLog) -> None:
+async def test_a_reader_far_ahead_or_of_nothing_just_waits(log: StoredLog) -> None:
     async with following(log, "nowhere", after=99) as reader:
         waiting = asyncio.ensure_future(anext(reader))
         await log.append("a", fact(1))
@@ -136,7 +136,7 @@ async def test_a_reader_far_ahead_or_of_nothing_just_waits(log: SqliteLog) -> No
 
 
 async def test_what_was_missed_comes_in_small_pages_shared_by_all(
-    log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+    log: StoredLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of 1,000 readers that stood still held all it had missed: 960 MB of a log of 2 MB."""
     monkeypatch.setattr(limits, "REPLAY_BYTES", 1000)
@@ -149,16 +149,16 @@ async def test_what_was_missed_comes_in_small_pages_shared_by_all(
     assert pages[0][0].form("door", lambda page: object()) is pages[0][1].form("door", lambda page: object())
 
 
-async def test_only_the_last_pages_are_kept_and_none_of_what_is_deleted(tmp_path: Path) -> None:
+async def test_only_the_last_pages_are_kept_and_none_of_what_is_deleted(open_log: LogOpener) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "REPLAY_BYTES", 100)
         patch.setattr(limits, "REPLAY_PAGES", 3)
-        log = await SqliteLog.open(tmp_path / "log.db")
+        log = await open_log()
         await log.append("a", *(fact("x" * 100) for _ in range(10)))
         reader = aiter(log.follow("a"))
         for _ in range(10):
             await anext(reader)
-        assert len(log._pages) == 3
+        assert len(log._replay._pages) == 3
         await log.delete("a")
-        assert len(log._pages) == 0
+        assert len(log._replay._pages) == 0
         await log.close()

@@ -16,7 +16,7 @@ import pytest
 
 from portico.errors import LogDamaged, LogUnavailable
 from portico.events import HOST, LogLost
-from portico.log import sqlite
+from portico.log import group_commit, sqlite
 from portico.log.sqlite import SqliteLog
 from portico.testing.fixtures import HostOpener
 from tests.log.events import fact
@@ -145,20 +145,20 @@ async def test_files_of_two_logs_are_not_mixed(tmp_path: Path, swapped: str) -> 
 async def test_a_log_that_is_moved_away_acknowledges_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The host went on acknowledging into a file that no start would find."""
     monkeypatch.setattr(sqlite, "WATCH_SECONDS", 0.01)
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
     path = tmp_path / "log.db"
     log = await SqliteLog.open(path)
     await log.append("a", fact(1))
     failed = asyncio.Event()
     log.on_failure(lambda _: failed.set())
     os.rename(path, tmp_path / "elsewhere")
-    await asyncio.wait_for(failed.wait(), 5)
+    await asyncio.wait_for(failed.wait(), 60)
     with pytest.raises(LogUnavailable, match="was moved away"):
         await log.append("a", fact(2))
     with contextlib.suppress(LogUnavailable):
         await log.read("a")
     assert not path.exists(), "no reader made an empty one in its place"
     os.rename(tmp_path / "elsewhere", path)
-    await asyncio.wait_for(log.available(), 5)
+    await asyncio.wait_for(log.available(), 60)
     assert await log.append("a", fact(3)) == 2
     await log.close()

@@ -16,10 +16,12 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.log import journal
 from portico.log.sqlite import SqliteLog
+from portico.log.stored import StoredLog
+from tests.log.conftest import LogOpener
 from tests.log.events import fact
 
 
-async def test_notes_are_kept_replaced_and_removed(log: SqliteLog) -> None:
+async def test_notes_are_kept_replaced_and_removed(log: StoredLog) -> None:
     log.put_kv("a", "title", b"one")
     log.put_kv("a", "title", b"two")
     log.put_kv("b", "title", b"three")
@@ -34,7 +36,7 @@ async def test_notes_are_kept_replaced_and_removed(log: SqliteLog) -> None:
 
 
 async def test_a_note_is_in_the_commit_of_the_event_behind_it(
-    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sqlite_log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With more pending than one batch takes, note and event were parted: a kill between them kept only one."""
     monkeypatch.setattr(limits, "BATCH_EVENTS", 3)
@@ -47,16 +49,16 @@ async def test_a_note_is_in_the_commit_of_the_event_behind_it(
         other.close()
         found.append((bool(note), bool(event)))
 
-    log.on_commit(look)
+    sqlite_log.on_commit(look)
     for i in range(7):
-        log.post("a", fact(i))
-    log.put_kv("a", "k", b"v")
-    await log.append("a", fact("marked"))
+        sqlite_log.post("a", fact(i))
+    sqlite_log.put_kv("a", "k", b"v")
+    await sqlite_log.append("a", fact("marked"))
     assert set(found) <= {(False, False), (True, True)}
     assert (True, True) in found
 
 
-async def test_blobs_are_addressed_by_their_hash(log: SqliteLog) -> None:
+async def test_blobs_are_addressed_by_their_hash(log: StoredLog) -> None:
     digest = await log.put_blob(b"whole output")
     assert digest == hashlib.sha256(b"whole output").hexdigest()
     assert await log.put_blob(b"whole output") == digest
@@ -65,24 +67,24 @@ async def test_blobs_are_addressed_by_their_hash(log: SqliteLog) -> None:
         await log.blob("no such")
 
 
-async def test_a_blob_is_bounded(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_blob_is_bounded(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "BLOB_BYTES", 10)
     await log.put_blob(b"x" * 10)
     with pytest.raises(TooLarge):
         await log.put_blob(b"x" * 11)
 
 
-async def test_a_commit_of_notes_alone_takes_no_number_back(tmp_path: Path) -> None:
-    log = await SqliteLog.open(tmp_path / "log.db")
+async def test_a_commit_of_notes_alone_takes_no_number_back(open_log: LogOpener) -> None:
+    log = await open_log()
     await log.append("a", fact(1), fact(2))
     log.put_kv("a", "k", b"v")
     await log.close()
-    log = await SqliteLog.open(tmp_path / "log.db")
+    log = await open_log()
     assert await log.append("a", fact(3)) == 3
     await log.close()
 
 
-async def test_what_was_on_its_way_is_deleted_too(log: SqliteLog) -> None:
+async def test_what_was_on_its_way_is_deleted_too(log: StoredLog) -> None:
     await log.append("b", fact(1))
     log.post("b", fact("keeps the writer busy"))
     log.post("a", fact(2))
@@ -96,7 +98,7 @@ def ran(blob: str) -> ToolEnded:
     return ToolEnded(turn="t1", call="c1", ok=True, output="cut", blob=blob)
 
 
-async def test_blobs_go_with_the_last_channel_that_refers_to_them(log: SqliteLog) -> None:
+async def test_blobs_go_with_the_last_channel_that_refers_to_them(log: StoredLog) -> None:
     """The outputs of a deleted session stayed for ever, and whoever knew their hash could still read them."""
     own, shared = await log.put_blob(b"of a alone"), await log.put_blob(b"of both")
     await log.append("a", ran(own), ran(shared))
@@ -110,17 +112,17 @@ async def test_blobs_go_with_the_last_channel_that_refers_to_them(log: SqliteLog
         await log.blob(shared)
 
 
-async def test_a_blob_that_is_stored_again_meanwhile_stays(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_blob_that_is_stored_again_meanwhile_stays(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     digest = await log.put_blob(b"the same output")
     await log.append("a", ran(digest))
-    loop, look = asyncio.get_running_loop(), log._database.own_blobs
+    look = log._store.own_blobs
 
-    def meanwhile(channel: str) -> set[str]:
-        found = look(channel)
-        asyncio.run_coroutine_threadsafe(log.put_blob(b"the same output"), loop).result(10)
+    async def meanwhile(channel: str) -> set[str]:
+        found = await look(channel)
+        await log.put_blob(b"the same output")
         return found
 
-    monkeypatch.setattr(log._database, "own_blobs", meanwhile)
+    monkeypatch.setattr(log._store, "own_blobs", meanwhile)
     await log.delete("a")
     assert await log.blob(digest) == b"the same output"
 
@@ -140,8 +142,8 @@ async def test_nothing_of_a_deleted_channel_stays_in_the_file(tmp_path: Path) ->
     assert b"secret-in" not in content(tmp_path)
 
 
-async def test_a_deleted_channel_is_forgotten_but_its_numbers_are_not(tmp_path: Path) -> None:
-    log = await SqliteLog.open(tmp_path / "log.db")
+async def test_a_deleted_channel_is_forgotten_but_its_numbers_are_not(open_log: LogOpener) -> None:
+    log = await open_log()
     log.put_kv("a", "k", b"v")
     await log.append("a", fact(1), fact(2))
     await log.append("b", fact(3))
@@ -151,7 +153,7 @@ async def test_a_deleted_channel_is_forgotten_but_its_numbers_are_not(tmp_path: 
     assert [r.seq for r in await log.read_all()] == [3]
     await log.close()
 
-    log = await SqliteLog.open(tmp_path / "log.db")
+    log = await open_log()
     assert log.channels("") == ["a", "b"]
     assert await log.append("a", fact(4)) == 4
     assert [r.pos for r in await log.read("a")] == [3]
@@ -159,7 +161,7 @@ async def test_a_deleted_channel_is_forgotten_but_its_numbers_are_not(tmp_path: 
     await log.delete("a")
     await log.close()
 
-    log = await SqliteLog.open(tmp_path / "log.db")
+    log = await open_log()
     assert log.seq == 4, "deleted events do not give their numbers back"
     await log.close()
 
@@ -177,14 +179,14 @@ async def test_a_lone_event_is_one_commit(host: Host, session: Session) -> None:
     assert json.loads((await log.list_kv("summary"))[session.channel])["title"] == "two", "it holds at once"
 
 
-async def test_lazy_notes_go_with_the_next_commit_or_the_end(tmp_path: Path) -> None:
-    log = await SqliteLog.open(tmp_path / "log.db")
+async def test_lazy_notes_go_with_the_next_commit_or_the_end(open_log: LogOpener) -> None:
+    log = await open_log()
     log.put_kv("a", "one", b"1", lazy=True)
     await log.append("b", fact(1))
-    assert log._database.get_kv("a", "one") == b"1"
+    assert await log._store.get_kv("a", "one") == b"1"
     log.put_kv("a", "two", b"2", lazy=True)
     await log.close()
-    log = await SqliteLog.open(tmp_path / "log.db")
+    log = await open_log()
     assert (await log.get_kv("a", "one"), await log.get_kv("a", "two")) == (b"1", b"2")
     await log.close()
 
@@ -219,19 +221,19 @@ async def test_a_journaled_note_survives_a_kill_without_a_commit(tmp_path: Path)
 
 
 async def test_a_journal_is_emptied_when_all_of_it_is_committed(
-    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sqlite_log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "_BYTES", 100)
-    await log.append("a", fact(1))
+    await sqlite_log.append("a", fact(1))
     for number in range(10):
-        log.journal("a", "cursor", b"%d" % number)
+        sqlite_log.journal("a", "cursor", b"%d" % number)
     assert (tmp_path / "log.db-notes").stat().st_size > 100
-    await log.append("a", fact(2))
+    await sqlite_log.append("a", fact(2))
     assert (tmp_path / "log.db-notes").stat().st_size == 0
-    assert await log.get_kv("a", "cursor") == b"9"
+    assert await sqlite_log.get_kv("a", "cursor") == b"9"
 
 
-async def test_notes_of_clients_that_never_came_back_go(log: SqliteLog) -> None:
+async def test_notes_of_clients_that_never_came_back_go(log: StoredLog) -> None:
     for key in ("live:one", "live:two", "summary"):
         log.put_kv("a", key, b"x")
     await log.flush()
@@ -240,26 +242,26 @@ async def test_notes_of_clients_that_never_came_back_go(log: SqliteLog) -> None:
     assert await log.get_kv("a", "summary") == b"x"
 
 
-async def test_a_deletion_reads_nothing_but_its_own_channel(log: SqliteLog) -> None:
+async def test_a_deletion_reads_nothing_but_its_own_channel(sqlite_log: SqliteLog) -> None:
     """It read the whole log to learn who else refers to a blob."""
-    digests = [await log.put_blob(data) for data in (b"own", b"shared")]
+    digests = [await sqlite_log.put_blob(data) for data in (b"own", b"shared")]
     for channel, referred in (("session/a", digests), ("session/b", digests[1:])):
-        await log.append(channel, *(ran(digest) for digest in referred))
+        await sqlite_log.append(channel, *(ran(digest) for digest in referred))
     steps: list[int] = []
-    connection = log._database._reading
+    connection = sqlite_log._database._reading
     for index in range(2_000):
-        log.post("session/c", fact(f"{index}"))
-    await log.flush()
+        sqlite_log.post("session/c", fact(f"{index}"))
+    await sqlite_log.flush()
 
     def counting() -> sqlite3.Connection:
         db = connection()
         db.set_progress_handler(lambda: steps.append(1), 100)
         return db
 
-    log._database._reading = counting  # type: ignore[method-assign]
-    await log.delete("session/a")
+    sqlite_log._database._reading = counting  # type: ignore[method-assign]
+    await sqlite_log.delete("session/a")
     assert len(steps) < 10
-    log._database._reading = connection  # type: ignore[method-assign]
+    sqlite_log._database._reading = connection  # type: ignore[method-assign]
     with pytest.raises(NotFound):
-        await log.blob(digests[0])
-    assert await log.blob(digests[1]) == b"shared"
+        await sqlite_log.blob(digests[0])
+    assert await sqlite_log.blob(digests[1]) == b"shared"

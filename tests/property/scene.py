@@ -13,9 +13,9 @@ pure = settings(quick, max_examples=300)
 
 
 def run(story: Callable[[Path], Awaitable[None]]) -> None:
-    """Plays the story in a fresh folder, within ten seconds."""
+    """Plays the story in a fresh folder. One that hangs is an error after two minutes."""
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(asyncio.wait_for(_as_coroutine(story, Path(folder)), 10))
+        asyncio.run(asyncio.wait_for(_as_coroutine(story, Path(folder)), 120))
 
 
 async def _as_coroutine(story: Callable[[Path], Awaitable[None]], folder: Path) -> None:

@@ -204,7 +204,7 @@ def test_serve_runs_until_it_is_interrupted() -> None:
         url = process.stdout.readline().strip()
         assert httpx.get(f"{url}/v1/models").status_code == 200
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 JSON = st.recursive(

@@ -83,7 +83,7 @@ async def test_output_comes_while_it_runs(tmp_path: Path) -> None:
         command = "printf '\\033[31mfirst'; read _ < go; echo second"
         os.mkfifo(tmp_path / "go")
         running = group.create_task(run(command, cwd=tmp_path, env=environment(), on_output=listen))
-        await asyncio.wait_for(heard.wait(), 5)
+        await asyncio.wait_for(heard.wait(), 60)
         assert pieces == ["first"]
         await asyncio.to_thread((tmp_path / "go").write_text, "\n")
     assert running.result().output == "".join(pieces) == "firstsecond\n"
@@ -127,7 +127,7 @@ async def test_a_cancel_ends_the_whole_family(tmp_path: Path, family: Path) -> N
 
 async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path, family: Path) -> None:
     """Otherwise `server &` holds the output open, and the call never returns."""
-    done = await asyncio.wait_for(run("bash family.sh; sleep 0.3", cwd=tmp_path, env=environment()), 10)
+    done = await asyncio.wait_for(run("bash family.sh; sleep 0.3", cwd=tmp_path, env=environment()), 60)
     pids = await pids_in(family, 5)
     assert (done.code, done.timed_out) == (0, False)
     assert [pid for pid in pids if alive(pid)] == []

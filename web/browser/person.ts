@@ -7,7 +7,7 @@ import { expect, vi } from "vitest";
 import { browser } from "./chromium";
 
 /** Long enough for two busy cores; a wait that gets its event returns at once. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = Number(process.env["PATIENCE_MS"] ?? 60_000);
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** Browsers say this whenever a page tries to close itself, which the pages are asked to try. */
 const EXPECTED = /Scripts may close only the windows that were opened by them/;

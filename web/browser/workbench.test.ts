@@ -1,6 +1,6 @@
 /** The workbench: the list, the conversation and the cards, over a real host in a real browser. */
 
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { RealHost } from "./host";
@@ -139,16 +139,21 @@ describe("one session", () => {
     const person = await somebody();
     const { page } = person;
     await begin(person, "scripted", "[[deltas:3000]] [[gap:50]]");
-    await page.waitForSelector(".row.text.text");
+    const said = ".row.text:not(.reasoning) .markdown";
+    await page.waitForSelector(`${said}:has-text("Hello")`);
+    await page.fill("#message", "a draft");
     await page.reload();
     await page.waitForSelector("#status.running");
-    const length = () => page.$eval("#transcript", (view) => view.textContent!.length);
-    const before = await length();
-    await page.waitForFunction((known) => document.querySelector("#transcript")!.textContent!.length > known, before);
+    await page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#message")!.value === "a draft");
+    const before = (await page.textContent(said))!.length;
+    await page.waitForFunction(([path, known]) => document.querySelector(path)!.textContent!.length > known, [said, before + 20] as const);
     await page.focus("#transcript");
     await page.keyboard.press("Escape");
     await page.keyboard.press("Escape");
     await page.waitForSelector('.outcome:has-text("Stopped")');
+    // What streamed in pieces, over a reload, is what the log has.
+    const { turns } = await host.ask<{ turns: { parts: { kind: string; text: string }[] }[] }>(`/v1/sessions/${new URL(page.url()).pathname.split("/").at(-1)}`);
+    expect((await page.innerText(said)).trim()).toBe(turns[0]!.parts.find(({ kind }) => kind === "text")!.text);
     expect(person.trouble).toEqual([]);
   });
 
@@ -170,14 +175,20 @@ describe("one session", () => {
     await ready(person);
   });
 
-  test("fork, rename, archive", async () => {
+  test("hostile text stays text; export, fork, rename, archive and back", async () => {
     const person = await somebody();
     const { page } = person;
-    await begin(person, "scripted", "hello");
+    await begin(person, "scripted", "[[say:# Hi\n\n**b** <img src=x onerror=alert(1)> [x](javascript:alert(2)) [api](/api/stop)]]");
     await ready(person);
+    expect(await page.locator("#transcript .markdown :is(img, script, a[href*='/api/'], a[href^='javascript'])").count()).toBe(0);
+    await page.click("#menu summary");
+    const exports = await page.$$eval(".menu a", (all) => all.map((each) => (each as HTMLAnchorElement).href));
+    const answers = await page.evaluate((links) => Promise.all(links.map(async (link) => (await fetch(link)).headers.get("content-disposition"))), exports);
+    expect(answers.map((each) => /\.(\w+)"/.exec(each!)![1])).toEqual(["md", "html", "jsonl"]);
+    await page.keyboard.press("Escape");
     const before = page.url();
     await page.hover(".row.message");
-    await page.click("text=Continue in a copy");
+    await page.click(".row.message >> text=Continue in a copy");
     await page.waitForURL((url) => url.href !== before);
     await page.waitForSelector("#transcript .message");
     await page.focus("#transcript");
@@ -189,6 +200,19 @@ describe("one session", () => {
     await page.click("#menu summary");
     await page.click("#archive");
     await page.waitForSelector('.entry:has-text("Another name")', { state: "detached" });
+    await page.waitForSelector('#status:text-is("Archived")');
+    await page.click("text=Archived (1)");
+    expect(await page.inputValue("#filter")).toBe("is:archived");
+    await page.reload();
+    await page.fill("#filter", "is:archived");
+    await page.hover('.entry:has-text("Another name")');
+    await page.click('[aria-label="Unarchive Another name"]');
+    await page.waitForSelector('.entry:has-text("Another name")', { state: "detached" });
+    await page.fill("#filter", "");
+    await page.hover('.entry:has-text("Another name")');
+    await page.click('[aria-label="Pin Another name"]');
+    await page.waitForSelector('.group[data-group="pinned"] .entry:has-text("Another name")');
+    expect(await person.barriers()).toEqual([]);
     expect(person.trouble).toEqual([]);
   });
 
@@ -209,8 +233,52 @@ describe("one session", () => {
     expect(person.trouble).toEqual([]);
   });
 
+  test("answers are remembered for one session, listed there and forgotten", async () => {
+    const person = await somebody();
+    const { page } = person;
+    rmSync(join(host.folder, "portico-demo.md"), { force: true });
+    await begin(person, "demo", "write something");
+    const id = new URL(page.url()).pathname.split("/").at(-1)!;
+    await page.waitForSelector(".approval");
+    const approval = (await host.ask<{ waiting: { id: string; session: string }[] }>("/v1/inbox")).waiting.find(({ session }) => session === id)!;
+    await host.ask(`/v1/approvals/${approval.id}`, { option: "allow-session" });
+    await ready(person);
+    await page.click("#menu summary");
+    await page.click("#grants");
+    await page.waitForSelector('dialog[open] li:has-text("this session, until")');
+    await page.keyboard.press("Escape");
+    const other = await started("demo", "hello");
+    await page.goto(`${host.url}/app/s/${other}`);
+    await page.waitForSelector("#transcript .end");
+    await page.click("#menu summary");
+    await page.click("#grants");
+    await page.waitForSelector('dialog[open] li:has-text("None.")');
+    await page.goto(`${host.url}/app/s/${id}/details`);
+    await page.click('.grants li:has-text("in this session") >> text=Forget');
+    await page.waitForSelector(".grants", { state: "detached" });
+    expect((await host.ask<{ grants: object[] }>("/v1/grants")).grants).toEqual([]);
+    expect(person.trouble).toEqual([]);
+  });
+
+  test("what a program offers follows what somebody is writing", async () => {
+    const person = await somebody();
+    const { page } = person;
+    const offer = (text: string) => host.ask<{ id: string }>("/message", { text, mode: "draft", agent: "scripted" });
+    const { id } = await offer("First offer");
+    await page.goto(`${host.url}/app/s/${id.replace(/\.draft$/, "")}`);
+    const says = (text: string) => page.waitForFunction((wanted) => document.querySelector<HTMLTextAreaElement>("#message")!.value === wanted, text);
+    await says("First offer");
+    await page.fill("#message", "My own words");
+    await offer("Please look");
+    await says("My own words\nPlease look");
+    await page.reload();
+    await says("My own words\nPlease look");
+    expect(person.trouble).toEqual([]);
+  });
+
   test("a draft is on every device, and @ suggests files", async () => {
     const [ann, bob] = [await somebody(), await somebody({ phone: true })];
+    writeFileSync(join(host.folder, "notes-for-ann.md"), "x");
     const id = await started("scripted", "hello");
     for (const { page } of [ann, bob]) {
       await page.goto(`${host.url}/app/s/${id}`);
@@ -219,10 +287,10 @@ describe("one session", () => {
     await ann.page.fill("#message", "Half a thought");
     await bob.page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#message")!.value === "Half a thought");
     await ann.page.fill("#message", "");
-    await ann.page.keyboard.type("@portico-d");
-    await ann.page.waitForSelector('.suggestion:has-text("portico-demo.md")');
+    await ann.page.keyboard.type("@notes-f");
+    await ann.page.waitForSelector('.suggestion:has-text("notes-for-ann.md")');
     await ann.page.keyboard.press("Enter");
-    expect(await ann.page.inputValue("#message")).toBe("@portico-demo.md ");
+    expect(await ann.page.inputValue("#message")).toBe("@notes-for-ann.md ");
     expect([...ann.trouble, ...bob.trouble]).toEqual([]);
   });
 

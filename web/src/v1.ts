@@ -94,7 +94,9 @@ type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 async function answer(method: Method, path: string, body?: object): Promise<Response> {
   const request: RequestInit = { method, cache: "no-store", headers: keyHeader() };
   if (method !== "GET") {
-    Object.assign(request, { body: JSON.stringify(body ?? {}), headers: { ...keyHeader(), "Content-Type": "application/json" } });
+    const text = JSON.stringify(body ?? {});
+    // A draft is saved as the page goes; browsers carry 64 KB that far.
+    Object.assign(request, { body: text, keepalive: method === "PUT" && text.length < 20_000, headers: { ...keyHeader(), "Content-Type": "application/json" } });
   }
   const response = await fetch(`${root}/v1${path}`, request);
   if (response.ok) return response;
@@ -142,7 +144,7 @@ export const v1 = {
   change: (id: string, body: Change) => call<Summary>("PATCH", session(id), body),
   remove: (id: string) => call<void>("DELETE", session(id)),
   send: (id: string, text: string, busy: "queue" | "steer") => call<{ turn?: string }>("POST", `${session(id)}/messages`, { text, busy }),
-  draft: (id: string, text: string) => call<object>("PUT", `${session(id)}/draft`, { text }),
+  draft: (id: string, text: string, typed = false) => call<object>("PUT", `${session(id)}/draft`, { text, ...(typed ? { typed } : {}) }),
   cancel: (id: string) => call<Summary>("POST", `${session(id)}/cancel`),
   resume: (id: string) => call<object>("POST", `${session(id)}/resume`),
   fork: (id: string, turn?: string) => call<Summary>("POST", `${session(id)}/fork`, turn === undefined ? {} : { turn }),

@@ -12,7 +12,9 @@ import { nowOf } from "../src/app/sessionView";
 import { wordAt } from "../src/app/suggestions";
 import { cost, elapsed, span, tokens, when } from "../src/app/time";
 import { costWords, sums } from "../src/app/usage";
-import { commandOf, exitOf, kindOf, lookWords, planOf, tailOf } from "../src/conversation/calls";
+import { CallRow } from "../src/conversation/callRows";
+import { joined } from "../src/app/composer";
+import { commandOf, kindOf, lookWords, planOf, tailOf } from "../src/conversation/calls";
 import { dangers } from "../src/conversation/danger";
 import { countOf, filesOf, linesOf, pairs } from "../src/conversation/diffLines";
 import type { Approval, CallPart, Turn } from "../src/conversation/state";
@@ -47,7 +49,8 @@ describe("the list", () => {
     const entry = (key: string, state: Entry["state"], time: number, since?: number): Entry => ({ ...entryOfSession(row()), key, state, time, ...(since === undefined ? {} : { since }) });
     const all = [entry("a", "need", NOON, 2), entry("b", "need", NOON, 1), entry("c", "done", NOON - 1), entry("d", "done", NOON), entry("e", "failed", NOON - 40 * 86_400_000), entry("f", "interrupted", NOON - 86_400_000)];
     const groups = Object.fromEntries([...grouped(all, NOON)].map(([name, list]) => [name, list.map(({ key }) => key).join("")]));
-    expect(groups).toEqual({ need: "ba", work: "", stopped: "f", today: "dc", yesterday: "", older: "e" });
+    expect(groups).toEqual({ need: "ba", work: "", stopped: "f", pinned: "", today: "dc", yesterday: "", older: "e" });
+    expect(["a", "d", "e", "f"].map((key) => groupOf(all.find((each) => each.key === key)!, NOON, new Set(["a", "d", "f"])))).toEqual(["need", "pinned", "older", "pinned"]);
     expect(groupOf(entry("g", "done", NOON - 86_400_000), NOON)).toBe("yesterday");
   });
 
@@ -112,6 +115,7 @@ describe("changes", () => {
 
 describe("calls", () => {
   const call = (more: Partial<CallPart>): CallPart => ({ part: "call", id: "c", tool: "t", ready: true, ...more });
+  const acts = { cwd: () => "/w", attempt: async () => true, fork: () => undefined, resume: () => undefined, files: () => undefined };
   test.each<[Partial<CallPart>, string]>([
     [{ kind: "execute" }, "command"],
     [{ tool: "bash" }, "command"],
@@ -122,10 +126,29 @@ describe("calls", () => {
     [{ tool: "fetch" }, "tool"],
   ])("%j is a %s", (given, kind) => expect(kindOf(call(given))).toBe(kind));
 
-  test("a command, its exit code and the end of what it said", () => {
-    const run = call({ kind: "execute", input: '{"command":"make"}', output: "a\nb\nc\nd\nexit code 2\n" });
-    expect([commandOf(run), exitOf(run), tailOf("a\nb\nc\nd\n"), exitOf(call({ output: "fine" }))]).toEqual(["make", 2, "b\nc\nd", undefined]);
+  test("a command and the end of what it said", () => {
+    const run = call({ kind: "execute", input: '{"command":"make"}' });
+    expect([commandOf(run), tailOf("a\nb\nc\nd\n")]).toEqual(["make", "b\nc\nd"]);
   });
+
+  test.each<[Partial<CallPart>, string]>([
+    [{ ok: true, exit_code: 0 }, "exit 0"],
+    [{ ok: true, exit_code: 2 }, "exit 2"],
+    [{ ok: false, exit_code: 1, output: "exit code 7" }, "exit 1"],
+    [{ ok: true, output: "exit code 7" }, "done"],
+    [{ ok: false }, "failed"],
+  ])("%j says %s: an exit code is data, never words", (given, word) => {
+    const row = new CallRow(call({ kind: "execute", done: true, ...given }), acts).build();
+    expect(row.querySelector(".call-word")?.textContent).toBe(word);
+  });
+
+  test.each([
+    ["mine", "mine\nplease look", "mine", "mine\nplease look"],
+    ["mine, longer", "mine\nplease look", "mine", "mine, longer\nplease look"],
+    ["mine", "please look", "", "mine\nplease look"],
+    ["mine, please look", "please look", "", "mine, please look"],
+    ["", "please look", "", "please look"],
+  ])("with %j here, the draft %j after %j leaves %j", (written, text, before, left) => expect(joined(written, text, before)).toBe(left));
 
   test("looks in words, and plans in lines", () => {
     expect(lookWords([call({ kind: "read" }), call({ kind: "read" }), call({ kind: "search" }), call({ kind: "search" })])).toBe("read 2 files, searched twice");

@@ -62,6 +62,7 @@ class ToolStep(Step, tag="tool"):
     permission: Permission | None = None
     confirm_result: bool = False
     fail: str | None = None
+    exit_code: int | None = None
     session_tool: bool | None = None
     """True: must be the session's; False: never; absent: the session's if it has one."""
     content: list[Json] = []

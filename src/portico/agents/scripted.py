@@ -350,9 +350,9 @@ class Player:
         ):
             await call.end(ok=False, error=ErrorInfo("denied", "The result was refused."), outcome="cancelled")
         elif step.fail is not None:
-            await call.end(ok=False, error=ErrorInfo("tool_failed", self._text(step.fail)))
+            await call.end(ok=False, error=ErrorInfo("tool_failed", self._text(step.fail)), exit_code=step.exit_code)
         else:
-            await call.end(output=self._text(step.output) or None)
+            await call.end(output=self._text(step.output) or None, exit_code=step.exit_code)
 
     async def _write_input(self, call: Call, arguments: str, deltas: int) -> None:
         for piece in _cut(arguments, deltas):

@@ -10,14 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
+from portico.agents.acp.catalogue import ADDRESS, read
 from portico.agents.acp.program import PRESETS, Program
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
 from portico.agents.registry import discover
+from portico.cli.get_agent import RegistryOption, get_agent
 from portico.cli.matrix import CHECKS, Row, try_all
-from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run
+from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run
 from portico.cli.trial import SECONDS, Trial, try_agent
 from portico.client import Client
-from portico.errors import BadRequest, NotFound, PorticoError, nearest
+from portico.errors import BadRequest, NotFound, PorticoError
 from portico.home import Home
 from portico.host.readiness import check_agent, likely
 from portico.settings import load
@@ -99,10 +101,15 @@ def add(
         list[str] | None, typer.Option(help="A variable of Portico's environment that it gets; repeatable.")
     ] = None,
     unchecked: Annotated[bool, typer.Option("--unchecked", help="Write it down without starting it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Install its package without asking.")] = False,
+    registry: RegistryOption = ADDRESS,
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
-    """Add a program that speaks the Agent Client Protocol: it is started once to see whether it does.
+    """Add an agent that speaks the Agent Client Protocol: it is started once to see whether it does.
+
+    With a command: that program. By name alone: one that is known, or listed in the registry of ACP agents; its package
+    is installed below the home folder, after its licence and size were shown.
 
     Example: portico agents add mine --pass-env MY_KEY -- my-agent --acp
     """
@@ -110,14 +117,17 @@ def add(
     if name is None:
         _show_known(as_json)
         return
-    if not command:
-        _explain_known(name, as_json)
-        return
     table: dict[str, Any] = {"command": command}
     if env:
         table["env"] = dict(_variable(each) for each in env)
     if pass_env:
         table["pass_env"] = pass_env
+    if not command:
+        installed = get_agent(place, name, registry, yes, as_json)
+        if installed is None:
+            return
+        table = {**table, "command": installed.command, "env": {**installed.env, **table.get("env", {})}}
+        name = installed.name
     found = Check(f"acp:{name}", "ready", "not started") if unchecked else run(_check_new(place, name, table))
     if found.status not in ("ready", "not_signed_in"):
         raise BadRequest(f"{found.detail} Nothing was written; --unchecked writes it anyway.", field="command")
@@ -162,18 +172,22 @@ def _install(program: Program) -> str:
     return program.install or shlex.join(program.command)
 
 
-def _explain_known(name: str, as_json: bool) -> None:
-    known = PRESETS.get(name.removeprefix("acp:"))
-    if known is None:
-        near = nearest(name, PRESETS)
-        hint = f"Did you mean {near!r}? " if near else ""
-        raise BadRequest(f"{hint}Give its command: portico agents add {name} -- COMMAND", field="command")
+@app.command()
+def search(
+    word: Annotated[str, typer.Argument(help="Only those that have it in their name or description.")] = "",
+    registry: RegistryOption = ADDRESS,
+    as_json: JsonFlag = False,
+) -> None:
+    """The agents of the public registry of ACP agents, with their licence and where they come from.
+
+    Example: portico agents search code
+    """
+    found = [each for each in read(registry) if word.lower() in f"{each.id} {each.name} {each.description}".lower()]
     if as_json:
-        print_json({"command": known.command, "install": known.install, "installed": known.path() is not None})
-    elif known.path() is not None:
-        print(f"{known.name} is here ({known.path()}) and needs no settings. See: portico agents test {name}")
-    else:
-        print(f"{known.name} is not on the PATH. Install it: {known.install}. Portico then finds it by itself.")
+        print_json(found)
+        return
+    rows = [[each.id, each.version, each.license, each.distribution.kinds, plain(each.description)] for each in found]
+    print_table(["agent", "version", "licence", "from", "about"], rows, "No agent is called like this.")
 
 
 @app.command("test")

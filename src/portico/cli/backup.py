@@ -8,7 +8,7 @@ import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json
 from portico.home import Home
-from portico.log.backup import back_up
+from portico.maintenance.backup import back_up
 
 
 def backup(

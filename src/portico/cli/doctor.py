@@ -16,11 +16,13 @@ from portico.agents.registry import discover
 from portico.cli.finding import Finding
 from portico.cli.output import HomeOption, JsonFlag, print_json, run
 from portico.client import Client
+from portico.doors.app import DoorInfo
+from portico.doors.registry import load_doors
 from portico.doors.web import NO_PAGES, pages_folder, pages_missing
-from portico.errors import LogUnavailable, PorticoError
+from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.home import Home
 from portico.host.readiness import check_agent
-from portico.log.examination import examine
+from portico.maintenance.examination import examine
 from portico.settings import load
 
 _ROOM = 100_000_000
@@ -97,8 +99,25 @@ async def _look(home: Home) -> list[Finding]:
     except PorticoError as error:
         return [*findings, Finding("settings", False, error.message)]
     there = "" if home.settings_path.exists() else " (none yet: every value is the default)"
+    findings += _doors(home)
     findings += [Finding("settings", True, f"{home.settings_path}{there}"), await _log(home), await _host(home)]
     return findings + await _agents(home, agents)
+
+
+def _doors(home: Home) -> list[Finding]:
+    """What is there to be opened; the running host tells by itself what it could not open."""
+    try:
+        _, infos = load_doors(load(home.settings_path).settings.doors.disabled)
+    except BadRequest as error:
+        return [Finding("doors", False, error.message)]
+    served = [info.name for info in infos if not info.missing and not info.disabled]
+    off = [info.name for info in infos if info.disabled]
+    words = ", ".join(served) + (f" (disabled: {', '.join(off)})" if off else "")
+    return [Finding("doors", True, words), *_missing_doors(infos)]
+
+
+def _missing_doors(infos: Iterable[DoorInfo]) -> list[Finding]:
+    return [Finding(f"door {info.name}", False, info.missing) for info in infos if info.missing]
 
 
 async def _agents(home: Home, agents: Sequence[Agent]) -> list[Finding]:
@@ -151,5 +170,10 @@ async def _host(home: Home) -> Finding:
             about = await client.about()
     except (PorticoError, TimeoutError) as error:
         return Finding("host", False, f"{endpoint.url} (process {endpoint.pid}) does not answer: {error}")
-    down = about["log"]["down"]
+    shut = [
+        f"the door {each['name']!r} is not served: {each['missing']}"
+        for each in about.get("doors", [])
+        if each["missing"]
+    ]
+    down = about["log"]["down"] or "; ".join(shut) or None
     return Finding("host", down is None, down or f"{endpoint.url}, {about['sessions']} sessions")

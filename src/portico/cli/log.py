@@ -8,8 +8,8 @@ import typer
 from portico.cli.output import HomeOption, JsonFlag, print_json
 from portico.errors import BadRequest
 from portico.home import Home
-from portico.log import repair as work
-from portico.log.repair import Report
+from portico.maintenance import repair as work
+from portico.maintenance.repair import Report
 
 app = typer.Typer(help="Look at the log as a file, and repair it.", no_args_is_help=True)
 

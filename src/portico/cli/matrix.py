@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from portico.agents.agent import Agent, Message
 from portico.agents.transcript import NOTE
+from portico.compose import build_host
 from portico.errors import PorticoError
 from portico.events import Json, PartDelta, ToolSpec
 from portico.host.call import Call
@@ -63,7 +64,7 @@ class Bench:
     async def host(self) -> AsyncIterator[Host]:
         log = await SqliteLog.open(self.folder / "log.db")
         try:
-            host = await Host.open(log, [self.make()])
+            host = await build_host(log, [self.make()])
             host.tools[TOOL] = _NOTE
             try:
                 yield host

@@ -8,7 +8,7 @@ import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json
 from portico.home import Home
-from portico.log.backup import restore as put_back
+from portico.maintenance.backup import restore as put_back
 
 
 def restore(

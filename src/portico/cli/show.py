@@ -7,7 +7,7 @@ import msgspec
 from portico import events as e
 from portico.cli.output import plain, terminal
 from portico.client import RemoteRecord
-from portico.host.history_events import retold
+from portico.transcripts.history_events import retold
 
 _DIM, _BOLD, _RED, _OFF = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[0m"
 

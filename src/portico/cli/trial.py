@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from portico.agents.agent import Agent, Message
+from portico.compose import build_host
 from portico.errors import PorticoError
 from portico.host.host import Host
 from portico.host.state import CallPart, TextPart, TurnState
@@ -42,7 +43,7 @@ async def try_agent(agent: Agent, model: str | None = None, seconds: float = SEC
         work.mkdir()
         log = await SqliteLog.open(Path(place) / "log.db")
         try:
-            host = await Host.open(log, [agent])
+            host = await build_host(log, [agent])
             try:
                 turn, problem = await _play(host, agent.id, model, work, seconds)
             finally:

@@ -31,6 +31,11 @@ class Caller(Struct, frozen=True):
     def by(self) -> str:
         return self.label or (f"person:{self.person}" if self.person else f"token:{self.name}")
 
+    @property
+    def outside(self) -> bool:
+        """Whether it came through a door; the host, its jobs and its agents did not."""
+        return bool(self.id)
+
     def may(self, scope: Scope) -> bool:
         """`open` is for strangers too, `any` for everybody with a token."""
         return scope == "open" or scope in self.scopes or (scope == "any" and bool(self.scopes))
@@ -40,6 +45,11 @@ class Caller(Struct, frozen=True):
             raise Unauthenticated("A token is needed: 'Authorization: Bearer TOKEN', or log in at /login.")
         if not self.may(scope):
             raise Forbidden(f"The token {self.name!r} has no scope {scope!r}; make one that has.")
+
+    def require_all(self, why: str) -> None:
+        """For what concerns everybody: an admin's, where there are people."""
+        if self.person and not self.may("admin"):
+            raise Forbidden(f"{why}: that needs the scope 'admin'.")
 
     def asking(self, request: str) -> "Caller":
         """The same caller with an id for its next command."""

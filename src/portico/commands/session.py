@@ -231,6 +231,8 @@ class SetDraft(Command, frozen=True, tag="draft.set"):
 
     session: str
     text: str
+    typed: bool = False
+    """Somebody writes it now. Any other draft is an offer, and follows what somebody has typed."""
 
 
 SessionCommand = (

@@ -1,22 +1,32 @@
 """What a door gets when it is built: the host and what belongs to this process."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.websockets import WebSocket
 
 from portico.doors.route import Caller, caller
 from portico.home import Home
 from portico.host.host import Host
-from portico.host.search import Search
-from portico.host.view import View
+from portico.jobs import Jobs
+from portico.people.view import View
+from portico.queries.search import Search
 from portico.settings import Loaded, Settings
 
 if TYPE_CHECKING:
     from portico.doors.gate import Gate
+
+
+class DoorInfo(Struct):
+    name: str
+    package: str
+    missing: str = ""
+    """Why it is not served, when it should be."""
+    disabled: bool = False
 
 
 @dataclass
@@ -28,11 +38,16 @@ class App:
     """Asks the process for a graceful stop; returns at once."""
     test: bool = False
     """`--test`: shorter countdowns and the test-only routes."""
-    gate: "Gate | None" = None
     search: Search | None = None
     """With an index; None: searching reads the log."""
-    at_start: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
-    """What doors have to do before the first request, for example to go on with what a crash left waiting."""
+    api_level: str = "latest"
+    """`--api-level`, for the Portal door."""
+    test_folder: Path = Path("test")
+    gate: "Gate" = field(init=False)
+    """These two are there before any door is built."""
+    jobs: Jobs = field(init=False)
+    doors: list[DoorInfo] = field(default_factory=list)
+    """Every door there is, also those that could not be loaded."""
 
     def view(self, of: Caller | Request | WebSocket) -> View:
         """The host as this caller sees it: what doors read goes through it."""

@@ -1,5 +1,6 @@
 """What comes in: bodies and JSON, bounded, with errors that name the field; and the error form that goes out."""
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,6 +13,7 @@ from portico.errors import BadRequest, PorticoError, RateLimited, TooLarge, Wron
 
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
+_JSON = (b"content-type", b"application/json")
 
 
 class EmptyBody(Struct, forbid_unknown_fields=True):
@@ -31,6 +33,12 @@ class JsonResponse(Response):
 
     def render(self, content: Any) -> bytes:
         return _encode(content)
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        if headers:
+            super().init_headers(headers)
+        else:  # nearly always, and then there is nothing to merge
+            self.raw_headers = [(b"content-length", b"%d" % len(self.body)), _JSON]
 
 
 async def read_body(request: Request) -> bytes:

@@ -26,11 +26,10 @@ def is_preflight(scope: Scope, headers: Headers, origins: frozenset[str]) -> boo
     )
 
 
-def answer_headers(headers: Headers, origins: frozenset[str]) -> RawHeaders:
+def answer_headers(origin: str | None, origins: frozenset[str]) -> RawHeaders:
     """What every answer to a page of an allowed origin carries."""
     if not origins:
         return []
-    origin = headers.get("origin")
     vary = (b"vary", b"Origin")  # also without a match: a cache must not give one origin's answer to another
     if origin is None or origin not in origins:
         return [vary]

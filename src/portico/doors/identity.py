@@ -92,6 +92,15 @@ class Tokens:
         write_private(path, key)
         return key
 
+    def version(self) -> object:
+        """Another one whenever who somebody is may have changed."""
+        return stamp(self._home.token_path), stamp(self._home.tokens_path), self.people.version()
+
+    def until(self, caller: Caller | None) -> float:
+        """When this token ends, in seconds since the epoch."""
+        named = next((each for each in self.named() if caller is not None and each.id == caller.id), None)
+        return named.expires / 1000 if named is not None and named.expires else float("inf")
+
     # -- recognising -------------------------------------------------------------------------------------------
 
     def by_token(self, token: str) -> Caller | None:
@@ -102,7 +111,7 @@ class Tokens:
         for named in self.named():  # no early exit: the time does not tell which one matched
             if hmac.compare_digest(digest, named.hash):
                 found = self._caller(named)
-        return self._seen(found)
+        return found
 
     def by_cookie(self, cookie: str) -> Caller | None:
         ident, _, rest = cookie.partition(".")
@@ -112,7 +121,12 @@ class Tokens:
         caller = self.by_id(ident)
         if caller is None or not _same(mac, self._mac(ident, expires)):
             return None
-        return self._seen(caller)
+        return caller
+
+    @staticmethod
+    def cookie_until(cookie: str) -> float:
+        """When a valid one ends, in seconds since the epoch."""
+        return float(cookie.split(".")[1])
 
     def by_id(self, ident: str) -> Caller | None:
         owner = self.owner()
@@ -136,10 +150,9 @@ class Tokens:
         scopes = frozenset(named.scopes) & frozenset(person.scopes)
         return Caller(named.id, named.name, scopes, person=person.name) if scopes else None
 
-    def _seen(self, caller: Caller | None) -> Caller | None:
-        if caller is not None:
+    def seen(self, caller: Caller) -> None:
+        if caller.id:
             self.used[caller.id] = int(time.time() * 1000)
-        return caller
 
     def save_uses(self) -> None:
         """To the minute, and not with every request: it is for people who wonder whether a token is still needed."""

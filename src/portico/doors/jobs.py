@@ -13,6 +13,7 @@ from starlette.responses import Response
 from portico.commands import JobCommand
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
+from portico.doors.door import Door
 from portico.doors.rest.commands import routes
 from portico.doors.route import Route, Table
 from portico.events import Json
@@ -55,7 +56,13 @@ class Checked(Struct, omit_defaults=True):
     mistake: str = ""
 
 
-def job_routes(app: App, jobs: Jobs) -> Table:
+class JobsDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.routes = _routes(app, app.jobs)
+
+
+def _routes(app: App, jobs: Jobs) -> Table:
     async def listing(request: Request) -> Response:
         return JsonResponse(History(list(app.view(request).jobs(jobs.history()))))
 

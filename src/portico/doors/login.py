@@ -19,12 +19,11 @@ from starlette.responses import RedirectResponse, Response
 
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.gate import Gate
 from portico.doors.identity import by_proxy, new_login
+from portico.doors.landing import UNKEPT, landing, log_in, root
 from portico.doors.oidc import Begun, Provider, new_secret
 from portico.doors.people import PROXY, Account, admit
 from portico.doors.route import Caller, Route, Table
-from portico.doors.web import CSP, UNKEPT, landing, log_in, root
 from portico.errors import BadRequest, NotFound, PorticoError, Unreachable
 from portico.settings import OidcSettings
 
@@ -42,9 +41,9 @@ class Ways(Struct):
     """The name of the provider; None: there is none."""
 
 
-def login(app: App, gate: Gate) -> Table:
-    logins = Logins(app, gate)
-    gate.by_proxy = logins.by_proxy
+def login_routes(app: App) -> Table:
+    logins = Logins(app)
+    app.gate.by_proxy = logins.by_proxy
     nothing: dict[int, str | None] = {303: None}
     return [
         Route("/login/ways", logins.ways, "open", summary="What the login page offers.", doc={"answer": Ways}),
@@ -75,9 +74,9 @@ def login(app: App, gate: Gate) -> Table:
 
 
 class Logins:
-    def __init__(self, app: App, gate: Gate) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
-        self._gate = gate
+        self._gate = app.gate
         self._begun: dict[str, Begun] = {}
         self._provider: Provider | None = None
 
@@ -168,7 +167,7 @@ class Logins:
         return f"{request.url.scheme}://{request.url.netloc}{root(request)}{_CALLBACK}"
 
     def _cookie(self, request: Request) -> str:
-        return self._gate.cookie_of(request.scope) + "-oidc"
+        return self._gate.heads.cookie_of(request.scope) + "-oidc"
 
     def _keep(self, state: str, begun: Begun) -> None:
         now = time.monotonic()
@@ -178,7 +177,8 @@ class Logins:
         self._begun[_hash(state)] = begun
 
 
-UNKEPT_HTML = {**UNKEPT, "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": CSP}
+_CSP = "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+UNKEPT_HTML = {**UNKEPT, "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": _CSP}
 
 
 def provider_name(settings: OidcSettings) -> str:

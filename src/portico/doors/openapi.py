@@ -13,7 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from portico import __version__
+from portico.doors.app import App
 from portico.doors.body import ErrorBody, JsonResponse
+from portico.doors.door import Door
 from portico.doors.gate import Gate
 from portico.doors.openapi_page import CSP, page
 from portico.doors.route import Param, Route, Table
@@ -37,8 +39,14 @@ _NAMED = ("not_found", "wrong_method")
 """With a name in the path: nobody is called that, or the name makes the path of another route."""
 
 
-def openapi(gate: Gate) -> Table:
-    """Add it last: the document is made when it is asked for, so later routes are in it, too."""
+class OpenapiDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.routes = _routes(app.gate)
+
+
+def _routes(gate: Gate) -> Table:
+    """The document is made when it is asked for, so the routes of all doors are in it."""
 
     async def as_json(request: Request) -> Response:
         return JsonResponse(document(gate.table))

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from portico import __version__
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
+from portico.doors.door import Door
 from portico.doors.gate import Gate
 from portico.doors.meter import Meter, Metric
 from portico.doors.route import Route, Table, caller
@@ -20,8 +21,14 @@ class Health(Struct):
     ok: bool
 
 
-def ops(app: App, gate: Gate) -> Table:
-    meter = Meter(app.host)
+class OpsDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.routes = _routes(app)
+
+
+def _routes(app: App) -> Table:
+    meter, gate = Meter(app.host), app.gate
 
     async def health(request: Request) -> Response:
         """200 while the host can do its work; 503 when the log cannot be written. Says nothing to strangers."""
@@ -34,7 +41,7 @@ def ops(app: App, gate: Gate) -> Table:
         return JsonResponse(Health(ok), 200 if ok else 503)
 
     async def metrics(request: Request) -> Response:
-        app.host.ownership.check_whole(caller(request), "These figures are of everybody's sessions")
+        caller(request).require_all("These figures are of everybody's sessions")
         return Response(render(measure(app, gate, meter)), media_type="text/plain; version=0.0.4")
 
     return [

@@ -56,6 +56,9 @@ class People:
         self._stamp: tuple[int, int] | None = None
         self._all: dict[str, Person] = {}
 
+    def version(self) -> object:
+        return stamp(people_path(self._home))
+
     def all(self) -> dict[str, Person]:
         now = stamp(people_path(self._home))
         if now != self._stamp:

@@ -1,8 +1,8 @@
 """The process: home, log, host, gate and doors put together, started and stopped in a written order.
 
-Start: lock the home, open the log, open the host (which closes what a crash left open), build the doors, listen,
+Start: lock the home, open the log, open the host (which closes what a crash left open), open the doors, listen,
 announce. Stop: refuse new work, end the running turns, retract the announcement, end the open streams, stop listening,
-close the log, unlock. `tests/doors/test_server.py` holds both orders true.
+close the doors and the log, unlock. `tests/doors/test_server.py` holds both orders true.
 """
 
 import asyncio
@@ -26,41 +26,32 @@ from portico import __version__, limits
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
-from portico.doors.ahp.door import ahp
-from portico.doors.anywhere import anywhere
+from portico.approvals.policy import Rules, WorkspacePolicy
+from portico.changes.room import FolderChanges
+from portico.compose import build_host
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
-from portico.doors.jobs import job_routes
-from portico.doors.login import login, secret_of
-from portico.doors.mcp import mcp
+from portico.doors.login import secret_of
 from portico.doors.notify import Notify
 from portico.doors.oidc import check_address as check_provider
-from portico.doors.openapi import openapi
-from portico.doors.ops import ops
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
-from portico.doors.portal import portal
-from portico.doors.portal.answer import Level
 from portico.doors.protocol import BoundedHttp
 from portico.doors.proxy import BehindProxy, Proxies, ProxyLogin, check_root_path
-from portico.doors.rest import rest
-from portico.doors.route import Table
+from portico.doors.registry import Doors
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
-from portico.doors.web import web
 from portico.doors.websocket import Line
 from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
-from portico.host.host import Host
-from portico.host.policy import Rules
-from portico.host.quotas import Bounds
-from portico.host.retention import Rule
-from portico.host.search import Search
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.sqlite import SqliteLog
 from portico.log.trouble import AGAIN, GOES_ON
+from portico.people.quotas import Bounds, Quotas
+from portico.people.retention import Retention, Rule
+from portico.queries.search import Search
 from portico.settings import ApprovalSettings, Loaded, RetentionSettings, Settings, load
 from portico.workspace.orphans import end_orphans
 
@@ -71,8 +62,6 @@ _WATCH_SECONDS = 1.0
 
 _TOKENS = "tokens"
 """The note that remembers which tokens the audit record knows."""
-
-Door = Callable[[App], Table]
 
 
 @dataclass
@@ -138,7 +127,7 @@ class Server:
         log = await SqliteLog.open(self.home.log_path, durability=settings.log.durability)
         stack.push_async_callback(log.close)
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
-        self.host = await Host.open(log, discover(context, options.agents))
+        self.host = await build_host(log, discover(context, options.agents))
         stack.push_async_callback(self.host.close)
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
@@ -156,11 +145,21 @@ class Server:
             cookie=f"portico-{self.port}",
             audit=self._audit,
         )
-        self.app = App(self.host, self.home, self.loaded, self._stop.set, options.test, self.gate, search)
+        self.app = App(
+            self.host,
+            self.home,
+            self.loaded,
+            self._stop.set,
+            options.test,
+            search,
+            options.api_level,
+            options.test_folder,
+        )
+        self.app.gate, self.app.jobs = self.gate, self.jobs
         self._apply_settings()
-        self._build()
         self._measure()
-        await self._open_doors()
+        self.doors = await Doors.open(self.app)
+        stack.push_async_callback(self.doors.close)
         await self.jobs.recover()
         await self._listen()
         stack.callback(self.home.retract)
@@ -188,19 +187,6 @@ class Server:
         ports = [each.getsockname()[1] for each in self._sockets if each.family != socket.AF_UNIX]
         self.port = ports[0] if ports else 0
 
-    def _build(self) -> None:
-        level: Level = "000" if self.options.api_level == "000" else "latest"
-        self.gate.add(portal(self.app, self.jobs, level=level, test_folder=self.options.test_folder))
-        self.gate.add(anywhere(self.app))
-        self.gate.add(ahp(self.app))
-        self.gate.add(mcp(self.app, self.jobs))
-        self.gate.add(rest(self.app))
-        self.gate.add(job_routes(self.app, self.jobs))
-        self.gate.add(openapi(self.gate))
-        self.gate.add(ops(self.app, self.gate))
-        self.gate.add(login(self.app, self.gate))
-        self.gate.add(web(self.app, self.gate))
-
     def _measure(self) -> None:
         settings = self.loaded.settings.telemetry
         if not settings.endpoint:
@@ -211,13 +197,6 @@ class Server:
             words = f"Telemetry needs more packages: pip install 'portico[otel]' ({error})."
             raise BadRequest(words, field="telemetry.endpoint") from error
         self._stack.push_async_callback(Telemetry(self.host, settings).close)
-
-    async def _open_doors(self) -> None:
-        for begin in self.app.at_start:
-            try:
-                await begin()
-            except LogUnavailable as error:
-                logger.warning("a door begins at its first request: %s", error.message)
 
     async def _listen(self) -> None:
         config = uvicorn.Config(
@@ -356,12 +335,12 @@ class Server:
         self.host.default_agent = settings.default_agent
         self.host.approval_timeout = settings.agent.approval_timeout
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
-        self.host.capture_changes = settings.agent.capture_changes
+        self.host.part(FolderChanges).enabled = settings.agent.capture_changes
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
-        self.host.quotas.bounds = msgspec.convert(settings.quotas, Bounds, from_attributes=True)
-        self.host.retention.rules = retention_rules(settings.retention)
-        self.host.rules.settings = settings_rules(settings.approvals)
+        self.host.part(Quotas).bounds = msgspec.convert(settings.quotas, Bounds, from_attributes=True)
+        self.host.part(Retention).rules = retention_rules(settings.retention)
+        self.host.part(WorkspacePolicy).settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
         self.host.workspaces[:] = self._workspaces()

@@ -4,9 +4,9 @@ The attack: agent text or a link smuggles script into a page that can drive agen
 nothing foreign may load, frame or hold on to us, and whatever is not a page of ours goes out as a download.
 """
 
+import hashlib
 import mimetypes
 import os
-import re
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -15,13 +15,16 @@ from urllib.parse import parse_qs, quote, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from portico.cache import Cache
 from portico.doors.app import App
+from portico.doors.door import Door
 from portico.doors.gate import VISITOR, Gate
-from portico.doors.identity import COOKIE_SECONDS
-from portico.doors.origin import is_loopback
-from portico.doors.proxy import ROOT
+from portico.doors.landing import UNKEPT, WORKBENCH, landing, log_in, root
+from portico.doors.login import login_routes
+from portico.doors.origin import host_name, is_loopback
 from portico.doors.route import Caller, Param, Route, Table, caller
 from portico.errors import BadRequest, NotFound
+from portico.home import stamp
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -49,12 +52,9 @@ _LOGIN: dict[str, str | Param] = {
     "tkn": "a token: log in with it",
     "code": "the code of a link that works once, for `portico serve --open`",
 }
-UNKEPT = {"Cache-Control": "no-store"}
-"""Of answers to a login: neither the token in the link nor the key in the answer belongs into a cache."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
-_WORKBENCH = "/app"
-_OWN_PAGE = re.compile(r"/(?:app(?:/[\w.%/-]*)?|\w+\.html)?(?:\?[\w.%=&+-]*)?", re.ASCII)
-"""Where a login may lead: a page of ours, never a stranger's, and never the API, where a GET can change something."""
+_PAGES = 500
+"""Files kept in memory: there are some 200, of 2 MB together."""
 _HASHED = "assets/"
 """Vite puts files whose name holds their hash here: they never change."""
 
@@ -73,10 +73,22 @@ def pages_missing() -> bool:
     return not (pages_folder() / "index.html").is_file()
 
 
+class Page(NamedTuple):
+    """A file as it is sent: plain and packed, each with its ETag."""
+
+    stamp: object
+    media: str
+    bodies: dict[str, tuple[bytes, str]]
+    """By encoding; "" is the plain one."""
+
+
 class Pages:
+    """The built files, kept in memory. One that was built anew is read again."""
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
         self.empty = not (self._folder / "index.html").is_file()
+        self._known = Cache[str, tuple[str, Page]](_PAGES)
 
     def find(self, name: str) -> Path:
         """A file below the folder; anything else does not exist."""
@@ -85,71 +97,65 @@ class Pages:
             raise NotFound("page", f"/{name}")
         return path
 
-    def answer(self, name: str, accepted: str) -> Response:
-        path = self.find(name)
+    def get(self, name: str) -> Page:
+        path, page = self._known.get(name) or (str(self.find(name)), None)
+        now = stamp(path)
+        if page is None or page.stamp != now:
+            page = _read(self.find(name), now)
+            self._known[name] = (path, page)
+        return page
+
+    def answer(self, name: str, accepted: str, wanted: str | None = None, base: str | None = None) -> Response:
+        """`wanted` is what the browser has (If-None-Match). `base`: the base path that completes the names in it."""
+        page = self.get(name)
+        encoding = next((each for each, _ in _ENCODINGS if each in accepted and each in page.bodies), "")
+        body, etag = page.bodies[encoding if base is None else ""]
         headers = {
             "Content-Security-Policy": CSP,
             "Cache-Control": "public, max-age=31536000, immutable" if name.startswith(_HASHED) else "no-cache",
             "Vary": "Accept-Encoding",
+            "ETag": etag,
         }
-        media = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-        for encoding, suffix in _ENCODINGS:
-            packed = path.with_name(path.name + suffix)
-            if encoding in accepted and packed.is_file():
-                headers["Content-Encoding"] = encoding
-                return Response(packed.read_bytes(), media_type=media, headers=headers)
-        return Response(path.read_bytes(), media_type=media, headers=headers)
+        if base is not None:
+            body = body.replace(b'="./', f'="{base}/'.encode())
+            headers["ETag"] = _etag(body)
+        elif encoding:
+            headers["Content-Encoding"] = encoding
+        if wanted is not None and (wanted == "*" or headers["ETag"] in wanted):
+            return Response(status_code=304, headers=headers)
+        return Response(body, media_type=page.media, headers=headers)
 
 
-def root(request: Request) -> str:
-    """The base path below which this request came."""
-    found: str = request.scope.get(ROOT, "")
-    return found
+def _read(path: Path, now: object) -> Page:
+    bodies = {}
+    for encoding, suffix in (("", ""), *_ENCODINGS):
+        try:
+            body = path.with_name(path.name + suffix).read_bytes()
+        except FileNotFoundError:
+            continue
+        bodies[encoding] = (body, _etag(body))
+    media = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return Page(now, media, bodies)
 
 
-class Landing(NamedTuple):
-    """Where a login leads, and the cookie that stands for it."""
-
-    address: str
-    cookie: str
+def _etag(body: bytes) -> str:
+    return f'"{hashlib.sha256(body).hexdigest()[:20]}"'
 
 
-def landing(gate: Gate, request: Request, found: Caller, wanted: str) -> Landing:
-    cookie = gate.tokens.cookie(found)
-    page = wanted.removeprefix(root(request))
-    lands = page if _OWN_PAGE.fullmatch(page) else _WORKBENCH
-    # A fragment stays in the browser: the page takes the key from there into the storage of its own port.
-    return Landing(f"{root(request)}{lands}#key={gate.tokens.page_key(cookie)}", cookie)
+class WebDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.routes = [*login_routes(app), *_routes(app.gate, Pages(pages_folder()))]
 
 
-def log_in(gate: Gate, request: Request, answer: Response, where: Landing) -> None:
-    answer.set_cookie(
-        gate.cookie_of(request.scope),
-        where.cookie,
-        max_age=COOKIE_SECONDS,
-        path=f"{root(request)}/",
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
-
-
-def web(app: App, gate: Gate) -> Table:
-    pages = Pages(pages_folder())
-
-    def send(request: Request, name: str) -> Response:
-        return isolated(request, pages.answer(name, request.headers.get("accept-encoding", "")))
-
-    def send_workbench(request: Request) -> Response:
-        """It has addresses at every depth, so the names of its files are completed here, with the base path."""
-        text = pages.find("app.html").read_text("utf-8").replace('="./', f'="{root(request)}/')
-        headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-cache"}
-        return isolated(request, Response(text, media_type=_TYPES[".html"], headers=headers))
-
-    def isolated(request: Request, answer: Response) -> Response:
+def _routes(gate: Gate, pages: Pages) -> Table:
+    def send(request: Request, name: str, base: str | None = None) -> Response:
+        headers = request.headers
+        accepted, wanted = headers.get("accept-encoding", ""), headers.get("if-none-match")
+        answer = pages.answer(name, accepted, wanted, base)
         # Elsewhere browsers ignore it, and complain on the console.
-        if request.url.scheme == "https" or is_loopback(request.url.hostname or ""):
-            answer.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        if request.scope["scheme"] == "https" or is_loopback(host_name(headers.get("host", ""))):
+            answer.raw_headers.append((b"cross-origin-opener-policy", b"same-origin"))
         return answer
 
     async def page(request: Request) -> Response:
@@ -169,7 +175,7 @@ def web(app: App, gate: Gate) -> Table:
         if name.endswith(".html") and pages.empty:
             return no_pages()
         try:
-            return send_workbench(request) if workbench else send(request, name)
+            return send(request, name, root(request) if workbench else None)  # it has addresses at every depth
         except NotFound:
             return Response(_not_found(request, name), 404, media_type="text/plain")
 
@@ -208,7 +214,9 @@ def web(app: App, gate: Gate) -> Table:
     async def logout(request: Request) -> Response:
         answer = RedirectResponse(f"{root(request)}/login", 303)
         secure = request.url.scheme == "https"
-        answer.delete_cookie(gate.cookie_of(request.scope), path=f"{root(request)}/", secure=secure, httponly=True)
+        answer.delete_cookie(
+            gate.heads.cookie_of(request.scope), path=f"{root(request)}/", secure=secure, httponly=True
+        )
         return answer
 
     return [
@@ -240,15 +248,15 @@ def _not_found(request: Request, name: str) -> str:
     """People get a way on; programs the words they know."""
     if "text/html" not in request.headers.get("accept", ""):
         return "Not Found"
-    return f"There is no page {'/' + name!r} on this host. The workbench is at {root(request)}{_WORKBENCH}\n"
+    return f"There is no page {'/' + name!r} on this host. The workbench is at {root(request)}{WORKBENCH}\n"
 
 
 def _moved(request: Request, name: str) -> str | None:
     """Pages that the workbench has taken the place of: old links and bookmarks go on."""
     if name == "session.html":
         ident = request.query_params.get("id", "")
-        return f"{_WORKBENCH}/s/{quote(ident, safe='')}" if ident else _WORKBENCH
-    return _WORKBENCH if name == "sessions.html" else None
+        return f"{WORKBENCH}/s/{quote(ident, safe='')}" if ident else WORKBENCH
+    return WORKBENCH if name == "sessions.html" else None
 
 
 def _login_for(request: Request) -> str:

@@ -41,6 +41,10 @@ class TaskSessionEnded(Event, frozen=True, tag="task.session.ended"):
 
 class TaskDecided(Event, frozen=True, tag="task.decided"):
     reason: str
+    passed: bool | None = None
+    """What a check or the task came to; None: neither."""
+    exit_code: int | None = None
+    """Of the command that was the check."""
 
 
 class TaskEnded(Event, frozen=True, tag="task.ended"):

@@ -126,6 +126,8 @@ class ToolEnded(Event, frozen=True, tag="tool.ended"):
     """The client that ran the tool and said so."""
     result: Json = {}
     """Its result in its own words, where the fields above say less."""
+    exit_code: int | None = None
+    """Of the command that it ran, where the agent tells."""
 
 
 # -- approvals and questions -----------------------------------------------------------------------------------

@@ -14,19 +14,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from portico import commands as c
 from portico import events as e
-from portico.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
-from portico.events import HOST, Channel, Grant, Json, Option
-from portico.host.action import Action, coverage, covered
+from portico.errors import AlreadyAnswered
+from portico.events import Grant, Json, Option
+from portico.host.action import Action
+from portico.host.decide.approval import OPTIONS, TIMEOUT
 from portico.host.fold import find_approval
+from portico.host.part import Judge
 
 if TYPE_CHECKING:
     from portico.host.session import Session
-
-ONCE = Option("allow-once", "Allow once", True)
-SESSION = Option("allow-session", "Allow in this session", True, "session")
-DENY = Option("deny", "Deny", False)
-OPTIONS = [ONCE, SESSION, DENY]
 
 
 @dataclass(frozen=True)
@@ -120,15 +118,15 @@ def matching(grants: Iterable[Grant], session: "Session", request: Request, allo
             and grant.tool in ("*", request.tool)
             and (grant.session == session.id if grant.session else grant.project == session.state.cwd)
             and (not grant.owner or grant.owner == session.host.ownership.owner_of(session))
-            and _covers(grant, request)
+            and _covers(grant, request, session.host.rules)
         ),
         None,
     )
 
 
-def _covers(grant: Grant, request: Request) -> bool:
+def _covers(grant: Grant, request: Request, judge: Judge) -> bool:
     if grant.covers:
-        return covered(grant.covers, request.action, request.paths, request.input, request.home)
+        return judge.covered(grant.covers, request)
     return fnmatch.fnmatchcase(request.subject, grant.pattern)
 
 
@@ -216,7 +214,7 @@ class Approvals:
 
     async def _time_out(self, ident: str) -> None:
         with contextlib.suppress(AlreadyAnswered):  # a person was faster by a hair: the future holds that answer
-            await self.answer(ident, allow=False, by="timeout", reason="no answer in time")
+            await self.answer(ident, allow=False, by=TIMEOUT, reason="no answer in time")
 
     async def answer(
         self,
@@ -229,54 +227,21 @@ class Approvals:
         input: str | None = None,
         meta: Json | None = None,
     ) -> Decision:
-        """By option, or by `allow` alone (then it is for this once)."""
+        """The command in Python: by option, or by `allow` alone (then it is for this once)."""
         session = self._session
-        async with session.lock:
-            found = find_approval(session.state, ident)
-            if found is None:
-                raise NotFound("approval", ident)
-            call, approval = found
-            if approval.answered:
-                raise AlreadyAnswered(f"{ident!r} was answered by {approval.by!r} before.")
-            chosen = _choose(approval.options, option, allow)
-            if input is not None and not approval.editable:
-                raise BadRequest("This call's input cannot be edited.", field="input")
-            turn = session.state.active
-            assert turn is not None  # an open approval lives in the active turn
-            if session.running is not None and session.running.withdrawn:
-                raise Conflict("The turn is being cancelled: nothing of it can be approved any more.")
-            # The grant comes first: if it is refused the approval stays open, and the agent goes on only with both.
-            if chosen.grant != "once":
-                await self._remember(call.tool, self._asked.get(ident), chosen, by)
-            answered = e.ApprovalAnswered(
-                turn=turn.id,
-                approval=ident,
-                allowed=chosen.allow,
-                by=by,
-                option=chosen.id,
-                reason=reason,
-                input=input,
-                meta=meta or {},
-            )
-            await session.host.log.append_all((session.channel, answered), *_audited(answered))
-        return _decision(answered)
-
-    async def _remember(self, tool: str, request: Request | None, chosen: Option, by: str) -> None:
-        """What was shown, and no more: this program and subcommand, these files."""
-        session = self._session
-        if request is None:
-            return  # nobody waits for it any more
-        covers = coverage(request.action, request.paths, request.input, request.home)
-        await session.host.grants.add(
-            agent=session.state.agent,
-            tool=tool,
-            allow=chosen.allow,
-            by=by,
-            session=session.id if chosen.grant == "session" else None,
-            project=session.state.cwd if chosen.grant == "project" else None,
-            covers=covers,
-            owner=session.host.ownership.owner_of(session) if chosen.grant == "project" else "",
+        command = c.AnswerApproval(
+            approval=ident, allow=allow, option=option, reason=reason, input=input, meta=meta or {}
         )
+        await session.do(command, by)
+        found = find_approval(session.state, ident)
+        assert found is not None
+        _, answered = found
+        return Decision(answered.allowed, answered.by, answered.option, answered.reason, input)
+
+    def covers(self, ident: str) -> list[str] | None:
+        """What a yes for a while to this approval is about; None: nobody waits for it any more."""
+        request = self._asked.get(ident)
+        return self._session.host.rules.coverage(request) if request is not None else None
 
     def settle(self, answered: e.ApprovalAnswered) -> None:
         """The answer is in the log, whatever became of the caller who gave it: whoever waits goes on."""
@@ -299,27 +264,5 @@ def _before(request: Request) -> list[e.Event]:
     return [request.ready] if request.ready is not None else []
 
 
-def _audited(answered: e.ApprovalAnswered) -> list[tuple[Channel, e.Event]]:
-    """Written together with the answer: no kill can come between what a person allowed and the record of it."""
-    if answered.by == "timeout":
-        return []
-    detail: Json = {"approval": answered.approval, "allowed": answered.allowed}
-    return [(HOST, e.Audited(action="approval", by=answered.by, detail=detail))]
-
-
 def _decision(answered: e.ApprovalAnswered) -> Decision:
     return Decision(answered.allowed, answered.by, answered.option, answered.reason, answered.input)
-
-
-def _choose(options: list[Option], option: str | None, allow: bool | None) -> Option:
-    if option is not None:
-        chosen = next((each for each in options if each.id == option), None)
-        if chosen is None:
-            names = ", ".join(repr(each.id) for each in options)
-            raise BadRequest(f"There is no option {option!r}; choose one of {names}.", field="option")
-        if allow is not None and allow is not chosen.allow:
-            raise BadRequest(f"Option {option!r} contradicts 'allow'; send one of them.", field="option")
-        return chosen
-    if allow is None:
-        raise BadRequest("Say 'allow': true or false, or name an 'option'.", field="allow")
-    return next((each for each in options if each.allow is allow and each.grant == "once"), ONCE if allow else DENY)

@@ -159,6 +159,7 @@ class Call:
         outcome: Outcome | None = None,
         by: str = "",
         result: Json | None = None,
+        exit_code: int | None = None,
     ) -> None:
         """The call is over; without `output` its output is what was reported on the way. Too long for an event:
         the whole goes into a blob, and the event keeps head and tail."""
@@ -185,6 +186,7 @@ class Call:
                 outcome=outcome or ("completed" if ok else "failed"),
                 by=by,
                 result=result or {},
+                exit_code=exit_code,
             )
         )
         self.turn.ended(self)

@@ -13,17 +13,17 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from portico import commands as c
 from portico import limits
 from portico.errors import Conflict, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Grant
-from portico.host.decide import DECISIONS, decide
+from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
 from portico.host.decide.decision import Context, Decision
 from portico.host.follow_up import follow_up
 from portico.host.rate import Bucket
 from portico.host.state import Summary
-from portico.host.terminals import OpenTerminal
 from portico.host.world import ask
 
 if TYPE_CHECKING:
@@ -66,15 +66,20 @@ class Dispatcher:
     def __init__(self, host: "Host") -> None:
         self._host = host
         self._handlers: dict[type[c.Command], Handler] = {}
+        self._subjects: dict[str, Callable[[str], Any]] = {}
         self._guards: list[Guard] = []
         self._buckets: dict[str, Bucket] = {}
         self._running: dict[str, tuple[str, asyncio.Task[Any]]] = {}
         """Commands with an id that are being done: their digest, and who does them."""
 
     def handle(self, kind: type[c.Command], handler: Handler) -> None:
-        if kind in self._handlers or kind in DECISIONS:
+        if kind in self._handlers or kind in DECISIONS or kind in HOST_DECISIONS:
             raise TypeError(f"{kind.__name__} has a handler already.")
         self._handlers[kind] = handler
+
+    def subject(self, about: c.About, find: Callable[[str], Any]) -> None:
+        """How a thing that commands are about, or that answers show, is found by its id; it raises where none is."""
+        self._subjects[about] = find
 
     def guard(self, check: Guard) -> None:
         """Asked before every command, in the order of their registration, after the scope."""
@@ -109,6 +114,8 @@ class Dispatcher:
         handler = self._handlers.get(type(command))
         if handler is not None:
             return await self._hand(handler, command, caller, receipt)
+        if type(command) in HOST_DECISIONS:
+            return await self._decide_host(command, caller, receipt)
         if type(command) not in DECISIONS:
             raise Conflict(f"This host does not take {command.__struct_config__.tag!r}.")
         session = await self._host.get(self._session_of(command))
@@ -117,6 +124,9 @@ class Dispatcher:
             decision = await self._decide(session, command, caller, found, receipt)
         elif isinstance(command, _AT_REST):
             async with session.at_rest(caller.by):
+                decision = await self._decide(session, command, caller, found, receipt)
+        elif isinstance(command, c.AnswerApproval):  # what is to be remembered of it goes into the same commit
+            async with session.lock, self._host.shared.lock:
                 decision = await self._decide(session, command, caller, found, receipt)
         else:
             async with session.lock:
@@ -141,28 +151,56 @@ class Dispatcher:
     async def _decide(
         self, session: "Session", command: c.Command, caller: c.Caller, found: Any, receipt: str
     ) -> Decision:
-        decision = decide(session.state, command, self.context(session, caller, found))
+        context = self.context(session, caller, found)
+        if isinstance(command, c.AnswerApproval):
+            context = replace(context, shared=self._host.shared.state())
+        decision = decide(session.state, command, context)
         if receipt:
             # In the same commit as its events.
             self._remember(receipt, command, decision.answer, "" if decision.answer is not None else session.id)
-        if decision.events:
+        if decision.events or decision.host_events:
             await self._append(session, decision)
         elif receipt:
             await self._host.log.flush()
         return decision
 
-    async def _append(self, session: "Session", *decisions: Decision) -> None:
+    async def _decide_host(self, command: c.Command, caller: c.Caller, receipt: str) -> Any:
+        """What is about all sessions: one after another."""
+        async with self._host.shared.lock:
+            state = self._host.shared.state()
+            decision = HOST_DECISIONS[type(command)](state, command, Context(caller, str))
+            if receipt:
+                self._remember(receipt, command, decision.answer)
+            await self._append(None, decision)
+            if receipt and not decision.host_events:
+                await self._host.log.flush()
+        return decision.answer
+
+    async def _append(self, session: "Session | None", *decisions: Decision) -> None:
         """In one commit."""
-        events = [(session.channel, event) for each in decisions for event in each.events]
-        events += [(HOST, event) for each in decisions for event in each.host_events]
-        if events:
+        shared = [event for each in decisions for event in each.host_events]
+        events = [(session.channel, event) for each in decisions for event in each.events] if session else []
+        events += [(HOST, event) for event in shared]
+        if shared:
+            with self._host.shared.noted(shared):
+                await self._host.log.append_all(*events)
+        elif events:
             await self._host.log.append_all(*events)
 
     def context(self, session: "Session", caller: c.Caller, found: Any = None) -> Context:
         host, running = self._host, session.running
         withdrawn = running is not None and running.withdrawn
         full = host.disk.full() or session.full()
-        return Context(caller, session.new_id, host.running, host.stopping, withdrawn, found, full)
+        return Context(
+            caller,
+            session.new_id,
+            host.running,
+            host.stopping,
+            withdrawn,
+            found,
+            full,
+            host.ownership.owner_of(session),
+        )
 
     def _session_of(self, command: c.Command) -> str:
         if command.about in ("approval", "question"):
@@ -178,10 +216,10 @@ class Dispatcher:
                 await self._host.get(ident)
             case "approval" | "question":
                 self._host.session_of(ident)
-            case "terminal":
-                self._host.terminals.get(ident)
             case "grant" if ident not in self._host.grants:
                 raise NotFound("grant", ident)
+            case other if other in self._subjects:
+                self._subjects[other](ident)
 
     def _charge(self, caller: c.Caller) -> None:
         if not caller.id:
@@ -265,14 +303,14 @@ class Dispatcher:
     async def _answer_again(self, command: c.Command, receipt: Receipt) -> Any:
         if not receipt.shown:
             return msgspec.json.decode(receipt.answer, type=_ANSWERS.get(receipt.kind, bool))
-        if command.shows == "terminal":
-            return self._host.terminals.get(receipt.shown)
+        if command.shows in self._subjects:
+            return self._subjects[command.shows](receipt.shown)
         return (await self._host.get(receipt.shown)).summary
 
     def _remember(self, name: str, command: c.Command, answer: Any, shown: str = "") -> None:
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]
         receipt = Receipt(digest, shown=shown)
-        if isinstance(answer, Summary | OpenTerminal):
+        if isinstance(answer, Summary) or (command.gives is None and command.shows in self._subjects):
             receipt.shown = answer.id
         elif not shown:
             receipt.kind, receipt.answer = type(answer).__name__, msgspec.Raw(msgspec.json.encode(answer))

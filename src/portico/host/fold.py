@@ -291,6 +291,7 @@ def _tool_ended(state: SessionState, event: e.ToolEnded, record: Record) -> None
         call.output, call.left_out, call.blob, call.error = event.output, 0, event.blob, event.error
         call.content = event.content or call.content
         call.past, call.detail, call.result = event.title, event.detail, event.result
+        call.exit_code = event.exit_code
         if not call.ready:
             call.input = ""  # it never became whole: its pieces may be compacted, and every reader must agree
 

@@ -25,7 +25,6 @@ from portico.host.state import Summary
 if TYPE_CHECKING:
     from portico.host.host import Host
     from portico.host.session import Session
-    from portico.host.terminals import OpenTerminal
 
 _AUDIT_AGAIN_MS = 3_600_000
 """An admin who goes on in a session of another person is written down once an hour."""
@@ -55,7 +54,8 @@ class Ownership:
         self._host = host
         self.team = False
         """There are people: what tokens without a person start is the host owner's, and not everybody's."""
-        self.owner_of_job: Callable[[str], str | None] = lambda job: None
+        self.finders: dict[str, Callable[[str], Access | None]] = {}
+        """By kind of channel (`job`, `terminal`), whose one with that id is; None: there is none."""
         self._gone = Cache[str, Access](_REMEMBERED)
         self._tasks = Cache[str, Access | str](_REMEMBERED)
         """Of tasks: whose they are, or the session that they borrow."""
@@ -83,11 +83,6 @@ class Ownership:
             return list(summaries)
         return [each for each in summaries if self.may(caller, self.of_channel(f"session/{each.id}"), right)]
 
-    def check_whole(self, caller: c.Caller, why: str) -> None:
-        """For what concerns everybody: an admin's, where there are people."""
-        if caller.person and not caller.may("admin"):
-            raise Forbidden(f"{why}: that needs the scope 'admin'.")
-
     def visit(self, caller: c.Caller, what: str, access: Access) -> None:
         """Writes down that an admin looks at what is not theirs."""
         if not caller.person or access.owner in ("", caller.person) or access.rights_of(caller.person):
@@ -103,15 +98,6 @@ class Ownership:
     def of_session(self, session: "Session") -> Access:
         root = self._host.catalogue.root(session).summary
         return Access(root.owner, root.shares)
-
-    def of_terminal(self, terminal: "OpenTerminal") -> Access:
-        """What an agent runs belongs to its session; a shell to who opened it, whatever session it stands beside."""
-        session = self._host.find(terminal.session) if terminal.command and terminal.session else None
-        return self.of_session(session) if session is not None else Access(terminal.owner)
-
-    def of_job(self, job: str) -> Access:
-        owner = self.owner_of_job(job)
-        return Access(owner) if owner is not None else NOBODYS
 
     def of_task(self, task: str) -> Access:
         found = self._tasks.get(task, NOBODYS)
@@ -133,11 +119,8 @@ class Ownership:
         if kind == "session":
             session = self._host.catalogue.get(ident)
             return self.of_session(session) if session is not None else self._gone.get(ident, NOBODYS)
-        if kind == "terminal":
-            terminal = self._host.terminals.find(ident)
-            return self.of_terminal(terminal) if terminal is not None else self._gone.get(channel, NOBODYS)
-        if kind == "job":
-            return self.of_job(ident)
+        if kind in self.finders:
+            return self.finders[kind](ident) or self._gone.get(channel, NOBODYS)
         return self.of_task(ident) if kind == "task" else Access()
 
     async def learn(self, channels: Iterable[Channel]) -> None:
@@ -188,16 +171,14 @@ class Ownership:
             case "approval" | "question":
                 missing = NotFound("approval or question", ident)
                 self._require(caller, f"session/{host.session_of(ident)}", right, missing)
-            case "terminal":
-                self._require(caller, host.terminals.get(ident).channel, right, NotFound("terminal", ident))
-            case "job" | "task":
+            case "terminal" | "job" | "task":
                 self._require(caller, f"{about}/{ident}", right, NotFound(about, ident))
             case "grant":
                 grant = host.grants.get(ident)
                 if grant is None or not self.may(caller, self.of_grant(grant), "approve"):
                     raise NotFound("grant", ident)
                 if not grant.owner and grant.session is None:
-                    self.check_whole(caller, "This grant counts for everybody")
+                    caller.require_all("This grant counts for everybody")
 
     def check_session(self, caller: c.Caller, ident: str, right: Right | None) -> None:
         session = self._host.find(ident)

@@ -18,7 +18,6 @@ from portico import limits
 from portico.errors import Conflict, LogUnavailable, NotFound, SessionClosed
 from portico.events import ErrorInfo, Json, Message, Outcome, Record, ToolSpec
 from portico.host.approval import Approvals
-from portico.host.changes import Captures
 from portico.host.decide import turn as turns
 from portico.host.fold import closing, fold
 from portico.host.folders import Folders
@@ -49,7 +48,7 @@ class Session:
         self.questions = Questions(self)
         self.queue = Queue(self)
         self.tools = SessionTools(self)
-        self.captures = Captures(self)
+        self.captures = host.captures(self)
         self.folders = Folders(self)
         self.runner = Runner(self)
         self._state = state
@@ -348,6 +347,12 @@ class Session:
         while True:
             try:
                 await self.host.log.flush()
+            except LogUnavailable as lost:
+                if outcome == "completed":  # not all of what it said can be read
+                    outcome, error, by = "failed", ErrorInfo(lost.code, lost.message), "host"
+                await self.host.log.available()
+                continue
+            try:
                 async with self.lock:
                     active = self.state.active
                     if active is not None and active.id == turn.id:

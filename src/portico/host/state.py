@@ -83,6 +83,8 @@ class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
     outcome: Outcome | None = None
     result: Json = {}
     """In the words of the client that ran it, where ours say less."""
+    exit_code: int | None = None
+    """Of the command that it ran."""
 
     @property
     def approval(self) -> Approval | None:

@@ -47,8 +47,13 @@ async def _agents(session: "Session", command: c.ConfigureSession) -> Mapping[st
     return session.host.agents
 
 
+async def _covers(session: "Session", command: c.AnswerApproval) -> list[str] | None:
+    return session.approvals.covers(command.approval)
+
+
 _ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = {
     c.SetModel: _model,
+    c.AnswerApproval: _covers,
     c.ConfigureSession: _agents,
     c.SendMessage: _message_model,
     c.AddFolder: _folder,

@@ -38,6 +38,7 @@ class Checked(Struct, frozen=True):
     passed: bool
     reason: str
     output: str
+    exit_code: int | None = None
 
 
 async def check_command(command: str | list[str], cwd: str) -> Checked:
@@ -50,8 +51,9 @@ async def check_command(command: str | list[str], cwd: str) -> Checked:
     if done.timed_out:
         return Checked(False, _told(f"Command did not end within {CHECK_SECONDS:g} seconds: {line}", output), output)
     if done.code != 0:
-        return Checked(False, _told(f"Command failed with exit code {done.code}: {line}", output), output)
-    return Checked(True, f"Command passed: {line}", output)
+        reason = _told(f"Command failed with exit code {done.code}: {line}", output)
+        return Checked(False, reason, output, done.code)
+    return Checked(True, f"Command passed: {line}", output, done.code)
 
 
 def _told(what: str, output: str) -> str:

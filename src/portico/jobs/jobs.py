@@ -17,6 +17,7 @@ from portico.events import Event, number_of
 from portico.host.decide.decision import check_open
 from portico.host.folders import check_folder
 from portico.host.host import Host
+from portico.host.ownership import Access
 from portico.jobs.choice import choose, offered
 from portico.jobs.commands import install
 from portico.jobs.engine import Engine, LocalEngine
@@ -73,7 +74,7 @@ class Jobs:
         lost = host.log.identity.lost  # what was lost does not give its id back
         self._next_job = 1 + lost + max(map(number_of, host.log.channels("job/")), default=0)
         self._next_task = 1 + lost + max(map(number_of, host.log.channels("task/")), default=0)
-        host.ownership.owner_of_job = self._owner_of
+        host.ownership.finders["job"] = self._access
         host.tools.update(job_tools())
         install(self)
 
@@ -205,36 +206,52 @@ class Jobs:
                 self._forget(job)
 
     def _forget(self, job: str) -> None:
-        self._runs.pop(job, None)
+        if (run := self._runs.pop(job, None)) is not None:
+            run.ended.set()
         self._mains.pop(job, None)
 
     async def _take_up_later(self, job: str) -> None:
-        await self.host.log.available()
-        for task in (run.task for run in (await self._engine.load(job)).open.values()):
-            await self._close_task(task)
-        await self._take_up(job)
+        while True:
+            await self.host.log.available()
+            with contextlib.suppress(LogUnavailable):  # the disk is full again
+                return await self._take_up(job)
 
     async def stop_job(self, job: str, *, by: str) -> None:
         """Cancels it and returns when everything in it has stopped. After the end it changes nothing."""
-        summary = self.job(job)
-        run = self._runs.get(job)
-        if run is None:
-            if not summary.done:
+        while not self.job(job).done:
+            run = self._runs.get(job)
+            if run is None:
+                await self._stop_stored(job, by)
+            elif run.stopping or run.ending:
+                await run.ended.wait()
+            else:
+                run.stopping = True
+                # Once begun it is done, also when the one who asked goes away.
+                await asyncio.shield(self.host.own(self._stop(job, run, by), f"stop {job}"))
+
+    async def _stop_stored(self, job: str, by: str) -> None:
+        async with self._taking:
+            if job not in self._runs and not self.job(job).done:
                 await self._cancel(await self._engine.load(job), by)
-        elif run.stopping or run.ending:
-            await run.ended.wait()
-        else:
-            run.stopping = True
-            # Once begun it is done, also when the one who asked goes away.
-            await asyncio.shield(self.host.own(self._stop(job, run, by), f"stop {job}"))
 
     async def _stop(self, job: str, run: JobRun, by: str) -> None:
-        await self._engine.put(job, e.JobStopping(by=by))
-        faults.reach("job-stopping")
         main = self._mains[job]
-        main.cancel()
-        await asyncio.wait({main})
-        await run.end("canceled", by=by)
+        try:
+            await self._engine.put(job, e.JobStopping(by=by))
+            faults.reach("job-stopping")
+            main.cancel()
+            await asyncio.wait({main})
+            if run.suspended:  # a full disk has kept its works from ending
+                self._forget(job)
+                await self._take_up_later(job)
+            else:
+                await run.end("canceled", by=by)
+        except LogUnavailable:
+            run.stopping = False  # nobody knows that it was stopped: it goes on
+            if main.done():  # it was stopped, and ends when the disk is back
+                self.host.own(self._take_up_later(job), f"take up {job}")
+                self._forget(job)
+            raise
         self._forget(job)
 
     async def signal(self, job: str, hook: str, *, by: str) -> None:
@@ -291,9 +308,9 @@ class Jobs:
             raise NotFound("job", job)
         return summary
 
-    def _owner_of(self, job: str) -> str | None:
+    def _access(self, job: str) -> Access | None:
         summary = self._engine.summaries.get(job)
-        return summary.owner if summary is not None else None
+        return Access(summary.owner) if summary is not None else None
 
     def history(self) -> list[JobSummary]:
         """Every job there ever was, in the order of starts."""
@@ -349,10 +366,19 @@ class Jobs:
     async def _borrow(self, run: TaskRun) -> None:
         try:
             await run.run()
+        except LogUnavailable:
+            self.host.own(self._close_later(run.plan.id), f"end {run.plan.id}")
         finally:
             run.ended.set()
             self._lent.pop(run.plan.id, None)
             self._mains.pop(run.plan.id, None)
+
+    async def _close_later(self, task: str) -> None:
+        """The disk is full: the task counts as interrupted as soon as that can be written."""
+        while True:
+            await self.host.log.available()
+            with contextlib.suppress(LogUnavailable):
+                return await self._close_task(task)
 
     async def stop_task(self, task: str) -> None:
         """Stops it and returns when it has ended; in a job its work then counts as failed."""
@@ -418,6 +444,8 @@ class Jobs:
             if job in self._runs or self.job(job).done or not self._engine.claim(job):
                 return
             state = await self._engine.load(job)
+            for run in state.open.values():
+                await self._close_task(run.task)
             if state.stopping is not None:
                 await self._cancel(state, state.stopping)
             elif await self._close_works(state):

@@ -29,13 +29,13 @@ class AskRun(TaskRun):
             async with asyncio.timeout(self._ask.expires):
                 answer = await self._answer()
         except TimeoutError:
-            self._decide(f"[TASK FAILED] Nobody answered within {self._ask.expires:g} seconds")
+            self._decide(f"[TASK FAILED] Nobody answered within {self._ask.expires:g} seconds", False)
             return False
         if answer is None:
-            self._decide("[TASK FAILED] The question was declined")
+            self._decide("[TASK FAILED] The question was declined", False)
             return False
         self._left = {ANSWER: answer}
-        self._decide(f"[TASK SUCCEEDED] Answer: {answer}")
+        self._decide(f"[TASK SUCCEEDED] Answer: {answer}", True)
         return True
 
     async def _answer(self) -> str | None:
@@ -72,7 +72,7 @@ class WaitRun(TaskRun):
         # There is no event to wait for but the time; in pieces, so that a clock that jumps is noticed.
         while (left := self._until - self._host.now()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(min(left / 1000, 60.0))
-        self._decide("[TASK SUCCEEDED] Decision: the time has come")
+        self._decide("[TASK SUCCEEDED] Decision: the time has come", True)
         return True
 
 
@@ -83,7 +83,7 @@ class HookRun(TaskRun):
 
     async def _course(self) -> bool:
         await self._called.wait()
-        self._decide("[TASK SUCCEEDED] Decision: the hook was called")
+        self._decide("[TASK SUCCEEDED] Decision: the hook was called", True)
         return True
 
 

@@ -1,7 +1,8 @@
 """One job: its tree walked over its journal. What has an outcome is not run again; what is run is recorded first."""
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -34,7 +35,7 @@ class JobRun:
         """Its own end is being written; a stop comes too late."""
         self.stopping = False
         """Somebody stops it, and writes its end."""
-        self._suspended = False
+        self.suspended = False
         self.ended = asyncio.Event()
         self._hooks: dict[str, asyncio.Event] = {}
 
@@ -71,15 +72,27 @@ class JobRun:
         faults.reach("job-after-end")
 
     def suspend(self) -> None:
-        """The host stops: what is in flight goes silent and is taken up at the next start."""
-        self._suspended = True
+        """The host stops, or the disk is full: what is in flight goes silent and is taken up at the next start, or when
+        the disk is back."""
+        self.suspended = True
         for task in self.tasks.values():
             task.suspended = True
 
     # -- what the interpreter asks for -------------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """The journal cannot be written: the other works go silent before they are cancelled. All of them are taken up
+        when the disk is back, as after a restart."""
+        try:
+            yield
+        except LogUnavailable:
+            self.suspend()
+            raise
+
     async def _decide(self, path: str, reason: str) -> None:
-        await self._engine.put(self._job, e.JobDecided(path=path, reason=reason))
+        with self._writing():
+            await self._engine.put(self._job, e.JobDecided(path=path, reason=reason))
 
     def choice(self, path: str, ask: Ask) -> int | None:
         answer = self.state.values.get(path, {}).get(ANSWER)
@@ -95,14 +108,16 @@ class JobRun:
                 raise TaskCrash(detailed("Error", reason))
             known = msgspec.json.encode(found).decode()
             lanes = [e.JobValue(path=f"{path}*{index}", name=ITEM, value=item) for index, item in enumerate(found)]
-            await self._engine.put(self._job, *lanes, e.JobValue(path=path, name=ITEMS, value=known))
+            with self._writing():
+                await self._engine.put(self._job, *lanes, e.JobValue(path=path, name=ITEMS, value=known))
         return msgspec.json.decode(known, type=list[str])
 
     async def _work(self, path: str, leaf: Leaf) -> bool:
         known = self.state.runs.get(path)
         if known is not None and known.outcome not in (None, "interrupted"):
             return _result(known)
-        return await self._attempt(path, leaf, await self._run(path, leaf, known))
+        with self._writing():
+            return await self._attempt(path, leaf, await self._run(path, leaf, known))
 
     async def _run(self, path: str, leaf: Leaf, known: Run | None) -> TaskRun:
         match leaf:
@@ -132,7 +147,7 @@ class JobRun:
     async def _attempt(self, path: str, leaf: Leaf, run: TaskRun) -> bool:
         task, work, attempt = run.plan.id, leaf.work_id_in_job, run.plan.attempt
         await self._engine.heartbeat(self._job)
-        if self._suspended:
+        if self.suspended:
             raise asyncio.CancelledError  # between the word to stop and the cancel that follows it
         # The task is in the log before the work that names it, so a task's id is never given twice.
         run.announce()

@@ -185,7 +185,7 @@ class TaskRun:
         except TimeoutError:
             if self._stopped:
                 return TaskResult("stopped")
-            self._decide(f"[TASK FAILED] Decision: task failed (not done within {timeout:g} seconds)")
+            self._decide(f"[TASK FAILED] Decision: task failed (not done within {timeout:g} seconds)", False)
             return TaskResult("failed")
         finally:
             self._scope = None
@@ -194,7 +194,7 @@ class TaskRun:
         try:
             passed = await self._course()
         except TaskCrash as crash:
-            self._decide(f"[TASK FAILED] Task error: {crash.detail}")
+            self._decide(f"[TASK FAILED] Task error: {crash.detail}", False)
             return TaskResult("failed", crash.detail, crashed=True)
         await self._sessions_of_task.end(passed)
         return TaskResult("succeeded", values=self._left) if passed else TaskResult("failed")
@@ -221,7 +221,8 @@ class TaskRun:
         self._decide(
             "[TASK SUCCEEDED] Decision: task succeeded"
             if passed
-            else "[TASK FAILED] Decision: task failed (criteria not satisfied)"
+            else "[TASK FAILED] Decision: task failed (criteria not satisfied)",
+            passed,
         )
         return passed
 
@@ -233,10 +234,11 @@ class TaskRun:
         passed = report.verdict is True and not report.prerequisite_failed
         await self._sessions_of_task.judged(passed)
         if passed:
-            self._decide("[AVAILABILITY] Availability check passed")
+            self._decide("[AVAILABILITY] Availability check passed", True)
         else:
             condition = _json(availability.condition)
-            self._decide(f"[AVAILABILITY] Availability check failed: condition not satisfied. Condition: {condition}")
+            reason = f"Availability check failed: condition not satisfied. Condition: {condition}"
+            self._decide(f"[AVAILABILITY] {reason}", False)
         return passed
 
     async def _check(self, criteria: Criteria, report: Report) -> bool:
@@ -244,11 +246,11 @@ class TaskRun:
         self._missing = [tool for tool in criteria.tool_executed or () if tool not in report.tools]
         passed = not self._missing
         if self._missing:
-            self._decide(f"[CRITERIA] toolExecuted check failed: missing tools: {', '.join(self._missing)}")
+            self._decide(f"[CRITERIA] toolExecuted check failed: missing tools: {', '.join(self._missing)}", False)
         if criteria.command is not None:
             checked = await check_command(criteria.command, self.plan.cwd)
             self._values["check-output"] = checked.output
-            self._decide(f"[CRITERIA] {checked.reason}")
+            self._decide_check(checked)
             passed = passed and checked.passed
         if criteria.checks:
             passed = await self._checks(criteria.checks, report) and passed
@@ -263,7 +265,7 @@ class TaskRun:
             if check.person is not None and failed:
                 continue
             checked = await self._checked(check, report)
-            self._decide(f"[CRITERIA] {checked.reason}")
+            self._decide_check(checked)
             if not checked.passed:
                 failed.append(checked.output or checked.reason)
         if failed:
@@ -290,9 +292,9 @@ class TaskRun:
         held = (await self._drive(condition)).verdict is True
         await self._sessions_of_task.judged(held)
         if held:
-            self._decide("[CRITERIA] Criteria condition passed")
+            self._decide("[CRITERIA] Criteria condition passed", True)
         else:
-            self._decide(f"[CRITERIA] Criteria condition failed. Condition: {_json(condition)}")
+            self._decide(f"[CRITERIA] Criteria condition failed. Condition: {_json(condition)}", False)
         return held
 
     async def _retries(self, criteria: Criteria) -> bool:
@@ -301,10 +303,10 @@ class TaskRun:
             self._retrying = number
             self._decide(f"[OPERATION] Starting retry #{number}")
             passed = await self._retry(criteria, number)
-            self._decide(f"[CRITERIA] Criteria {'passed' if passed else 'failed'} on retry #{number}")
+            self._decide(f"[CRITERIA] Criteria {'passed' if passed else 'failed'} on retry #{number}", passed)
             if passed:
                 return True
-        self._decide(f"[DECISION] Retry budget drained after {budget} retries")
+        self._decide(f"[DECISION] Retry budget drained after {budget} retries", False)
         return False
 
     async def _retry(self, criteria: Criteria, number: int) -> bool:
@@ -315,7 +317,7 @@ class TaskRun:
                 raise
             # However often the agent crashed in it, a retry costs one of the budget and never more.
             await self._sessions_of_task.end(False)
-            self._decide(f"[SESSION CRASHED] Session crash during retry #{number}: {crash.detail}")
+            self._decide(f"[SESSION CRASHED] Session crash during retry #{number}: {crash.detail}", False)
             return False
 
     def _retry_prompt(self, criteria: Criteria) -> str:
@@ -345,7 +347,7 @@ class TaskRun:
         except SessionCrash as crash:
             if self.borrowing:
                 where = "Crash during retry in borrowing mode" if self._retrying else _BORROWING_CRASH
-                self._decide(f"[SESSION CRASHED] {where}: {crash.detail}")
+                self._decide(f"[SESSION CRASHED] {where}: {crash.detail}", False)
             raise
 
     def _noted(self, report: Report) -> Report:
@@ -363,8 +365,11 @@ class TaskRun:
     def _expand(self, prompt: Prompt) -> str:
         return expand_prompt_dynamic(prompt, self._values)
 
-    def _decide(self, reason: str) -> None:
-        self._sessions_of_task.decide(reason)
+    def _decide(self, reason: str, passed: bool | None = None) -> None:
+        self._sessions_of_task.decide(reason, passed)
+
+    def _decide_check(self, checked: Checked) -> None:
+        self._sessions_of_task.decide(f"[CRITERIA] {checked.reason}", checked.passed, checked.exit_code)
 
 
 def criteria_of(task: Task) -> Criteria | None:

@@ -146,7 +146,7 @@ class TaskSessions:
             except SessionCrash as error:
                 crash = error
                 text = prompt if prompt.startswith(CRASH_PREFIX) else CRASH_PREFIX + prompt
-                self.decide(f"[SESSION CRASHED] {error.detail}")
+                self.decide(f"[SESSION CRASHED] {error.detail}", False)
                 if number < len(models) - 1:
                     await self.end(False)
             except NotOpened as error:
@@ -172,6 +172,7 @@ class TaskSessions:
             await asyncio.get_running_loop().create_future()
         if state is None or state.outcome == "cancelled":
             raise TurnCancelled(detailed("TaskStopped", f"The turn in {session.id} was cancelled."))
+        _check_disk(state)
         if state.outcome != "completed":
             raise SessionCrash(detailed("Error", state.error.message if state.error else "The session crashed."))
         return report_of(state, task_sessions.takes_tools)
@@ -239,6 +240,7 @@ class TaskSessions:
             turn = session.adopt(ident, message)
             answer = await turn.ask(text, fields)
             await session.end_turn(turn, "completed")
+            _check_disk(await session.wait(ident))
             answered = answer.response == "accept"
             return answer
         finally:
@@ -276,7 +278,7 @@ class TaskSessions:
             detail = detailed(type(error).__name__, error.message)
             if replacing or len(self._line) > 1:
                 which = "replacement session" if replacing else "session"
-                self.decide(f"[SESSION CRASHED] Failed to create {which}: {detail}")
+                self.decide(f"[SESSION CRASHED] Failed to create {which}: {detail}", False)
             raise NotOpened(detail) from error
         return self._current
 
@@ -327,8 +329,14 @@ class TaskSessions:
     def record(self, event: e.Event) -> None:
         self._host.log.post(f"task/{self._task}", event)
 
-    def decide(self, reason: str) -> None:
-        self.record(e.TaskDecided(reason=reason))
+    def decide(self, reason: str, passed: bool | None = None, exit_code: int | None = None) -> None:
+        self.record(e.TaskDecided(reason=reason, passed=passed, exit_code=exit_code))
+
+
+def _check_disk(turn: TurnState) -> None:
+    """A turn that a full disk has ended says nothing about its agent, nor about the person who was asked."""
+    if turn.error is not None and turn.error.code == LogUnavailable.code:
+        raise LogUnavailable(turn.error.message)
 
 
 async def withdraw(session: Session, task: str) -> None:

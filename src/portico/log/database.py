@@ -17,8 +17,11 @@ from portico.log import schema
 from portico.log.checksum import channel_sum, event_sum, kv_sum
 from portico.log.identity import Identity, check_files, check_pair, identify
 from portico.log.journal import Journal
+from portico.log.log import DiskUse
 from portico.log.mark import Files, Mark, Marked
+from portico.log.notes import KeyValue
 from portico.log.reader import Reader
+from portico.log.stored import compacted_key
 from portico.log.trouble import translate
 
 _DROP_ROWS = 2_000
@@ -34,11 +37,6 @@ class _Piece(msgspec.Struct):
 _piece = msgspec.json.Decoder(_Piece)
 
 
-def compacted_key(part: str) -> str:
-    """The note that remembers which pieces of a part were compacted away: seq and length, in turns."""
-    return f"trail/{part}"
-
-
 class Row(NamedTuple):
     seq: int
     channel: Channel
@@ -46,12 +44,6 @@ class Row(NamedTuple):
     time: int
     delta: str | None
     data: bytes
-
-
-class KeyValue(NamedTuple):
-    channel: Channel
-    key: str
-    data: bytes | None
 
 
 class Batch(NamedTuple):
@@ -260,6 +252,12 @@ class Database(Reader):
         except sqlite3.Error:
             return 0  # a full disk: the next commit says so, and the next checkpoint tries again
         return int(max(0, pages) * size)
+
+    def disk(self) -> DiskUse:
+        files = [self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal")]
+        disk = os.statvfs(self.path.parent)
+        used = sum(file.stat().st_size for file in files if file.exists())
+        return DiskUse(used, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
 
     def delete(self, channel: Channel, blobs: Iterable[str]) -> None:
         """Nothing of it stays in the file: what a person deletes may be a secret that was shown by mistake."""

@@ -1,90 +1,102 @@
-"""The log on SQLite: one writer thread, group commit, deliver after commit.
-
-The way of an event: `append` or `post` puts it into `_pending`; when the writer is free, everything pending gets its
-numbers and becomes one transaction; when that is durable the batch goes to the taps and to the followers. Deltas
-merge while they wait. There is one batch in flight at a time, so a failed one leaves no hole: its numbers are
-taken back and given to the next.
-"""
+"""The log on SQLite: one writer thread, numbers given before the commit and taken back when it fails."""
 
 import asyncio
 import contextlib
-import hashlib
-import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, TypeVar
 
-import msgspec
-
-from portico import faults, limits
-from portico.cache import Cache
-from portico.errors import BadRequest, LogUnavailable, NotFound, TooLarge
+from portico import limits
+from portico.errors import LogUnavailable
 from portico.events import Channel, Delta, Event, Record
-from portico.log.database import Batch, Database, KeyValue, Row, compacted_key
-from portico.log.hub import Follower, Hub
-from portico.log.identity import Identity
-from portico.log.listeners import Listeners
-from portico.log.log import CommitListener, DiskUse, FailureListener
+from portico.log.checkpoints import Checkpoints
+from portico.log.database import Batch, Database, Row
+from portico.log.group_commit import Committed
+from portico.log.log import DiskUse
+from portico.log.notes import KeyValue
 from portico.log.page import Page
 from portico.log.pending import Pending
+from portico.log.stored import StoredLog
 
 Durability = Literal["normal", "full"]
 T = TypeVar("T")
-PageKey = tuple[tuple[Channel, ...], int]
-"""The channels that are followed, and the cursor."""
 
-SIZES = 1_000
-"""Channels whose size is known without counting."""
 WATCH_SECONDS = 0.5
 """Between two looks whether the log's file is still there."""
-_PROBE_SECONDS = 0.5
-"""Between two tries to write again after a failure: soon enough for a person who just freed some space."""
 
 
-class SqliteLog:
+class _Threads:
+    """The database, for the event loop: one thread writes, others read."""
+
+    def __init__(self, log: "SqliteLog", database: Database) -> None:
+        self._log = log
+        self._database = database
+        self._loop = asyncio.get_running_loop()
+        self.writer = ThreadPoolExecutor(1, "portico-log")
+        self.readers = ThreadPoolExecutor(2, "portico-read")
+
+    async def _read(self, function: Callable[..., T], *args: object) -> T:
+        return await self._loop.run_in_executor(self.readers, function, *args)
+
+    async def _write(self, function: Callable[..., T], *args: object) -> T:
+        self._log.check_open()
+        return await self._loop.run_in_executor(self.writer, function, *args)
+
+    async def read(self, channel: Channel, after: int, upto: int, limit: int, size: int = 0) -> list[Record]:
+        return await self._read(self._database.read, channel, after, upto, limit, size)
+
+    async def read_all(
+        self, channels: tuple[Channel, ...], after: int, upto: int, limit: int, whole: bool, size: int = 0
+    ) -> list[Record]:
+        return await self._read(self._database.read_all, channels, after, upto, limit, whole, size)
+
+    async def list_kv(self, key: str) -> dict[Channel, bytes]:
+        return await self._read(self._database.list_kv, key)
+
+    async def get_kv(self, channel: Channel, key: str) -> bytes | None:
+        return await self._read(self._database.get_kv, channel, key)
+
+    async def expire_kv(self, prefix: str, before: int) -> int:
+        return await self._write(self._database.expire_kv, prefix, before)
+
+    async def put_blob(self, digest: str, data: bytes) -> None:
+        await self._write(self._database.put_blob, digest, data)
+
+    async def blob(self, digest: str) -> bytes | None:
+        return await self._read(self._database.blob, digest)
+
+    async def own_blobs(self, channel: Channel) -> set[str]:
+        return await self._read(self._database.own_blobs, channel)
+
+    async def drop_deltas(self, before: int, keep: dict[Channel, int]) -> int:
+        return await self._write(self._database.drop_deltas, before, keep)
+
+    async def drop_channel_deltas(self, channel: Channel, below: int) -> int:
+        return await self._write(self._database.drop_channel_deltas, channel, below)
+
+    async def size(self, channel: Channel) -> int:
+        return await self._read(self._database.size, channel)
+
+    async def delete(self, channel: Channel, blobs: Iterable[str]) -> None:
+        await self._write(self._database.delete, channel, blobs)
+
+    def close(self) -> None:
+        self.writer.shutdown()
+        self.readers.shutdown()
+
+
+class SqliteLog(StoredLog):
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         self._database = database
         self._clock = database.clock = clock
-        self._loop = asyncio.get_running_loop()
-        self._writer = ThreadPoolExecutor(1, "portico-log")
-        self._readers = ThreadPoolExecutor(2, "portico-read")
-        self._checkpointer = ThreadPoolExecutor(1, "portico-checkpoint")
-        self._checkpointing = False
-        self._uncheckpointed = 0
-        self._hub = Hub()
-        self._commit_listeners = Listeners[[Sequence[Record]]]("commit")
-        self._listeners = Listeners[[LogUnavailable]]("failure")
-        self._seq, self._heads = database.heads()
-        self._pending: list[Pending] = []
-        self._last: dict[Channel, Pending] = {}
-        self._values: dict[tuple[Channel, str], tuple[int, bytes | None]] = {}
-        self._lazy: dict[tuple[Channel, str], bytes | None] = {}
-        """Notes that go with the next commit, whoever makes it; `_writing` are those of the one that runs."""
-        self._writing: dict[tuple[Channel, str], bytes | None] = {}
-        self._pending_bytes = 0
-        self._ticket = 0
-        self._settled = 0
-        self._urgent = False
-        self._busy = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._committed_at = 0.0
+        self._threads = _Threads(self, database)
+        super().__init__(self._threads, database.identity, *database.heads())
+        self._checkpoints = Checkpoints(database.checkpoint, self._threads.writer)
         self._watching = self._loop.call_later(WATCH_SECONDS, self._watch)
-        self._changed: set[asyncio.Future[None]] = set()
-        self._sizes = Cache[Channel, int](SIZES)
-        """The bytes of channels that somebody asked for."""
-        self._pages = Cache[PageKey, asyncio.Task[Page]](limits.REPLAY_PAGES)
-        self._kept: set[str] = set()
-        """Blobs that were stored since the last deletion began."""
-        self._down: LogUnavailable | None = None
-        self._failure: LogUnavailable | None = None
-        """Why the last failed commit failed; `_down` says the same until the disk is back."""
-        self._failures = 0
         self._moved: LogUnavailable | None = None
         """The file is not where it was: nothing that is written to it is acknowledged any more."""
-        self._closed = False
-        self.commits = 0
 
     @classmethod
     async def open(
@@ -99,163 +111,16 @@ class SqliteLog:
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    @property
-    def seq(self) -> int:
-        return self._seq
-
-    @property
-    def down(self) -> LogUnavailable | None:
-        return self._down
-
-    @property
-    def followers(self) -> int:
-        return self._hub.followers
-
-    @property
-    def epoch(self) -> str:
-        return self._database.identity.epoch
-
-    @property
-    def identity(self) -> Identity:
-        return self._database.identity
-
-    def head(self, channel: Channel) -> int:
-        return self._heads.get(channel, 0)
-
-    def channels(self, prefix: str) -> list[Channel]:
-        return [name for name, pos in self._heads.items() if pos and name.startswith(prefix)]
-
-    async def append(self, channel: Channel, *events: Event) -> int:
-        return await self.append_all(*[(channel, event) for event in events])
-
-    async def append_all(self, *events: tuple[Channel, Event]) -> int:
-        if not events:
-            raise BadRequest("append needs at least one event.")
-        self._check_open()
-        group = [Pending(channel, event) for channel, event in events]  # refuses before anything is taken in
-        waiter: asyncio.Future[int] = self._loop.create_future()
-        group[-1].waiter = waiter
-        for pending in group:
-            pending.more = pending is not group[-1]
-            self._add(pending)
-        faults.reach("before-append")
-        self._urgent = True
-        self._kick()
-        seq = await self._decided(waiter)
-        faults.reach("after-append")
-        return seq
-
-    @staticmethod
-    async def _decided(waiter: "asyncio.Future[int]") -> int:
-        """A cancelled caller's events are written all the same. It may hold a lock over what it checked, so it is let
-        go only when the commit is decided."""
-        try:
-            return await asyncio.shield(waiter)
-        except asyncio.CancelledError:
-            await asyncio.wait({waiter})
-            waiter.exception()
-            raise
-
-    def post(self, channel: Channel, event: Event) -> None:
-        self._check_open()
-        pending = Pending(channel, event)
-        last = self._last.get(channel)
-        if last is not None and last.join(pending):
-            self._pending_bytes += pending.size
-        else:
-            self._add(pending)
-        if not self._busy and self._timer is None:
-            self._kick()
-
-    def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
-        if lazy:
-            self._lazy[channel, key] = data
-            return
-        self._lazy.pop((channel, key), None)
-        self._ticket += 1
-        self._values[channel, key] = (self._ticket, data)
-        self._loop.call_soon(self._kick)  # not at once: what is appended in the same breath joins this commit
-
-    def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
-        self._check_open()
-        try:
-            self._database.journal.put(channel, key, data)
-        except OSError as error:
-            raise LogUnavailable(f"The log's journal cannot be written: {error.strerror}.") from error
-        self._lazy[channel, key] = data
-
-    async def wait_capacity(self) -> None:
-        while self._pending_bytes > limits.PENDING_BYTES and self._down is None:
-            await self._change()
-
-    async def flush(self) -> None:
-        ticket, failures = self._ticket, self._failures  # later ones are not waited for: there is always something
-        while self._settled < ticket and self._down is None and not self._closed:
-            self._urgent = True
-            self._kick()
-            await self._change()
-        refused = self._down or (self._failure if self._failures != failures else None)  # the disk may be back already
-        if refused is not None:
-            raise refused.copy()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise LogUnavailable("The host is stopping; nothing more is written.")
-        if self._down is not None:
-            raise self._down.copy()
-
-    def _add(self, pending: Pending) -> None:
-        self._ticket += 1
-        pending.ticket = self._ticket
-        self._pending.append(pending)
-        self._pending_bytes += pending.size
-        self._last[pending.channel] = pending
-
-    def _kick(self) -> None:
-        """Starts the next commit if the writer is free: at once, or after the cadence when only deltas wait."""
-        if self._busy or self._closed or self._down is not None or not (self._pending or self._values):
-            return
-        wait = 0.0 if self._urgent else self._committed_at + limits.COMMIT_CADENCE - self._loop.time()
-        if wait > 0:
-            if self._timer is None:
-                self._timer = self._loop.call_later(wait, self._on_cadence)
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._commit()
-
-    def _on_cadence(self) -> None:
-        self._timer = None
-        self._urgent = True
-        self._kick()
-
-    def _commit(self) -> None:
-        cut = limits.BATCH_EVENTS
-        while cut < len(self._pending) and self._pending[cut - 1].more:
-            cut += 1
-        taken, self._pending = self._pending[:cut], self._pending[cut:]
-        # A note belongs to what was appended around it, so it goes with the events up to the next one behind it.
-        settles = taken[-1].ticket if self._pending else self._ticket
-        values = {key: value for key, value in self._values.items() if value[0] <= settles}
-        self._values = {key: value for key, value in self._values.items() if value[0] > settles}
-        lazy, self._lazy = self._lazy, {}
-        self._writing = lazy
-        self._urgent = bool(self._pending)
-        self._last.clear()
+    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[Committed]":
         heads: dict[Channel, int] = {}
         records = self._number(taken, heads)
-        batch = Batch(
-            rows=[Row(r.seq, r.channel, r.pos, r.time, _part(r.event), r.data) for r in records],
-            heads=heads,
-            values=[
-                *[KeyValue(channel, key, data) for (channel, key), data in lazy.items()],
-                *[KeyValue(channel, key, data) for (channel, key), (_, data) in values.items()],
-            ],
-        )
-        self._busy = True
-        done = self._loop.run_in_executor(self._writer, self._database.write, batch)
-        done.add_done_callback(lambda future: self._finish(future, taken, records, heads, settles, lazy))
+        rows = [Row(r.seq, r.channel, r.pos, r.time, _part(r.event), r.data) for r in records]
+        committed = Committed(records, heads)
+        return self._loop.run_in_executor(self._threads.writer, self._put, Batch(rows, heads, values), committed)
+
+    def _put(self, batch: Batch, committed: Committed) -> Committed:
+        self._database.write(batch)
+        return committed
 
     def _number(self, taken: list[Pending], heads: dict[Channel, int]) -> Page:
         now = int(self._clock() * 1000)
@@ -269,91 +134,20 @@ class SqliteLog:
             records.append(Record(seq, pending.channel, pos, now, data, event))
         return records
 
-    def _finish(
-        self,
-        future: "asyncio.Future[None]",
-        taken: list[Pending],
-        records: Page,
-        heads: dict[Channel, int],
-        settles: int,
-        lazy: dict[tuple[Channel, str], bytes | None],
-    ) -> None:
-        self._busy = False
-        self._writing = {}
-        self._committed_at = self._loop.time()
-        error = future.exception()
-        if error is not None:
-            self._lazy = {**lazy, **self._lazy}  # what they say holds whatever became of the batch
-            self._fail(error if isinstance(error, LogUnavailable) else LogUnavailable(str(error)), taken)
-            return
-        self.commits += 1
-        self._settled = settles
-        self._pending_bytes -= sum(pending.size for pending in taken)
-        if records:
-            self._seq = records[-1].seq
-            self._heads.update(heads)
-            if self._sizes:
-                self._measure(records)
-            self._commit_listeners.call(records)
-            for pending, record in zip(taken, records, strict=True):
-                if pending.waiter is not None and not pending.waiter.done():
-                    pending.waiter.set_result(record.seq)
-            self._hub.publish(records)
-        self._announce()
+    def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
+        self.check_open()
+        try:
+            self._database.journal.put(channel, key, data)
+        except OSError as error:
+            raise LogUnavailable(f"The log's journal cannot be written: {error.strerror}.") from error
+        self._notes.put_lazy((channel, key), data)
+
+    def _after_commit(self, records: Page) -> None:
         if self._moved is not None:
             self._fail(self._moved, [])
-        self._kick()
-        if not self._lazy:
+        if not self._notes.lazy:
             self._database.journal.committed()
-        self._uncheckpointed += limits.COMMIT_BYTES + sum(len(record.data) for record in records)
-        if self._uncheckpointed > limits.CHECKPOINT_BYTES and not self._checkpointing and not self._closed:
-            self._checkpoint()
-
-    def _measure(self, records: list[Record]) -> None:
-        sizes = self._sizes
-        for record in records:
-            if record.channel in sizes:
-                dict.__setitem__(sizes, record.channel, sizes[record.channel] + len(record.data))
-
-    def _checkpoint(self) -> None:
-        """Beside the commits. When these are faster for so long that the write-ahead log only grows, in their place."""
-        self._checkpointing, self._uncheckpointed = True, 0
-        done = self._loop.run_in_executor(self._checkpointer, self._database.checkpoint)
-        done.add_done_callback(self._checkpointed)
-
-    def _checkpointed(self, future: "asyncio.Future[int]") -> None:
-        self._checkpointing = False
-        if not self._closed and future.result() > limits.WAL_BYTES:
-            self._loop.run_in_executor(self._writer, self._database.checkpoint)
-
-    # -- when the disk says no ---------------------------------------------------------------------------------
-
-    def on_commit(self, on_commit: CommitListener) -> None:
-        self._commit_listeners.add(on_commit)
-
-    def on_failure(self, listener: FailureListener) -> None:
-        self._listeners.add(listener)
-
-    async def available(self) -> None:
-        while self._down is not None:
-            await self._change()
-
-    def _fail(self, error: LogUnavailable, taken: list[Pending]) -> None:
-        """Nothing of the batch is visible to anyone. Everything that waits is told; a probe finds the disk's return."""
-        self._down = self._failure = error = error.copy()  # without the frames that hold the batch
-        self._failures += 1
-        for pending in [*taken, *self._pending]:
-            if pending.waiter is not None and not pending.waiter.done():
-                pending.waiter.set_exception(error.copy())
-        self._pending.clear()
-        self._values.clear()
-        self._last.clear()
-        self._pending_bytes = 0
-        self._settled = self._ticket
-        self._listeners.call(error)
-        self._announce()
-        if not self._closed:
-            self._loop.call_later(_PROBE_SECONDS, self._probe)
+        self._checkpoints.committed(limits.COMMIT_BYTES + sum(len(record.data) for record in records))
 
     def _watch(self) -> None:
         """The file may be moved away while nobody writes: within a second nobody is told that all is well."""
@@ -368,198 +162,28 @@ class SqliteLog:
                 if not self._busy:  # else when what is being written is done: it is in the file that was moved
                     self._fail(error, [])
 
-    def _probe(self) -> None:
-        if self._closed:
-            return
-        done = self._loop.run_in_executor(self._writer, self._database.probe)
-        done.add_done_callback(self._probed)
+    def _probe(self) -> "asyncio.Future[None]":
+        return self._loop.run_in_executor(self._threads.writer, self._database.probe)
 
     def _probed(self, future: "asyncio.Future[None]") -> None:
-        error = future.exception()
-        if error is None:
-            self._down = self._moved = None
-            self._announce()
-            self._kick()
-        elif not self._closed:
-            self._loop.call_later(_PROBE_SECONDS, self._probe)
-
-    async def _change(self) -> None:
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._changed.add(waiter)
-        try:
-            await waiter
-        finally:
-            self._changed.discard(waiter)
-
-    def _announce(self) -> None:
-        for waiter in self._changed:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    # -- reading -----------------------------------------------------------------------------------------------
-
-    async def read(self, channel: Channel, after: int = 0, limit: int = 1000) -> list[Record]:
-        upto = self.head(channel)
-        if after >= upto:
-            return []
-        return await self._read(self._database.read, channel, after, upto, max(0, min(limit, limits.READ_EVENTS)))
-
-    async def read_all(
-        self, *channels: Channel, after: int = 0, limit: int = 1000, whole: bool = False
-    ) -> list[Record]:
-        upto = self._seq
-        if after >= upto:
-            return []
-        count = max(0, min(limit, limits.READ_EVENTS))
-        return await self._read(self._database.read_all, channels, after, upto, count, whole)
-
-    async def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[Page]:
-        single = channels[0] if len(channels) == 1 else None
-        follower = Follower(limits.FOLLOWER_BYTES)
-        while True:  # replay until there is nothing left, and join the live ones in the same breath
-            mark = self._seq if single is None else self.head(single)
-            if after >= mark:
-                self._hub.add(follower, channels)
-                break
-            page = await self._page(channels, after, mark)
-            after = mark if not page else page[-1].seq if single is None else page[-1].pos
-            if page:
-                yield page
-            del page  # a reader that stands still must not hold what it has sent
-        try:
-            while True:
-                yield await follower.take()
-        finally:
-            self._hub.remove(follower, channels)
-
-    async def _page(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
-        """A page of what a follower missed; the same one for all who ask for it."""
-        key = (channels, after)
-        reading = self._pages.get(key)
-        if reading is None:
-            reading = self._pages[key] = self._loop.create_task(self._read_page(channels, after, mark))
-            reading.add_done_callback(lambda task: self._keep_page(key, task))
-        return await asyncio.shield(reading)
-
-    async def _read_page(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
-        count, size = limits.READ_EVENTS, limits.REPLAY_BYTES
-        if len(channels) == 1:
-            return Page(await self._read(self._database.read, channels[0], after, mark, count, size))
-        return Page(await self._read(self._database.read_all, channels, after, mark, count, False, size))
-
-    def _keep_page(self, key: PageKey, task: "asyncio.Task[Page]") -> None:
-        if (task.cancelled() or task.exception() is not None or not task.result()) and self._pages.get(key) is task:
-            del self._pages[key]
-
-    async def list_kv(self, key: str) -> dict[Channel, bytes]:
-        found: dict[Channel, bytes | None] = {**await self._read(self._database.list_kv, key)}
-        found |= {channel: data for (channel, name), data in self._uncommitted().items() if name == key}
-        return {channel: data for channel, data in found.items() if data is not None}
-
-    async def get_kv(self, channel: Channel, key: str) -> bytes | None:
-        waiting = self._uncommitted()
-        if (channel, key) in waiting:
-            return waiting[channel, key]
-        return await self._read(self._database.get_kv, channel, key)
-
-    def _uncommitted(self) -> dict[tuple[Channel, str], bytes | None]:
-        """Lazy notes hold at once."""
-        return {**self._writing, **self._lazy}
-
-    async def put_blob(self, data: bytes) -> str:
-        if len(data) > limits.BLOB_BYTES:
-            raise TooLarge(f"A blob of {len(data)} bytes is over the limit of {limits.BLOB_BYTES}.")
-        digest = await self._read(_digest, data)  # not in the loop: a large one takes a tenth of a second
-        self._kept.add(digest)
-        await self._write(self._database.put_blob, digest, data)
-        return digest
-
-    async def blob(self, digest: str) -> bytes:
-        data = await self._read(self._database.blob, digest)
-        if data is None:
-            raise NotFound("blob", digest)
-        return data
-
-    async def _read(self, function: Callable[..., T], *args: object) -> T:
-        return await self._loop.run_in_executor(self._readers, function, *args)
-
-    async def _write(self, function: Callable[..., T], *args: object) -> T:
-        self._check_open()
-        return await self._loop.run_in_executor(self._writer, function, *args)
+        if future.exception() is None:
+            self._moved = None
+        super()._probed(future)
 
     # -- housekeeping ------------------------------------------------------------------------------------------
 
-    async def compact(self, before: int, keep: Mapping[Channel, int] | None = None) -> int:
-        """In small transactions of their own, so that commits go on in between."""
-        total = 0
-        while True:
-            dropped = await self._write(self._database.drop_deltas, before, dict(keep or {}))
-            total += dropped
-            self._pages.clear()
-            faults.reach("compaction")
-            if dropped == 0:
-                return total
-
-    async def compact_channel(self, channel: Channel, below: int) -> int:
-        total = 0
-        while dropped := await self._write(self._database.drop_channel_deltas, channel, below):
-            total += dropped
-            self._pages.clear()
-        return total
-
-    async def size(self, channel: Channel) -> int:
-        if channel not in self._sizes:
-            self._sizes[channel] = await self._read(self._database.size, channel)
-        return self._sizes[channel]
-
     def disk(self) -> DiskUse:
-        path = self._database.path
-        files = [path.with_name(path.name + suffix) for suffix in ("", "-wal")]
-        disk = os.statvfs(path.parent)
-        used = sum(file.stat().st_size for file in files if file.exists())
-        return DiskUse(used, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
+        return self._database.disk()
 
-    async def expire_kv(self, prefix: str, before: int) -> int:
-        return await self._write(self._database.expire_kv, prefix, before)
-
-    async def compacted_offsets(self, channel: Channel, part: str) -> list[tuple[int, int]]:
-        data = await self.get_kv(channel, compacted_key(part))
-        flat = msgspec.msgpack.decode(data, type=list[int]) if data else []
-        return list(zip(flat[::2], flat[1::2], strict=True))
-
-    async def delete(self, channel: Channel) -> None:
-        await self.flush()
-        self._lazy = {key: data for key, data in self._lazy.items() if key[0] != channel}
-        self._kept.clear()
-        blobs = await self._read(self._database.own_blobs, channel)
-        # What was stored again while we looked has a new owner, whose event may come only now.
-        await self._write(self._database.delete, channel, blobs - self._kept)
-        self._pages.clear()
-
-    async def close(self) -> None:
-        if self._closed:
-            return
-        with contextlib.suppress(LogUnavailable):  # whoever wrote it has heard
-            if self._lazy and self._down is None:
-                (channel, key), data = self._lazy.popitem()
-                self.put_kv(channel, key, data)  # a commit for those that found none to go with
-            await self.flush()
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+    async def _shut(self) -> None:
         self._watching.cancel()
-        self._announce()
-        await asyncio.to_thread(self._shut)
+        self._checkpoints.stop()
+        await asyncio.to_thread(self._end)
 
-    def _shut(self) -> None:
-        self._writer.shutdown()
-        self._readers.shutdown()
-        self._checkpointer.shutdown()
+    def _end(self) -> None:
+        self._threads.close()
+        self._checkpoints.shutdown()
         self._database.close()
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _part(event: Event) -> str | None:

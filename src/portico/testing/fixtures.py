@@ -12,6 +12,7 @@ import pytest
 from portico.agents import script
 from portico.agents.agent import Agent, AgentContext
 from portico.agents.scripted import ScriptedAgent, demo
+from portico.compose import build_host
 from portico.host.clock import Clock
 from portico.host.host import Host
 from portico.host.session import Session
@@ -39,7 +40,7 @@ class HostOpener:
             agents = tuple(ScriptedAgent(provider, parsed.rules) for provider in providers)
             agents += tuple(demo(AgentContext(self.folder, {})))
         self._log = await SqliteLog.open(self.path, clock=clock.time)
-        self._host = await Host.open(self._log, agents, clock)
+        self._host = await build_host(self._log, agents, clock)
         return self._host
 
     async def close(self) -> None:

@@ -92,7 +92,7 @@ class Terminal:
 
         Without `typed` nobody types here: the program finds the end of its input at once, and no controlling terminal
         where it could ask a person behind our back (a password), so it never waits for what cannot come."""
-        _check_size(cols, rows)
+        check_size(cols, rows)
         self.cols = cols
         self.rows = rows
         self.cwd = str(cwd)
@@ -174,7 +174,7 @@ class Terminal:
         self._write()
 
     def resize(self, cols: int, rows: int) -> None:
-        _check_size(cols, rows)
+        check_size(cols, rows)
         self.cols, self.rows = cols, rows
         if self._outlet and not self._outlet.closed.is_set():
             termios.tcsetwinsize(self._outlet.fd, (rows, cols))
@@ -338,7 +338,7 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.removeprefix("-").isdigit() else None
 
 
-def _check_size(cols: int, rows: int) -> None:
+def check_size(cols: int, rows: int) -> None:
     side: Literal["cols", "rows"] = "rows" if 1 <= cols <= SIDE_MAX else "cols"
     if not (1 <= cols <= SIDE_MAX and 1 <= rows <= SIDE_MAX):
         raise BadRequest(f"A terminal has 1 to {SIDE_MAX} columns and rows, not {cols} by {rows}.", field=side)

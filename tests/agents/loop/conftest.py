@@ -50,7 +50,7 @@ class Desk:
     async def run(self, text: str = "agent: go", *, allow: bool | None = True, meta: Any = None) -> TurnState:
         """Sends and waits for the end; approvals are answered with `allow` (None: left alone)."""
         turn = await self.session.send(Message(text, meta=meta or {}), by="test")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 state = await self.session.wait_until(
                     lambda state: (

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from portico.agents.agent import Message
+from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.events import Audited, ToolSpec
-from portico.host.policy import Rules
 from portico.host.tool import ToolResult
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
 from tests.workspace.living import gone, pids_in
@@ -63,7 +63,7 @@ async def test_who_is_asked_is_a_setting(desk: Desk, wanted: str, asked: list[bo
 async def test_a_refusing_rule_beats_the_setting(desk: Desk) -> None:
     """`deny_commands` once counted only where a person would have been asked."""
     desk.settings('[agent]\nrequire_approval = "none"\n[agents.loop]\nprotocol = "text"\n')
-    desk.host.rules.settings = Rules("setting", refused=("touch",))
+    desk.host.part(WorkspacePolicy).settings = Rules("setting", refused=("touch",))
     desk.says(acts({"tool": "runCommand", "command": "touch a"}, {"tool": "runCommand", "command": "true"}), ends())
     turn = await desk.run()
     assert [call.ok for call in calls(turn)] == [False, True]
@@ -72,7 +72,7 @@ async def test_a_refusing_rule_beats_the_setting(desk: Desk) -> None:
 
 
 async def test_an_allowing_rule_is_enough_where_people_are_asked(desk: Desk) -> None:
-    desk.host.rules.settings = Rules("setting", commands={"true": True})
+    desk.host.part(WorkspacePolicy).settings = Rules("setting", commands={"true": True})
     desk.says(acts({"tool": "runCommand", "command": "true"}), ends())
     [call] = calls(await desk.run(allow=None))
     assert (call.ok, call.rule) == (True, "setting 'true' for commands")
@@ -208,6 +208,7 @@ async def test_a_flood_of_output_is_bounded_and_a_failing_command_is_told(desk: 
     assert len(flood.output) < 80_000
     assert "timed out after 0.2 s" in slow.output
     assert listed.output == "a b\n[exit code 0]"
+    assert [call.exit_code for call in (flood, slow, listed)] == [3, None, 0]
 
 
 async def test_unknown_tools_and_wrong_arguments_are_tool_errors(desk: Desk) -> None:

@@ -2,7 +2,10 @@
 
 import pytest
 
-from portico.testing.model import Step
+from portico.agents.loop.compaction import split
+from portico.agents.loop.protocol import read_text
+from portico.agents.loop.transcript import Entry, Exchange, UserText
+from portico.testing.model import Error, Rule, Script, Step
 from tests.agents.loop.conftest import Desk, acts, calls, ends, texts
 
 
@@ -61,7 +64,7 @@ async def test_an_edit_by_search_and_replace(desk: Desk) -> None:
 
 
 async def test_a_conversation_that_grows_too_long_is_told_in_short_with_a_notice(desk: Desk) -> None:
-    desk.settings('[agents.loop]\nretries = 0\nprotocol = "text"\ncontext_chars = 6000\n')
+    desk.settings('[agents.loop]\nretries = 0\nprotocol = "text"\ncontext_chars = 6000\ncompaction = "cut"\n')
     for number in range(4):
         desk.says(Step(say=["x" * 1500]))
         await desk.run(f"Question {number}?", meta={"mode": "chat"})
@@ -72,3 +75,61 @@ async def test_a_conversation_that_grows_too_long_is_told_in_short_with_a_notice
     assert first.startswith("[Earlier in this conversation")
     assert "- Question 0?" in first
     assert desk.server.requests[-1].body["messages"][-1]["content"] == "And now?"
+
+
+SUMMARY = Rule(steps=[Step(say="They asked four questions about foxes.")], match="has to be shortened")
+
+
+async def _long_talk(desk: Desk, *rules: Rule) -> None:
+    desk.settings('[agents.loop]\nretries = 0\nprotocol = "text"\ncontext_chars = 6000\n')
+    answers = Rule(steps=[Step(say=["x" * 1500])])
+    desk.server.script = Script(rules=[*rules, answers])
+    for number in range(4):
+        await desk.run(f"Question {number}?", meta={"mode": "chat"})
+
+
+async def test_the_model_tells_a_conversation_that_grows_too_long_in_short(desk: Desk) -> None:
+    await _long_talk(desk, SUMMARY)
+    turn = await desk.run("And now?", meta={"mode": "chat"})
+    notice = texts(turn, "notice")
+    assert notice.endswith("it goes on with this summary of its own:\n\nThey asked four questions about foxes.")
+    asked, told = (each.body["messages"] for each in list(desk.server.requests)[-2:])
+    assert "has to be shortened" in asked[-1]["content"]
+    assert any(message["content"] == "Question 0?" for message in asked)
+    assert told[1]["content"].endswith("They asked four questions about foxes.")
+    assert [message["content"] for message in told if "Question" in message["content"]] == ["Question 3?"]
+    assert told[-1]["content"] == "And now?"
+    assert turn.usage is not None
+
+
+async def test_later_turns_begin_with_the_summary_also_after_a_restart(desk: Desk) -> None:
+    await _long_talk(desk, SUMMARY)
+    await desk.run("And now?", meta={"mode": "chat"})
+    await desk.open()
+    before = len(desk.server.requests)
+    turn = await desk.run("And then?", meta={"mode": "chat"})
+    assert texts(turn, "notice") == ""
+    (request,) = list(desk.server.requests)[before:]
+    said = [message["content"] for message in request.body["messages"][1:]]
+    assert (said[0].endswith("about foxes."), said[1], said[-1]) == (True, "And now?", "And then?")
+    assert not any("Question" in each for each in said)
+
+
+FULL = Error(status=400, message="maximum context length exceeded")
+
+
+@pytest.mark.parametrize("failure", [Step(say=""), Step(error=FULL)])
+async def test_where_the_model_cannot_the_oldest_is_left_out(desk: Desk, failure: Step) -> None:
+    await _long_talk(desk, Rule(steps=[failure], match="has to be shortened"))
+    turn = await desk.run("And now?", meta={"mode": "chat"})
+    assert turn.outcome == "completed"
+    assert "what is oldest is told to the model in short" in texts(turn, "notice")
+    assert desk.server.requests[-1].body["messages"][-1]["content"] == "And now?"
+
+
+def test_the_last_message_of_a_person_stays_word_for_word() -> None:
+    step = read_text('{"actions": [{"tool": "search", "pattern": "x"}], "done": false}')
+    entries: list[Entry] = [UserText("user", "The goal."), *(Exchange(step, [("search", "y" * 900)]) for _ in range(5))]
+    older, newer = split(entries, 2500)
+    assert (len(older), newer[0]) == (5, UserText("user", "The goal."))
+    assert newer[1:] == entries[5:]

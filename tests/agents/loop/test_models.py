@@ -173,7 +173,7 @@ async def test_an_endless_answer_is_cut_off(desk: Desk, monkeypatch: pytest.Monk
 
 
 async def test_a_conversation_that_is_too_long_is_shortened(desk: Desk) -> None:
-    desk.settings('[agents.loop]\nprotocol = "text"\ncontext_chars = 20000\n')
+    desk.settings('[agents.loop]\nprotocol = "text"\ncontext_chars = 20000\ncompaction = "cut"\n')
     (desk.project / "long.txt").write_text("line of text\n" * 3_000)
     read = acts({"tool": "readFiles", "files": ["long.txt"]})
     desk.says(read, read, read, ends())

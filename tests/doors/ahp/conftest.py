@@ -13,14 +13,14 @@ import uvicorn
 from portico import limits
 from portico.agents import script as s
 from portico.agents.scripted import ScriptedAgent
-from portico.doors.ahp.broker import Broker
+from portico.compose import build_host
+from portico.doors.ahp.connection.broker import Broker
 from portico.doors.ahp.door import build
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
 from portico.doors.websocket import Line
 from portico.home import Home
-from portico.host.host import Host
 from portico.log.sqlite import SqliteLog
 from portico.settings import load
 from tests.doors.ahp.wire_client import WireClient
@@ -149,14 +149,14 @@ class Served:
         log = await SqliteLog.open(self.home.log_path)
         self._stack.push_async_callback(log.close)
         script = s.parse(SCRIPT, "test")
-        self.host = await Host.open(log, [ScriptedAgent(each, script.rules) for each in script.providers])
+        self.host = await build_host(log, [ScriptedAgent(each, script.rules) for each in script.providers])
         self.host.policies.extend(self.policies)
         self._stack.push_async_callback(self.host.close)
         self.tokens = Tokens(self.home)
         self.gate = Gate(self.tokens, hosts=frozenset({"127.0.0.1", "localhost"}))
         loaded = load(self.home.settings_path, environ={})
         self.host.workspaces = [self.work]
-        self.app = App(self.host, self.home, loaded, lambda: None, False, self.gate)
+        self.app = App(self.host, self.home, loaded, lambda: None)
         self.broker = Broker(self.app)
         self.gate.add(build(self.broker))
         config = uvicorn.Config(

@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from portico.doors.ahp.reducer import Channel, reduce
-from portico.doors.ahp.versions import SEED, Dialect
+from portico.doors.ahp.wire.versions import SEED, Dialect
+from portico.testing.ahp.reducer import Channel, reduce
 
 AHP = Path(__file__).parents[3].parent / "shared" / "ahp"
 NOW = 9999

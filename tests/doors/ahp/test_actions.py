@@ -3,11 +3,11 @@ import re
 
 import pytest
 
-from portico.doors.ahp.action_batch import BATCHED
-from portico.doors.ahp.actions import ACTIONS, INTRODUCED_IN, SEED_ACTIONS, dispatchable, is_dispatchable, knows
-from portico.doors.ahp.handlers import HANDLERS
-from portico.doors.ahp.reducer import CHANNELS, SEED_CHANNELS
-from portico.doors.ahp.versions import SEED, SUPPORTED
+from portico.doors.ahp.act.action_batch import BATCHED
+from portico.doors.ahp.act.handlers import HANDLERS
+from portico.doors.ahp.wire.actions import ACTIONS, INTRODUCED_IN, SEED_ACTIONS, dispatchable, is_dispatchable, knows
+from portico.doors.ahp.wire.versions import SEED, SUPPORTED
+from portico.testing.ahp.reducer import CHANNELS, SEED_CHANNELS
 from tests.doors.ahp.fixtures import AHP, V1, dialect, needs_fixtures
 
 WITHOUT_STATE = {

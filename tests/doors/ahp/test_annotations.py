@@ -2,7 +2,7 @@
 
 import pytest
 
-from portico.doors.ahp import uri
+from portico.doors.ahp.wire import uri
 from tests.doors.ahp.conftest import Connect
 from tests.doors.ahp.wire_client import WireClient
 

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
-from portico.doors.ahp import connection, uri, wire
-from portico.doors.ahp.actions import ACTIONS
-from portico.doors.ahp.commands import COMMANDS
-from portico.doors.ahp.wire import WireError
+from portico.doors.ahp.connection import connection
+from portico.doors.ahp.connection.commands import COMMANDS
+from portico.doors.ahp.wire import rpc, uri
+from portico.doors.ahp.wire.actions import ACTIONS
+from portico.doors.ahp.wire.rpc import WireError
 from tests.doors.ahp.conftest import Connect, Served, run_served
 from tests.doors.ahp.test_conversation import waiting_call
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
@@ -171,7 +172,7 @@ async def test_errors_of_create_session(connect: Connect, version: str) -> None:
 def test_every_frame_is_parsed_or_refused(data: bytes) -> None:
     code = 0
     try:
-        wire.parse(data)
+        rpc.parse(data)
     except WireError as error:
         code = error.rpc
     assert code in (0, -32700, -32600, -32602)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from portico.doors.ahp import card, parts
-from portico.doors.ahp.versions import Dialect
+from portico.doors.ahp.view import card, parts
+from portico.doors.ahp.wire.versions import Dialect
 from portico.doors.markdown import escape, is_disguised
-from portico.host.approval import OPTIONS
+from portico.host.decide.approval import OPTIONS
 from portico.host.state import Approval, CallPart
 from tests.doors.ahp.conftest import Connect
 from tests.doors.ahp.test_edits import begin

@@ -2,7 +2,7 @@
 
 import pytest
 
-from portico.doors.ahp import uri
+from portico.doors.ahp.wire import uri
 from portico.events import Message
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient

@@ -390,7 +390,7 @@ def without_times(state: Json) -> Json:
 
 
 async def test_a_client_that_vanishes_takes_its_tools_along(connect: Connect, served: Served, monkeypatch: Any) -> None:
-    monkeypatch.setattr("portico.doors.ahp.clients.GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("portico.doors.ahp.act.clients.GRACE_SECONDS", 0.05)
     watcher, client = await connect("0.9.0", "watcher"), await connect("0.9.0", "owner")
     chat = await client.create_session("scripted:/s1")
     await watcher.subscribe(chat)
@@ -409,7 +409,7 @@ async def test_dispatching_before_subscribing(connect: Connect) -> None:
     """Editors set their tools, and start a turn, before they have subscribed."""
     client = await connect("0.9.0")
     await client.request("createSession", channel="scripted:/s1")
-    from portico.doors.ahp import uri
+    from portico.doors.ahp.wire import uri
 
     chat = uri.default_chat("scripted:/s1")
     first, seq = await client.start_request("subscribe", channel=chat), None

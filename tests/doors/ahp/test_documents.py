@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from portico.doors.ahp import uri
+from portico.doors.ahp.wire import uri
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, WireClient
 

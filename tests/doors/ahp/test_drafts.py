@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from portico.doors.ahp import drafts
+from portico.doors.ahp.act import drafts
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient
 

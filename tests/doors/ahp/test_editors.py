@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from portico.doors.ahp import git_meta
+from portico.doors.ahp.view import git_meta
 from portico.events import Message
 from portico.host.turn import Turn
 from portico.testing.play import PlayAgent

@@ -6,10 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.doors.ahp import envelope, origin
-from portico.doors.ahp.envelope import Address
-from portico.doors.ahp.origin import Origin
-from portico.doors.ahp.translate import Outgoing
+from portico.doors.ahp.wire import envelope, origin
+from portico.doors.ahp.wire.envelope import Address, Outgoing
+from portico.doors.ahp.wire.origin import Origin
 
 NAMES = st.sampled_from(["delta", "draftChanged", "turnStarted"])
 CLIENTS = st.sampled_from(["a", "b", "a#5", "a.b#6.chat/delta", 'quo"ted', "ünï"]) | st.text(min_size=1, max_size=5)

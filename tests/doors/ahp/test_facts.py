@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from portico import limits
-from portico.doors.ahp import action_batch
-from portico.log import sqlite
+from portico.doors.ahp.act import action_batch
+from portico.log import group_commit
 from portico.log.sqlite import SqliteLog
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import WireClient
@@ -59,7 +59,7 @@ async def test_one_that_cannot_be_written_does_not_spoil_the_others(
 async def test_while_the_disk_says_no_each_is_refused(
     connect: Connect, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
     client = await connect("0.9.0")
     chat = await client.create_session("scripted:/s1")
     await served.host.log.flush()
@@ -69,7 +69,7 @@ async def test_while_the_disk_says_no_each_is_refused(
     seqs = [await client.dispatch(chat, "chat/draftChanged", **draft(str(index))) for index in range(20)]
     await client.echo(seqs[-1])
     log._database._db.execute("PRAGMA query_only = OFF")
-    await asyncio.wait_for(log.available(), 5)
+    await asyncio.wait_for(log.available(), 60)
     seqs.append(await client.dispatch(chat, "chat/draftChanged", **draft("again")))
     got = await answers(client, seqs)
     assert got == [*((seq, False) for seq in seqs[:-1]), (seqs[-1], True)]

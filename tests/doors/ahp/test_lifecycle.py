@@ -8,8 +8,10 @@ from websockets.asyncio.client import connect as ws_connect
 from websockets.exceptions import InvalidStatus
 
 from portico import limits
-from portico.doors.ahp import changes, lifecycle, uri, wire
-from portico.doors.ahp.translate import Outgoing
+from portico.doors.ahp.act import changes
+from portico.doors.ahp.connection import lifecycle
+from portico.doors.ahp.wire import rpc, uri
+from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of, waiting_call, without_times
@@ -183,7 +185,7 @@ async def test_own_words_come_back_after_a_drop(connect: Connect, served: Served
     chat = await client.create_session("scripted:/s1")
     seq = await client.dispatch(chat, "chat/draftChanged", draft={"text": "half", "origin": {"kind": "user"}})
     session = await served.host.get("scripted:/s1")
-    await asyncio.wait_for(session.wait_until(lambda state: "draft" in state.client_data), 5)
+    await asyncio.wait_for(session.wait_until(lambda state: "draft" in state.client_data), 60)
     await client.drop()
     client.envelopes.clear()
     client.last_seen = min(client.last_seen, client.last_seen - 1)
@@ -240,7 +242,7 @@ async def test_a_second_connection_of_the_same_client_takes_over(connect: Connec
     first = await connect("0.9.0", "same")
     second = await connect("0.9.0", "same")
     assert first.socket is not None
-    await asyncio.wait_for(first.socket.wait_closed(), 5)
+    await asyncio.wait_for(first.socket.wait_closed(), 60)
     assert first.socket.close_code == 4001
     await second.request("listSessions", channel=uri.ROOT)
 
@@ -251,9 +253,9 @@ async def test_a_slow_client_is_closed_and_comes_back(connect: Connect, served: 
     chat = await client.create_session("scripted:/s1")
     connection = served.broker.clients["tester"]
     for _ in range(400):  # more than any socket takes in one breath
-        connection.push(wire.notification("filler", {"text": "x" * 100_000}))
+        connection.push(rpc.notification("filler", {"text": "x" * 100_000}))
     assert client.socket is not None
-    await asyncio.wait_for(client.socket.wait_closed(), 5)
+    await asyncio.wait_for(client.socket.wait_closed(), 60)
     assert client.socket.close_code == 1013
     assert (await client.reconnect())["type"] == "replay"
     await client.say(chat, "t", "[[say:back]]")

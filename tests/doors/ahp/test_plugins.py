@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from portico.doors.ahp import clients, uri
+from portico.doors.ahp.act import clients
+from portico.doors.ahp.wire import uri
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_conversation import text_of
 from tests.doors.ahp.wire_client import Json, WireClient

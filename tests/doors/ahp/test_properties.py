@@ -6,10 +6,10 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.doors.ahp.actions import ACTIONS, SEED_ACTIONS
-from portico.doors.ahp.reducer import Channel, reduce
-from portico.doors.ahp.toolcall import WAITING
-from portico.doors.ahp.versions import SEED, SUPPORTED, Dialect
+from portico.doors.ahp.wire.actions import ACTIONS, SEED_ACTIONS
+from portico.doors.ahp.wire.versions import SEED, SUPPORTED, Dialect
+from portico.testing.ahp.reducer import Channel, reduce
+from portico.testing.ahp.toolcall import WAITING
 from tests.doors.ahp.fixtures import dialect
 
 Json = dict[str, Any]

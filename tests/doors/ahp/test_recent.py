@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico import limits
-from portico.doors.ahp import numbers, uri
-from portico.doors.ahp.envelope import Act
-from portico.doors.ahp.replay_buffer import ReplayBuffer, ReplayBuffers
-from portico.doors.ahp.targets import ROOT, Target
+from portico.doors.ahp.connection.replay_buffer import ReplayBuffer, ReplayBuffers
+from portico.doors.ahp.view.targets import ROOT, Target
+from portico.doors.ahp.wire import numbers, uri
+from portico.doors.ahp.wire.envelope import Act
 from tests.doors.ahp.conftest import Connect, Served
 
 CHAT = Target("chat", "session-1")
@@ -90,7 +90,7 @@ def test_what_was_let_go_in_the_middle_of_a_batch_takes_no_room(monkeypatch: pyt
 
 
 async def test_what_nobody_comes_back_to_goes_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico.doors.ahp.replay_buffer.RETAIN_SECONDS", 0.05)
+    monkeypatch.setattr("portico.doors.ahp.connection.replay_buffer.RETAIN_SECONDS", 0.05)
     replay, other = ReplayBuffers(), Target("chat", "session-2")
     replay.keep(CHAT, False, 9)
     replay.keep(other, True, 9)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from portico.doors.ahp import uri
+from portico.approvals.policy import WorkspacePolicy
+from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token
 from portico.errors import LogUnavailable
 from tests.doors.ahp.conftest import Connect, Served
@@ -47,25 +48,25 @@ async def test_rules_that_could_not_be_written_down_do_not_hold(
 ) -> None:
     """`root/configChanged` switched approval rules on although its append was refused."""
     client: WireClient = await connect(version)
-    append = served.host.log.append
+    append = served.host.log.append_all
 
-    async def refuse(channel: str, *events: Any) -> int:
-        if channel == "host":
+    async def refuse(*events: tuple[str, Any]) -> int:
+        if any(channel == "host" for channel, _ in events):
             raise LogUnavailable("The disk is full.")
-        return await append(channel, *events)
+        return await append(*events)
 
     rules = {"globalAutoApproveEnabled": True}
     with monkeypatch.context() as patched:
-        patched.setattr(served.host.log, "append", refuse)
+        patched.setattr(served.host.log, "append_all", refuse)
         echo = await client.act(client.root, "root/configChanged", config=rules)
         assert echo["rejectionReason"] == "The disk is full."
-    assert not served.host.rules.clients.everything
+    assert not served.host.part(WorkspacePolicy).clients.everything
     assert client.states[client.root]["config"]["values"] == {}
     await served.restart()
-    assert not served.host.rules.clients.everything
+    assert not served.host.part(WorkspacePolicy).clients.everything
     client.url = served.url
     await client.open()
     await client.initialize(client.root)
     assert client.states[client.root]["config"]["values"] == {}
     await client.act(uri.SEED_ROOT if client.seed else uri.ROOT, "root/configChanged", config=rules)
-    assert served.host.rules.clients.everything
+    assert served.host.part(WorkspacePolicy).clients.everything

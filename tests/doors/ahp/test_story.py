@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from portico.doors.ahp import uri
-from portico.doors.ahp.versions import SEED, SUPPORTED
+from portico.doors.ahp.wire import uri
+from portico.doors.ahp.wire.versions import SEED, SUPPORTED
 from tests.doors.ahp.conftest import SCRIPT
 from tests.doors.ahp.test_changesets import git
 from tests.doors.ahp.wire_client import Json, WireClient

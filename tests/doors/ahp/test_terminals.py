@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from portico import limits
-from portico.doors.ahp import uri
-from portico.doors.ahp.connection import Connection
-from portico.doors.ahp.names import file_uri
+from portico.doors.ahp.connection.connection import Connection
+from portico.doors.ahp.view.names import file_uri
+from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token
 from portico.doors.route import SCOPES
+from portico.terminals.terminals import Terminals
 from portico.workspace.scrollback import SCROLLBACK_MAX
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.test_commands import refused
@@ -296,7 +297,9 @@ async def test_a_name_that_looks_like_ours(connect: Connect, version: str) -> No
 
 async def test_our_own_names_are_taken(connect: Connect, served: Served) -> None:
     client: WireClient = await connect()
-    ours = await served.host.terminals.start(claim={"kind": "session", "session": "x"}, cwd=str(served.work), by="host")
+    ours = await served.host.part(Terminals).start(
+        claim={"kind": "session", "session": "x"}, cwd=str(served.work), by="host"
+    )
     assert await refused(client, "createTerminal", channel=f"ahp-terminal:/{ours.id}") == -32010
     await client.subscribe(f"ahp-terminal:/{ours.id}")
 

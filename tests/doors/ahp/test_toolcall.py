@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from portico.doors.ahp.versions import Dialect
+from portico.doors.ahp.wire.versions import Dialect
 from tests.doors.ahp.fixtures import V1, dialect, fold
 
 Json = dict[str, Any]

@@ -8,14 +8,15 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from portico import events as e
-from portico.doors.ahp import reducer, snapshots, translate
-from portico.doors.ahp.actions import knows
-from portico.doors.ahp.lifecycle import corrects
-from portico.doors.ahp.versions import Dialect
+from portico.doors.ahp.connection.lifecycle import corrects
+from portico.doors.ahp.view import snapshots, translate
+from portico.doors.ahp.wire.actions import knows
+from portico.doors.ahp.wire.versions import Dialect
 from portico.events import ErrorInfo, Event, Message, Record
-from portico.host.approval import OPTIONS
+from portico.host.decide.approval import OPTIONS
 from portico.host.fold import closing, fold
 from portico.host.state import CallPart, QuestionPart, SessionState, TextPart, TurnState
+from portico.testing.ahp import reducer
 
 Json = dict[str, Any]
 VERSIONS = ["1", "0.5.1", "0.7.0", "0.9.0", "1.0.0"]

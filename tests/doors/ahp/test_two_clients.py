@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.doors.ahp import uri
+from portico.doors.ahp.wire import uri
 from portico.errors import Conflict, NotFound
 from tests.doors.ahp.conftest import Served, run_served
 from tests.doors.ahp.test_conversation import without_times

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.doors.ahp import uri
+from portico.doors.ahp.wire import uri
 
 
 def test_the_default_chat_is_the_one_the_editor_derives() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.doors.ahp.versions import SEED, SUPPORTED, later, negotiate, parse
+from portico.doors.ahp.wire.versions import SEED, SUPPORTED, later, negotiate, parse
 from tests.doors.ahp.fixtures import V1, dialect
 
 

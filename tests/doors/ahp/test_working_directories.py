@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from portico import limits
-from portico.doors.ahp import uri
-from portico.doors.ahp.names import file_uri
+from portico.doors.ahp.view.names import file_uri
+from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import Json, Refused, WireClient, opened

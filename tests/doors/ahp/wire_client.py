@@ -9,8 +9,9 @@ from typing import Any
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
-from portico.doors.ahp import reducer, uri
-from portico.doors.ahp.versions import Dialect
+from portico.doors.ahp.wire import uri
+from portico.doors.ahp.wire.versions import Dialect
+from portico.testing.ahp import reducer
 from tests.doors.ahp import valid
 
 Json = dict[str, Any]

@@ -15,7 +15,6 @@ from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent, endpoint
 from portico.agents.registry import discover
 from portico.doors import server as module
-from portico.doors.anywhere import anywhere
 from portico.doors.server import Server
 from portico.events import HOST, Audited
 from portico.testing.model import ModelServer, Script, Step
@@ -73,7 +72,7 @@ class Bridge(Standing):
     @asynccontextmanager
     async def events(self, query: str = "", **headers: str) -> AsyncIterator[Stream]:
         wanted = {"Accept-Encoding": "identity", **headers}
-        async with self.http.stream("GET", f"/events{query}", headers=wanted, timeout=20) as answer:
+        async with self.http.stream("GET", f"/events{query}", headers=wanted, timeout=60) as answer:
             assert answer.status_code == 200, await answer.aread()
             yield Stream(answer)
 
@@ -131,8 +130,6 @@ async def _bridge(
                 Server(options(folder, flags=flags, agents=("scripted",), **given))
             )
         async with stack:
-            if not any(route.path == "/message" for route in server.gate.table):
-                server.gate.add(anywhere(server.app))
             here = Bridge(server, model, project)
             try:
                 yield here

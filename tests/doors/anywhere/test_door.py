@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from portico import limits
-from portico.doors.anywhere import anywhere
 from portico.doors.route import Route
 from portico.events import Message
 from portico.host.turn import Turn
-from portico.log import sqlite
+from portico.log import group_commit
 from portico.log.sqlite import SqliteLog
 from portico.testing.model import Step
 from portico.testing.play import PlayAgent
@@ -346,7 +345,7 @@ async def test_every_route_is_documented_with_its_scope(here: Bridge) -> None:
     found = {(row[0].strip("`"), row[1], row[2]) for row in cells if row[0].startswith("`/") and len(row) == 5}
     offered = {
         (route.path.replace(":path", ""), method, route.scope)
-        for route in anywhere(here.server.app)
+        for route in here.server.doors["anywhere"].routes
         if isinstance(route, Route)
         for method in route.methods
     }
@@ -357,13 +356,13 @@ async def test_what_a_full_disk_refuses_is_not_acknowledged(
     here: Bridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A project was acknowledged with 201, and gone after the next start."""
-    monkeypatch.setattr(sqlite, "_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "PROBE_SECONDS", 0.01)
     folder, log = tmp_path / "other", here.server.host.log
     folder.mkdir()
     assert isinstance(log, SqliteLog)
     log._database._db.execute("PRAGMA query_only = ON")
     problem(await here.http.post("/sessions", json={"path": str(folder)}), 503, "log_unavailable")
     log._database._db.execute("PRAGMA query_only = OFF")
-    await asyncio.wait_for(log.available(), 5)
+    await asyncio.wait_for(log.available(), 60)
     assert [each["path"] for each in (await here.http.get("/sessions")).json()] == [str(here.project)]
     assert (await here.http.post("/sessions", json={"path": str(folder)})).status_code == 201

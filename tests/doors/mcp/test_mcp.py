@@ -12,7 +12,6 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from portico.doors.identity import new_token
-from portico.doors.mcp import mcp
 from portico.doors.mcp.tools import HostTools
 from portico.doors.route import Caller
 from portico.host.state import QuestionPart
@@ -50,11 +49,11 @@ rules:
 async def driving(folder: Path) -> AsyncIterator[tuple[Standing, Client]]:
     script = folder / "script.yaml"
     script.write_text(RULES)
-    async with standing(folder, agents=("scripted",), script=script) as here:
-        if (await here.http.post("/mcp", json={})).status_code == 404:
-            here.server.gate.add(mcp(here.server.app, here.server.jobs))
-        async with connected(here, here.home.token()) as client:
-            yield here, client
+    async with (
+        standing(folder, agents=("scripted",), script=script) as here,
+        connected(here, here.home.token()) as client,
+    ):
+        yield here, client
 
 
 @asynccontextmanager
@@ -170,7 +169,7 @@ async def test_a_token_sees_only_what_its_scopes_allow(tmp_path: Path) -> None:
         documented = (Path(__file__).parents[3] / "docs/guide/agents.md").read_text()
         rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (\w+) \|", documented, re.MULTILINE)
         for scope, tools in ((scope, set(re.findall(r"\w+", tools))) for tools, scope in rows):
-            offered = HostTools(here.server.app, here.server.jobs, Caller("", "", frozenset({scope}))).specs()
+            offered = HostTools(here.server.app, Caller("", "", frozenset({scope}))).specs()
             assert {spec.name for spec in offered} == tools, scope
         assert [scope for _, scope in rows] == ["read", "drive", "approve", "jobs"]
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "start_session"}}

@@ -11,8 +11,8 @@ import pytest
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
-from portico.doors.jobs import job_routes
-from portico.doors.portal import portal
+from portico.doors.jobs import JobsDoor
+from portico.doors.portal import PortalDoor
 from portico.home import Home
 from portico.host.clock import Clock
 from portico.host.host import Host
@@ -66,10 +66,10 @@ class Opener:
         home.make()
         stopped = asyncio.Event()
         host.workspaces = [self.folder]
-        app = App(host, home, load(home.settings_path), stopped.set, test)
+        app = App(host, home, load(home.settings_path), stopped.set, test, test_folder=self.folder / "test", **options)
         gate = Gate(Tokens(home, required=False), hosts=frozenset({"127.0.0.1"}))
-        gate.add(portal(app, jobs, test_folder=self.folder / "test", **options))
-        gate.add(job_routes(app, jobs))
+        app.gate, app.jobs = gate, jobs
+        gate.add([*PortalDoor(app).routes, *JobsDoor(app).routes])
         self.gates.append(gate)
         client = httpx.AsyncClient(transport=httpx.ASGITransport(gate), base_url="http://127.0.0.1")
         self.clients.append(client)

@@ -108,7 +108,7 @@ async def test_lists(busy: Portal) -> None:
 
 
 async def test_the_level_is_an_option(open_portal: Opener, tmp_path: Path) -> None:
-    door = await open_portal(level="000")
+    door = await open_portal(api_level="000")
     await install(door, tmp_path, make(TASKS))
     assert isinstance((await door("copilot/job"))["jobs"], list)
     assert isinstance((await door("copilot/job?level=latest"))["jobs"], dict)
@@ -120,7 +120,7 @@ async def test_the_level_is_an_option(open_portal: Opener, tmp_path: Path) -> No
 
 
 async def test_the_printed_names_of_an_old_entry_are_there_at_level_000(open_portal: Opener, tmp_path: Path) -> None:
-    door = await open_portal(level="000")
+    door = await open_portal(api_level="000")
     old = old_entry(models={"driving": "gpt-5-mini", "coding": "gpt-5.2", "reviewers": []}, colour="red")
     assert await install(door, tmp_path, msgspec.json.encode(old)) == {"result": "OK"}
     (job,) = (await door("copilot/job"))["jobs"]
@@ -133,13 +133,13 @@ async def test_the_printed_names_of_an_old_entry_are_there_at_level_000(open_por
 async def test_unknown_keys_are_refused_at_the_latest_level_only(open_portal: Opener, tmp_path: Path) -> None:
     entry = {**msgspec.json.decode(to_json(make(TASKS))), "colour": "red"}
     for level, result in (("latest", "InvalidateEntry"), ("000", "OK")):
-        door = await open_portal(level=level)
+        door = await open_portal(api_level=level)
         assert (await install(door, tmp_path, msgspec.json.encode(entry)))["result"] == result
 
 
 async def test_a_finished_borrowed_task_is_gone_at_level_000(open_portal: Opener, tmp_path: Path) -> None:
     for level, error in (("latest", "TaskCannotClose"), ("000", "TaskNotFound")):
-        door = await open_portal(level=level)
+        door = await open_portal(api_level=level)
         assert (await install(door, tmp_path, make(TASKS)))["result"] == "OK"
         session = await door.session(tmp_path)
         task = (await door(f"copilot/task/start/ok/session/{session}"))["taskId"]

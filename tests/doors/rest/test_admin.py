@@ -6,7 +6,7 @@ from portico import limits
 from portico.doors.rest.admin import _hidden
 from portico.events import Message
 from portico.host.state import SessionState, TurnState, Usage
-from portico.host.usage import count
+from portico.queries.usage import count
 from tests.doors.standing import Standing, problem
 
 

@@ -89,3 +89,17 @@ async def test_older_rows_come_page_by_page(shared: Standing) -> None:
 @pytest.mark.parametrize("path", ["/v1/board", "/v1/inbox"])
 async def test_strangers_see_nothing(shared: Standing, path: str) -> None:
     assert (await shared.stranger.get(path)).status_code == 401
+
+
+async def test_archived_sessions_are_counted_and_asked_for(shared: Standing) -> None:
+    session = await shared.start(agent="demo")
+
+    async def board(**query: str) -> tuple[bool, int]:
+        page = (await shared.http.get("/v1/board", params=query)).json()
+        return session in {row["session"]["id"] for row in page["rows"]}, page["archived"]
+
+    shown, before = await board()
+    assert (shown, await board(archived="true")) == (True, (False, before))
+    await shared.http.patch(f"/v1/sessions/{session}", json={"archived": True})
+    assert (await board(), await board(archived="true")) == ((False, before + 1), (True, before + 1))
+    problem(await shared.http.get("/v1/board?archived=maybe"), 400, "bad_request", "archived")

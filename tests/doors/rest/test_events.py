@@ -144,7 +144,7 @@ async def test_a_slow_reader_is_ended_alone_and_comes_back_without_a_gap(
             for _ in range(80):  # much more than all the buffers between here and there
                 await log.append(channel, PartDelta(turn="t", part="p", text="x" * 100_000))
             assert [pos for pos, _ in await reading][-1] == 81  # the other reader was not held up
-        data = await asyncio.wait_for(reader.read(), 10)
+        data = await asyncio.wait_for(reader.read(), 60)
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from portico.host.search import Search
+from portico.queries.search import Search
 from tests.doors.standing import Standing, problem
 
 

@@ -41,7 +41,7 @@ def test_clients_that_never_read_cost_little(tmp_path: Path) -> None:
             for reader in readers:
                 reader.close()
     assert grown < 20, f"{grown:.0f} MB for {CLIENTS} clients"
-    assert slowest < 1, "it is 20 ms on a quiet machine"
+    assert slowest < 5, "it is 20 ms on a quiet machine; this is one that is busy"
 
 
 def _stuck(port: int, path: str, authorization: str) -> socket.socket:

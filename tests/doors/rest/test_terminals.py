@@ -12,11 +12,12 @@ import pytest
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
+from portico import commands as c
 from portico import limits
 from portico.doors.identity import new_token
 from portico.doors.rest import attachment
 from portico.doors.route import SCOPES
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal, Terminals
 from portico.workspace.terminal import SIDE_MAX
 from tests.doors.standing import Standing, problem, read_events, standing
 
@@ -84,7 +85,7 @@ async def viewing(here: Standing, ident: str, after: int | None = None, **header
 
 
 def terminal(here: Standing, ident: str) -> OpenTerminal:
-    return here.server.host.terminals.get(ident)
+    return here.server.host.part(Terminals).get(ident)
 
 
 async def test_a_shell_is_opened_typed_into_resized_and_closed(shared: Standing) -> None:
@@ -218,7 +219,8 @@ async def test_wrong_messages_are_answered_and_the_socket_stays(shared: Standing
 
 
 async def test_what_an_editor_holds_is_only_watched(shared: Standing, opened: str) -> None:
-    await terminal(shared, opened).claim_for({"kind": "client", "clientId": "editor"}, by="client:editor")
+    claim = {"kind": "client", "clientId": "editor"}
+    await shared.server.host.do(c.ClaimTerminal(terminal=opened, claim=claim), c.Caller.inside("client:editor"))
     path = f"/v1/terminals/{opened}"
     assert (await shared.http.get(path)).json()["held"] is True
     problem(await shared.http.post(f"{path}/input", json={"data": "x"}), 403, "forbidden")

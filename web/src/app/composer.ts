@@ -2,12 +2,12 @@
 
 import { explain } from "../api";
 import { attachmentView } from "../conversation/rows";
-import { active, type SessionState, statusOf } from "../conversation/state";
+import { active, offeredDraft, type SessionState, statusOf } from "../conversation/state";
 import { price } from "../conversation/words";
 import { hasKeys, make, makeButton } from "../page";
 import { type Agent, call, v1 } from "../v1";
 import { icon } from "./icons";
-import { prefer, preferences } from "./preferences";
+import { prefer, preferences, remember, remembered } from "./preferences";
 import { Suggestions } from "./suggestions";
 
 export type Attachment = { type: "resource"; label: string; contentType: string; data: string };
@@ -39,6 +39,8 @@ export class Composer {
   private taken = "";
   private state: SessionState | undefined;
   private loadedFor = "";
+  /** What stands here came from this browser; the host may not know it. */
+  private restored = false;
 
   constructor(
     private readonly id: string,
@@ -57,10 +59,18 @@ export class Composer {
     this.steer.title = "Ctrl+Enter";
     this.files.hidden = true;
     this.suggestions = new Suggestions(this.area, id);
+    // Written while the host was out of reach, or just before a reload.
+    const left = remembered(this.draftKey) ?? "";
+    this.put(left);
+    this.restored = left !== "";
     const box = make("div", "composer-box");
     box.append(this.files, this.area, this.tools());
     this.element.append(this.suggestions.element, box);
     this.listen(box);
+  }
+
+  private get draftKey(): string {
+    return `draft.${this.id}`;
   }
 
   private tools(): HTMLElement {
@@ -88,6 +98,7 @@ export class Composer {
   private listen(box: HTMLElement): void {
     this.area.addEventListener("input", () => {
       this.taken = "";
+      remember(this.draftKey, this.area.value);
       this.grow();
       this.saveLater();
     });
@@ -135,19 +146,28 @@ export class Composer {
     this.area.placeholder = hint(state);
     const chosen = String(state.config?.["approvals"] ?? "ask");
     if (document.activeElement !== this.mode) this.mode.value = chosen;
-    this.takeDraft(String(state.kept?.["draft"]?.["text"] ?? ""));
+    if (this.restored) this.saveLater();
+    this.restored = false;
+    this.takeDraft(String(state.kept?.["draft"]?.["text"] ?? ""), offeredDraft(state) !== "");
     void this.loadModels(state);
   }
 
-  /** What another device wrote is taken over, unless somebody writes here; what came that way also goes that way. */
-  private takeDraft(text: string): void {
+  /**
+   * What another device wrote is taken over, unless somebody writes here; what came that way also goes that way. What a
+   * program offers is never lost: it follows the words that stand here.
+   */
+  private takeDraft(text: string, offered: boolean): void {
     if (text === this.saved) return;
-    const untouched = this.area.value === this.saved;
+    const [before, written] = [this.saved, this.area.value];
     this.saved = text;
-    const writing = document.activeElement === this.area && this.area.value !== "" && this.area.value !== this.taken;
-    if (!untouched || writing) return;
-    this.taken = text;
-    this.put(text);
+    const writing = document.activeElement === this.area && written !== "" && written !== this.taken;
+    if (written === before && (offered || !writing)) {
+      this.taken = text;
+      this.put(text);
+    } else if (offered) {
+      this.put(joined(written, text, before));
+      this.saveLater();
+    }
   }
 
   private async loadModels(state: SessionState): Promise<void> {
@@ -238,16 +258,29 @@ export class Composer {
   async save(): Promise<void> {
     clearTimeout(this.saving);
     const text = this.area.value;
-    if (text === this.saved || this.state?.closed) return;
+    if (this.state?.closed) return;
+    if (text === this.saved) return remember(this.draftKey, undefined);
     this.saved = text;
-    // Who may only read keeps no draft, and need not hear of it.
-    await v1.draft(this.id, text).catch(() => undefined);
+    try {
+      await v1.draft(this.id, text, true);
+    } catch (error) {
+      // Out of reach: it is kept here, and tried again with the next word. Who may only read need not hear of it.
+      if (error instanceof TypeError) return void (this.saved = "\0");
+    }
+    if (this.area.value === text) remember(this.draftKey, undefined);
   }
 
   private grow(): void {
     this.area.style.height = "auto";
     this.area.style.height = `${this.area.scrollHeight + 2}px`;
   }
+}
+
+/** The host has put the offer behind what it knew; here it comes behind what has been typed since. */
+export function joined(written: string, text: string, before: string): string {
+  const offer = before && text.startsWith(`${before}\n`) ? text.slice(before.length + 1) : text;
+  if (written.includes(offer)) return written;
+  return written ? `${written}\n${offer}` : offer;
 }
 
 async function base64(file: File): Promise<string> {

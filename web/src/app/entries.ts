@@ -42,7 +42,7 @@ export interface JobRow {
 }
 
 export type State = "need" | "ask" | "work" | "interrupted" | "failed" | "done";
-export type Group = "need" | "work" | "stopped" | Day;
+export type Group = "need" | "work" | "stopped" | "pinned" | Day;
 export type Step = "done" | "work" | "need" | "failed";
 
 export interface Entry {
@@ -60,6 +60,7 @@ export interface Entry {
   /** Since when it does what the line says; only while something runs or waits. */
   since?: number;
   unread: boolean;
+  archived: boolean;
   steps?: Step[];
   words: string;
 }
@@ -68,6 +69,7 @@ export const GROUPS: readonly [Group, string][] = [
   ["need", "Needs you"],
   ["work", "Working"],
   ["stopped", "Stopped"],
+  ["pinned", "Pinned"],
   ["today", "Done today"],
   ["yesterday", "Yesterday"],
   ["older", "Older"],
@@ -94,6 +96,7 @@ export function entryOfSession({ session, activity = "", since, waiting = [] }: 
     time: session.moved || session.modified,
     ...(moving && since ? { since } : {}),
     unread: session.read === false && state !== "work",
+    archived: session.archived === true,
     words: [session.title, session.agent, session.model, session.cwd, session.id].join(" ").toLowerCase(),
   };
 }
@@ -135,6 +138,7 @@ export function entryOfJob(job: JobRow, sessions: Row[]): Entry {
     time: job.ended ?? job.started,
     ...(state === "need" || state === "ask" || state === "work" ? { since: asking?.since ?? job.started } : {}),
     unread: false,
+    archived: false,
     steps,
     words: ["job", job.name, job.cwd, job.id].join(" ").toLowerCase(),
   };
@@ -150,18 +154,19 @@ function jobLine({ status, reason, error }: JobRow, current: string | undefined)
   return status === "failed" ? `Failed${error || reason ? `: ${error || reason}` : ""}` : "Succeeded";
 }
 
-export function groupOf(entry: Entry, now: number): Group {
+export function groupOf(entry: Entry, now: number, pinned: ReadonlySet<string> = new Set()): Group {
   if (entry.state === "need" || entry.state === "ask") return "need";
   if (entry.state === "work") return "work";
+  if (pinned.has(entry.key)) return "pinned";
   const day = dayOf(entry.time, now);
   // What stopped a week ago and was left alone needs nobody any more.
   return (entry.state === "interrupted" || entry.state === "failed") && day !== "older" ? "stopped" : day;
 }
 
 /** In the order of the list: what waits longest first, elsewhere the newest. */
-export function grouped(entries: Entry[], now: number): Map<Group, Entry[]> {
+export function grouped(entries: Entry[], now: number, pinned?: ReadonlySet<string>): Map<Group, Entry[]> {
   const found = new Map<Group, Entry[]>(GROUPS.map(([group]) => [group, []]));
-  for (const entry of entries) found.get(groupOf(entry, now))?.push(entry);
+  for (const entry of entries) found.get(groupOf(entry, now, pinned))?.push(entry);
   for (const [group, list] of found) {
     if (group === "need") list.sort((one, other) => (one.since ?? one.time) - (other.since ?? other.time));
     else list.sort((one, other) => other.time - one.time);
@@ -177,7 +182,11 @@ const IS: Record<string, (entry: Entry) => boolean> = {
   done: ({ state }) => state === "done",
   unread: ({ unread }) => unread,
   job: ({ kind }) => kind === "job",
+  archived: ({ archived }) => archived,
 };
+
+/** What is in the archive is shown to those who ask for it. */
+export const wantsArchive = (text: string) => /(^|\s)is:archived(\s|$)/i.test(text);
 
 /** `folder:api agent:codex is:failed some words`: everything has to fit. */
 export function fits(entry: Entry, text: string): boolean {

@@ -10,6 +10,7 @@ interface Page {
   version: number;
   rows: Row[];
   older?: number;
+  archived?: number;
   removed?: string[];
   jobs?: string[];
 }
@@ -44,10 +45,11 @@ export class Feed {
     return () => this.listeners.delete(listener);
   }
 
-  entries(): Entry[] {
+  entries(archived = false): Entry[] {
     const rows = [...this.rows.values()];
     const tasks = rows.filter(ofTask);
-    const sessions = rows.filter((row) => !ofTask(row) && row.session.origin?.kind !== "agent" && !row.session.archived);
+    const sessions = rows.filter((row) => !ofTask(row) && row.session.origin?.kind !== "agent" && (row.session.archived === true) === archived);
+    if (archived) return sessions.map(entryOfSession);
     return [...sessions.map(entryOfSession), ...[...this.jobs.values()].map((job) => entryOfJob(job, tasks))];
   }
 
@@ -70,6 +72,34 @@ export class Feed {
     for (const row of rows) this.rows.set(row.session.id, row);
     this.older = older;
     this.tell();
+  }
+
+  private inArchive = 0;
+
+  /** How many sessions are in the archive, as far as is known. */
+  get archived(): number {
+    let known = 0;
+    for (const { session } of this.rows.values()) known += session.archived ? 1 : 0;
+    return Math.max(known, this.inArchive);
+  }
+
+  private archiveAsked = false;
+
+  /** Those in the archive; asked for once, and from then on as live as the others. */
+  async loadArchive(): Promise<void> {
+    if (this.archiveAsked) return;
+    this.archiveAsked = true;
+    try {
+      for (let before = "", left = 1; left > 0; ) {
+        const { rows, older = 0 } = await call<Page>("GET", `/board?archived=true&limit=100${before}`);
+        for (const row of rows) if (!this.rows.has(row.session.id)) this.rows.set(row.session.id, row);
+        before = `&before=${Math.min(...rows.map(({ session }) => session.modified))}`;
+        left = rows.length > 0 ? older : 0;
+        this.tell();
+      }
+    } catch {
+      this.archiveAsked = false; // out of reach: the next look asks again
+    }
   }
 
   private connect(): void {
@@ -104,6 +134,8 @@ export class Feed {
   private begin(page: Page): void {
     this.rows.clear();
     this.older = page.older ?? 0;
+    this.inArchive = page.archived ?? 0;
+    this.archiveAsked = false;
     if (this.downSince !== undefined) void this.loadJobs();
     this.live = true;
     this.downSince = undefined;

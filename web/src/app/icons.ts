@@ -36,6 +36,11 @@ const SHAPES = {
   settings: '<circle cx="8" cy="8" r="2.2"/><path d="M8 1.800v2M8 12.200v2M1.800 8h2M12.200 8h2M3.600 3.600 5 5M11 11l1.400 1.400M12.400 3.600 11 5M5 11l-1.400 1.4"/>',
   arch: '<path d="M2.500 14V7.500a5.500 5.500 0 0 1 11 0V14M6 14V8.200a2 2 0 0 1 4 0V14M1.500 14h13"/>',
   clock: '<circle cx="8" cy="8" r="6.2"/><path d="M8 4.500V8l2.500 1.5"/>',
+  pin: '<path d="M6 2h4l-.5 4.500 2.500 2.500v1H4V9l2.500-2.500zM8 10v4"/>',
+  unpin: '<path d="M6 2h4l-.5 4.500 2.500 2.500v1H4V9l2.500-2.500zM8 10v4M2.500 2.500l11 11"/>',
+  archive: '<path d="M2 3h12v3H2zM3 6v7.500h10V6M6.500 9h3"/>',
+  unarchive: '<path d="M2 3h12v3H2zM3 6v7.500h10V6M8 12V8.200M6 10l2-2 2 2"/>',
+  resume: '<path d="M5 3v10l8-5z"/>',
   drag: '<path d="M6 4h.01M10 4h.01M6 8h.01M10 8h.01M6 12h.01M10 12h.01" stroke-width="2"/>',
 } as const;
 

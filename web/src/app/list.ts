@@ -4,7 +4,7 @@ import { root } from "../root";
 import { plain } from "../conversation/pieces";
 import { make, makeButton } from "../page";
 import { type Hit, v1 } from "../v1";
-import { type Entry, fits, type Group, grouped, GROUPS, type State } from "./entries";
+import { type Entry, fits, type Group, grouped, GROUPS, type State, wantsArchive } from "./entries";
 import type { Feed } from "./feed";
 import { icon, type Icon } from "./icons";
 import { remember, remembered } from "./preferences";
@@ -118,8 +118,10 @@ export class ListView {
   show(): void {
     const now = Date.now();
     const text = this.search.value;
-    const entries = this.feed.entries().filter((entry) => (this.kind === "all" || entry.kind === "job") && fits(entry, text));
-    const groups = grouped(entries, now);
+    const archive = wantsArchive(text);
+    if (archive) void this.feed.loadArchive();
+    const entries = this.feed.entries(archive).filter((entry) => (this.kind === "all" || entry.kind === "job") && fits(entry, text));
+    const groups = grouped(entries, now, this.pinned);
     if (this.busy && this.element.childElementCount > 0) return this.refresh(entries, groups);
     this.order = [];
     const seen = new Set<string>();
@@ -133,12 +135,34 @@ export class ListView {
     for (const key of [...this.rows.keys()]) if (!seen.has(key)) this.rows.delete(key);
     const teach = pieces.length === 1;
     if (teach) pieces.push(this.teach(text));
+    if (!text && this.kind === "all" && this.feed.archived > 0) pieces.push(this.archive());
     place(this.element, pieces);
+  }
+
+  private readonly archiveButton = makeButton("link archive", "", () => {
+    this.search.value = "is:archived";
+    this.filtered();
+    this.search.focus();
+  });
+
+  private archive(): HTMLElement {
+    const text = `Archived (${this.feed.archived})`;
+    if (this.archiveButton.textContent !== text) this.archiveButton.textContent = text;
+    return this.archiveButton;
+  }
+
+  private readonly pinned = new Set<string>((remembered("pinned") ?? "").split(",").filter(Boolean));
+
+  private pin(key: string): void {
+    if (!this.pinned.delete(key)) this.pinned.add(key);
+    remember("pinned", [...this.pinned].join(",") || undefined);
+    this.busy = false;
+    this.show();
   }
 
   /** The pointer is over the list: rows say what is new, and none moves. */
   private refresh(entries: Entry[], groups: Map<Group, Entry[]>): void {
-    for (const entry of entries) this.rows.get(entry.key)?.update(entry);
+    for (const entry of entries) this.rows.get(entry.key)?.update(entry, this.pinned.has(entry.key));
     for (const [group, list] of groups) {
       const count = this.element.querySelector(`[data-group="${group}"] .group-count`);
       if (count) count.textContent = String(list.length + (group === "older" ? this.feed.older : 0));
@@ -190,10 +214,10 @@ export class ListView {
   private row(entry: Entry): RowView {
     let row = this.rows.get(entry.key);
     if (!row) {
-      row = new RowView((each) => this.open(each));
+      row = new RowView((each) => this.open(each), (key) => this.pin(key), () => (this.busy = false));
       this.rows.set(entry.key, row);
     }
-    row.update(entry);
+    row.update(entry, this.pinned.has(entry.key));
     row.select(entry.key === this.current);
     return row;
   }
@@ -273,14 +297,21 @@ export function markWords(text: string, words: string[]): (string | HTMLElement)
 }
 
 class RowView {
-  readonly element: HTMLAnchorElement;
+  readonly element = make("div", "entry-row");
   entry: Entry | undefined;
+  private readonly link = make("a", "entry");
+  private readonly acts = make("div", "row-acts");
   private shown = "";
   private readonly age = make("span", "age-text");
 
-  constructor(open: (entry: Entry) => void) {
-    this.element = make("a", "entry");
-    this.element.addEventListener("click", (event) => {
+  constructor(
+    open: (entry: Entry) => void,
+    private readonly pin: (key: string) => void,
+    /** Somebody wants this row to move. */
+    private readonly release: () => void,
+  ) {
+    this.element.append(this.link, this.acts);
+    this.link.addEventListener("click", (event) => {
       if (!this.entry || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       open(this.entry);
@@ -288,20 +319,20 @@ class RowView {
   }
 
   select(on: boolean): void {
-    if (on) this.element.setAttribute("aria-current", "true");
-    else this.element.removeAttribute("aria-current");
+    if (on) this.link.setAttribute("aria-current", "true");
+    else this.link.removeAttribute("aria-current");
   }
 
-  update(entry: Entry): void {
+  update(entry: Entry, pinned: boolean): void {
     this.entry = entry;
     const { since: _since, time: _time, words: _words, ...rest } = entry;
-    const shown = JSON.stringify(rest);
+    const shown = JSON.stringify([rest, pinned]);
     if (shown === this.shown) return this.tick(Date.now());
     this.shown = shown;
-    const { element } = this;
-    element.href = `${root}/app/${entry.kind === "job" ? "j" : "s"}/${encodeURIComponent(entry.id)}`;
-    element.dataset["key"] = entry.key;
-    element.className = `entry ${entry.state} ${entry.unread ? "unread" : ""}`;
+    const { link } = this;
+    link.href = `${root}/app/${entry.kind === "job" ? "j" : "s"}/${encodeURIComponent(entry.id)}`;
+    link.dataset["key"] = entry.key;
+    link.className = `entry ${entry.state} ${entry.unread ? "unread" : ""}`;
     const age = make("span", "age");
     if (entry.unread) {
       const dot = make("i", "dot");
@@ -318,9 +349,30 @@ class RowView {
     where.title = entry.cwd;
     where.append(make("span", "agent-name", ` · ${entry.agent}`));
     sub.append(act, where);
-    element.replaceChildren(mark(entry.state, entry.unread), make("span", "t", entry.title), age, sub);
-    if (entry.steps?.length) element.append(steps(entry.steps));
+    link.replaceChildren(mark(entry.state, entry.unread), make("span", "t", entry.title), age, sub);
+    if (entry.steps?.length) link.append(steps(entry.steps));
+    this.acts.replaceChildren(...this.actions(entry, pinned));
     this.tick(Date.now());
+  }
+
+  /** Beside the row, under the pointer or with the focus; on a phone behind a swipe. Nothing that answers: cards do that. */
+  private actions(entry: Entry, pinned: boolean): HTMLElement[] {
+    const act = (text: string, name: Icon, run: () => unknown) => {
+      const button = makeButton("icon", "", () => {
+        this.release();
+        run();
+      });
+      button.append(icon(name));
+      button.setAttribute("aria-label", `${text} ${entry.title}`);
+      button.title = text;
+      return button;
+    };
+    const quiet = (work: Promise<unknown>) => work.catch(() => undefined); // who may only read sees that nothing changes
+    const all = [act(pinned ? "Unpin" : "Pin", pinned ? "unpin" : "pin", () => this.pin(entry.key))];
+    if (entry.kind === "job") return all;
+    if (entry.state === "interrupted") all.unshift(act("Resume", "resume", () => quiet(v1.resume(entry.id))));
+    if (entry.state === "work" || entry.state === "need" || entry.state === "ask") return all;
+    return [...all, act(entry.archived ? "Unarchive" : "Archive", entry.archived ? "unarchive" : "archive", () => quiet(v1.change(entry.id, { archived: !entry.archived })))];
   }
 
   tick(now: number): void {

@@ -28,7 +28,7 @@ export class StepView {
   private stream: Stream | undefined;
   private source: EventSource | undefined;
   private found: TaskSession[] = [];
-  private decisions: { time: number; text: string; ok: boolean | undefined }[] = [];
+  private decisions: { time: number; text: string; ok: boolean | undefined; exit?: number }[] = [];
   private shown = "";
   private cwd = "";
   private chosen = false;
@@ -92,8 +92,8 @@ export class StepView {
       this.found.push({ id: String(event["session"]), model: String(event["model"]), driving: event["driving"] === true });
       this.showSessions();
     } else if (event.type === "task.decided") {
-      const text = String(event["reason"]);
-      if (!text.startsWith("[SESSION")) this.decisions.push({ time, text, ok: /fail|not |false|missing|crash/i.test(text) ? false : /succe|true|passed|executed/i.test(text) ? true : undefined });
+      const [text, ok, exit] = [String(event["reason"]), event["passed"], event["exit_code"]];
+      if (!text.startsWith("[SESSION STARTED]")) this.decisions.push({ time, text, ok: typeof ok === "boolean" ? ok : undefined, ...(typeof exit === "number" ? { exit } : {}) });
       this.showChecks();
     } else if (event.type === "task.ended") {
       if (event["error"]) this.decisions.push({ time, text: String(event["error"]), ok: false });
@@ -128,11 +128,12 @@ export class StepView {
     this.checks.hidden = this.decisions.length === 0;
     const list = make("ol");
     list.append(
-      ...this.decisions.map(({ time, text, ok }) => {
-        const item = make("li");
+      ...this.decisions.map(({ time, text, ok, exit }) => {
+        const item = make("li", ok === true ? "passed" : ok === false ? "failed" : "");
         const sign = make("span", `call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}`, ok === true ? "✓" : ok === false ? "✗" : "·");
         sign.setAttribute("aria-hidden", "true");
-        item.append(sign, make("span", "evidence", plain(text)), make("time", "soft", clock(time)));
+        const word = make("span", "vh", ok === true ? "Passed:" : ok === false ? "Failed:" : "");
+        item.append(sign, word, make("span", "evidence", plain(text)), ...(exit === undefined ? [] : [make("span", `call-word ${exit ? "bad" : ""}`, `exit ${exit}`)]), make("time", "soft", clock(time)));
         return item;
       }),
     );

@@ -3,7 +3,7 @@
 import { make } from "../page";
 import { blobAddress, terminalAddress } from "../v1";
 import { approvalCard, verdict } from "./approval";
-import { type CallState, changeCounts, commandOf, exitOf, kindOf, lookWords, planOf, stateOf, subjectOf, tailOf } from "./calls";
+import { type CallState, changeCounts, commandOf, kindOf, lookWords, planOf, stateOf, subjectOf, tailOf } from "./calls";
 import { diffsOf } from "./changes";
 import { diffView } from "./diff";
 import { type Acts, box, exact, plain, pretty, relative } from "./pieces";
@@ -58,7 +58,7 @@ export class CallRow implements Row {
     if (!this.details || !summary) return;
     const kind = kindOf(this.call);
     this.details.className = `call ${kind} ${state}`;
-    const exit = kind === "command" && this.call.done ? exitOf(this.call) : undefined;
+    const exit = this.call.exit_code ?? undefined;
     const seen = exit ? "bad" : state;
     const sign = make("span", `call-state ${seen}`, SIGNS[seen]);
     sign.setAttribute("aria-hidden", "true");

@@ -36,13 +36,6 @@ export function commandOf(call: CallPart): string {
 /** What a look was at. */
 export const subjectOf = (call: CallPart): string => argument(call) || call.title || call.tool;
 
-/** The exit code, where the output ends with it or begins with it. */
-export function exitOf(call: CallPart): number | undefined {
-  const text = `${call.detail ?? ""}\n${(call.output ?? "").slice(0, 200)}\n${(call.output ?? "").slice(-200)}\n${call.error?.message ?? ""}`;
-  const found = /exit(?:ed with)?(?: code| status)?[: ]+(\d{1,3})\b/i.exec(text);
-  return found ? Number(found[1]) : undefined;
-}
-
 /** The last lines of what a command said. */
 export function tailOf(output: string, lines = 3): string {
   return output.trimEnd().split("\n").slice(-lines).join("\n");

@@ -104,6 +104,7 @@ function ended(call: CallPart | undefined, event: Fields): void {
     past: event["title"] ?? "",
     detail: event["detail"] ?? "",
     outcome: event["outcome"] ?? "completed",
+    exit_code: event["exit_code"],
   });
   if (event["content"]) call.content = event["content"] as Record<string, unknown>[];
   if (!call.ready) call.input = "";

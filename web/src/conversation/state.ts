@@ -76,6 +76,8 @@ export interface CallPart {
   past?: string;
   detail?: string;
   outcome?: Outcome | null;
+  /** Of the command that it ran, where the agent tells. */
+  exit_code?: number | null;
 }
 
 export interface Field {

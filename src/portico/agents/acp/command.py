@@ -12,7 +12,7 @@ from portico.agents.agent import Json
 from portico.errors import BadRequest, Conflict, NotFound
 from portico.host.action import Action
 from portico.host.session import Session
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal, Terminals
 from portico.workspace.escapes import Plain
 from portico.workspace.process import Clip, command_environment, shell
 from portico.workspace.terminal import Data, Event, Exited
@@ -73,7 +73,7 @@ class Commands:
     async def start(self, action: Action, limit: object, session: Session) -> Command:
         """The caller has asked whether it may run, and it is this very value that was judged and shown."""
         command = Command(" ".join(action.argv) or action.line or "", _limit(limit))
-        command.terminal = await session.host.terminals.start(
+        command.terminal = await session.host.part(Terminals).start(
             claim={"kind": "session", "session": session.id},
             cwd=action.cwd,
             by="agent",

@@ -15,6 +15,7 @@ from portico.agents.acp.command import Commands
 from portico.agents.acp.update import Track
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.elicitation import elicit
+from portico.approvals.coverage import same
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.host.action import Action
 from portico.workspace.files import Files
@@ -88,7 +89,7 @@ class Service:
     def _is_allowed(self, action: Action) -> bool:
         """In this turn, for just this command or for these files."""
         if action.kind != "write":
-            return any(each.same(action) for each in self._allowed)
+            return any(same(each, action) for each in self._allowed)
         written = {str(self._cwd / path) for each in self._allowed if each.kind == "write" for path in each.files}
         return written.issuperset(str(self._cwd / path) for path in action.files)
 

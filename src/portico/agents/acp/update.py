@@ -41,6 +41,7 @@ class Track:
         self.title = ""
         self.input: Any = None
         self.raw_output: Any = None
+        self.exit_code: int | None = None
         self.locations: list[str] = []
         self.diffs: list[Json] = []
         self.commands: list[Command] = []
@@ -65,6 +66,7 @@ class Track:
             self.raw_output = update["rawOutput"]
         if isinstance(content := update.get("content"), list) and not self.own:
             self._show(content)
+        self.exit_code = _exit_code(update) if self.exit_code is None else self.exit_code
         if (piece := _output_piece(update.get("_meta"))) and not self.own:
             self.shown += piece
             self.call.output(piece)
@@ -103,15 +105,21 @@ class Track:
             output = "".join(each.output for each in self.commands) or _output(self.raw_output)
         if self.commands and not self.call.done:
             self._tell()
+        code = self._exit_code()
         if self.call.turn.cancelled_by is not None:  # whatever the agent makes of it
-            await self.call.end(ok=False, output=output, error=CANCELLED, outcome="cancelled")
+            await self.call.end(ok=False, output=output, error=CANCELLED, outcome="cancelled", exit_code=code)
         elif ok:
-            await self.call.end(output=output)
+            await self.call.end(output=output, exit_code=code)
         elif self.refused:
             await self.call.end(ok=False, error=ErrorInfo("denied", "The call was refused."), outcome="cancelled")
         else:
             reason = (output or self.shown or "The tool failed.").strip()[:2000]
-            await self.call.end(ok=False, output=output, error=ErrorInfo("tool_failed", reason))
+            await self.call.end(ok=False, output=output, error=ErrorInfo("tool_failed", reason), exit_code=code)
+
+    def _exit_code(self) -> int | None:
+        """Of the command that it ran with us, else as the agent tells it."""
+        ended = [each.status["exitCode"] for each in self.commands if each.status is not None]
+        return ended[-1] if ended else self.exit_code
 
 
 class Updates:
@@ -235,6 +243,17 @@ def _output_piece(meta: Any) -> str:
         if isinstance(piece, dict) and isinstance(piece.get("data"), str):
             return str(piece["data"])
     return ""
+
+
+def _exit_code(update: Json) -> int | None:
+    """Beside the call (a terminal that is not ours has ended), or in the agent's own words on its result."""
+    meta, raw = update.get("_meta"), update.get("rawOutput")
+    for told in (meta.get("terminal_exit") if isinstance(meta, dict) else None, raw):
+        for name in ("exit_code", "exitCode"):
+            code = told.get(name) if isinstance(told, dict) else None
+            if isinstance(code, int) and not isinstance(code, bool):
+                return code
+    return None
 
 
 def _quota(meta: Any) -> Json:

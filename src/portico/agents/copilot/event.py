@@ -132,13 +132,14 @@ class Events:
         if call is None:
             return
         output = data.result.content if data.result is not None else None
+        exit_code = data.shell_execution.exit_code if data.shell_execution is not None else None
         if data.success:
-            await call.end(output=output)
+            await call.end(output=output, exit_code=exit_code)
         elif data.tool_call_id in self._refused:
             await call.end(ok=False, error=ErrorInfo("denied", "The call was refused."), outcome="cancelled")
         else:
             message = data.error.message if data.error is not None else "The tool failed."
-            await call.end(ok=False, output=output, error=ErrorInfo("tool_failed", message))
+            await call.end(ok=False, output=output, error=ErrorInfo("tool_failed", message), exit_code=exit_code)
 
     async def _spawn(self, data: s.SubagentStartedData, agent: str | None) -> None:
         call = self._calls.get(data.tool_call_id)

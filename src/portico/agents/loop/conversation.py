@@ -4,13 +4,14 @@ from portico.agents import attachment
 from portico.agents.agent import AgentUnavailable, Message, Opening, Turn
 from portico.agents.loop.agent import LoopAgent
 from portico.agents.loop.command import execute
+from portico.agents.loop.compaction import after_summary
 from portico.agents.loop.model_call import ModelCaller
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import Run
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
-from portico.agents.loop.transcript import Entry, UserText, of_parts, of_turns
+from portico.agents.loop.transcript import Entry, UserText, of_parts
 from portico.events import Json
 from portico.models.catalogue import is_toy
 
@@ -103,7 +104,7 @@ class LoopConversation:
 
     def _before(self, turn: Turn) -> list[Entry]:
         state = turn.session.state
-        entries = of_turns([each for each in state.turns if each.id != turn.id])
+        entries = after_summary([each for each in state.turns if each.id != turn.id])
         own = state.turn(turn.id)
         if own is not None and own.parts:  # it goes on after a failure or a restart
             entries.append(UserText("assistant", of_parts(own.parts)))

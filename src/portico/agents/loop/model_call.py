@@ -58,6 +58,10 @@ class ModelCaller:
     def model(self) -> str:
         return self._models[self._at]
 
+    async def room(self) -> int | None:
+        """Characters that the model's context takes, where that is known."""
+        return (await self._directory.find(self.model, self._current)).context_chars
+
     async def ask(
         self,
         build: Callable[[Way], Ask],

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Sequence
 import msgspec
 
 from portico.agents.loop.answer import ModelError, Reply
+from portico.agents.loop.compaction import MARK, REQUEST, SYSTEM, split, summary
 from portico.agents.loop.endpoint import Ask
 from portico.agents.loop.guidance import guidance
 from portico.agents.loop.model_call import ModelCaller, Way
@@ -31,7 +32,7 @@ from portico.agents.loop.protocol import (
 )
 from portico.agents.loop.servers import ServerTools
 from portico.agents.loop.settings import Current
-from portico.agents.loop.tools import TOOLS, Plan, Toolbox, plain
+from portico.agents.loop.tools import TOOLS, CommandFailed, Plan, Toolbox, plain
 from portico.agents.loop.transcript import Entry, Exchange, UserText, Wrong, compacts, render
 from portico.errors import AgentError, Forbidden, PorticoError
 from portico.events import ErrorInfo, Json, ToolSpec
@@ -135,6 +136,7 @@ class Run:
 
     async def _ask(self, system: str, tools: Sequence[ToolSpec], prose: Prose) -> Reply:
         """`system` is for a chat; a run's own depends on how the model is asked."""
+        await self._compact(system or self._instructions(tools, True))
 
         def build(way: Way) -> Ask:
             self._native = way.mode == "tools" and bool(tools)
@@ -158,8 +160,7 @@ class Run:
     def _request(self, way: Way, system: str, tools: Sequence[ToolSpec]) -> Ask:
         native = self._native
         endpoint = way.endpoint
-        session = self._turn.session
-        told = system or instructions(session.state.cwd, tools, native, session.folders.reach()) + self._guidance
+        told = system or self._instructions(tools, native)
         limit = min(self._limit, endpoint.context_chars or self._limit)
         self._tell_compaction(limit - len(told))
         return Ask(
@@ -171,6 +172,34 @@ class Run:
             temperature=self._current.loop.temperature,
             max_tokens=endpoint.max_tokens,
         )
+
+    def _instructions(self, tools: Sequence[ToolSpec], native: bool) -> str:
+        session = self._turn.session
+        return instructions(session.state.cwd, tools, native, session.folders.reach()) + self._guidance
+
+    async def _compact(self, told: str) -> None:
+        """Lets the model tell what is too long in short; where it cannot, old results and turns are left out."""
+        limit = min(self._limit, await self._asker.room() or self._limit)
+        room = limit - len(told)
+        if self._current.loop.compaction == "cut" or not compacts(self._entries, room):
+            return
+        older, newer = split(self._entries, room)
+        text = await self._summarise(older, limit) if len(older) > 1 else ""  # one alone is a summary, or the goal
+        if text:
+            self._turn.notice(MARK + text)
+            self._entries[:] = [summary(text), *newer]
+
+    async def _summarise(self, older: Sequence[Entry], limit: int) -> str:
+        def build(way: Way) -> Ask:
+            messages = render(SYSTEM, [*older, UserText("user", REQUEST)], native=False, limit=limit, pictures=False)
+            return Ask(way.model, messages, usage=way.usage, max_tokens=way.endpoint.max_tokens)
+
+        try:
+            reply = await self._asker.ask(build, lambda text, reasoning: None, self._turn.drained)
+        except ModelError:  # even this is too long for it
+            return ""
+        self._count(reply)
+        return reply.text.strip()
 
     def _tell_compaction(self, room: int) -> None:
         if not self._compacted and compacts(self._entries, room):
@@ -246,7 +275,9 @@ async def perform(turn: Turn, action: Action, wanted: Json, planned: Awaitable[P
     except OSError as error:  # a full disk, an unreadable folder: the model may find another way
         await call.end(ok=False, error=ErrorInfo("agent_failed", f"{error.strerror or error}"))
         return f"error: {error.strerror or error}"
-    await call.end(output=text, title=plan.title, content=[plan.edit] if plan.edit is not None else None)
+    exit_code = 0 if plan.action.kind == "shell" else None
+    content = [plan.edit] if plan.edit is not None else None
+    await call.end(output=text, title=plan.title, content=content, exit_code=exit_code)
     return text
 
 
@@ -255,7 +286,9 @@ async def _fail(turn: Turn, call: Call, error: PorticoError) -> str:
     if isinstance(error, Forbidden):
         by = f"session:{turn.session.id}"
         await turn.session.host.audit("path.refused", by, tool=call.tool, reason=error.message[:QUOTE])
-    await call.end(ok=False, output=error.message, error=ErrorInfo(error.code, error.message[:QUOTE]))
+    exit_code = error.exit_code if isinstance(error, CommandFailed) else None
+    said = ErrorInfo(error.code, error.message[:QUOTE])
+    await call.end(ok=False, output=error.message, error=said, exit_code=exit_code)
     return f"error: {error.message}"
 
 

@@ -47,6 +47,8 @@ class LoopSettings(Struct, forbid_unknown_fields=True):
     """Further attempts with one model."""
     context_chars: int = 200_000
     """What is sent of the conversation: about 50,000 tokens."""
+    compaction: Literal["model", "cut"] = "model"
+    """Who shortens a conversation that is longer: the model writes a summary, or old results and turns are left out."""
     temperature: float | None = None
     budget_tokens: int = 0
     """Tokens one run may spend, read and written together; 0 is no limit."""

@@ -277,7 +277,7 @@ async def _run(action: Action, timeout: float, report: Callable[[str], None]) ->
     ending = f"timed out after {timeout:g} s and was ended" if done.timed_out else f"exit code {done.code}"
     text = f"{done.output.rstrip()}\n[{ending}]".lstrip()
     if done.code != 0 or done.timed_out:
-        raise CommandFailed(text)
+        raise CommandFailed(text, None if done.timed_out else done.code)
     return text
 
 
@@ -285,6 +285,10 @@ class CommandFailed(PorticoError):
     """The command ran and said no; the whole output goes to the model."""
 
     code = "agent_failed"
+
+    def __init__(self, message: str, exit_code: int | None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 def _check_edit(wanted: EditFile) -> None:

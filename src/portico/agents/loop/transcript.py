@@ -126,31 +126,31 @@ def _textual(entry: Exchange) -> list[Json]:
 def fitting(entries: Sequence[Entry], limit: int) -> list[Entry]:
     """As much as fits, the newest for certain."""
     kept = list(entries)
-    excess = sum(map(_size, kept)) - max(limit, 1000)
+    excess = sum(map(size_of, kept)) - max(limit, 1000)
     for index, entry in enumerate(kept[:-1]):
         if excess <= 0:
             return kept
         if isinstance(entry, Exchange):
             lighter = Exchange(entry.step, [(name, _lighter(text)) for name, text in entry.results])
-            excess -= _size(entry) - _size(lighter)
+            excess -= size_of(entry) - size_of(lighter)
             kept[index] = lighter
     goal = max((index for index, entry in enumerate(kept) if isinstance(entry, UserText)), default=0)
     dropped: list[Entry] = []
     while excess > 0 and goal > 0:
         dropped.append(kept.pop(0))
-        excess -= _size(dropped[-1])
+        excess -= size_of(dropped[-1])
         goal -= 1
     if words := _in_short(dropped):
         kept.insert(0, UserText("user", words))
     if excess > 0 and isinstance(kept[-1], Exchange):
-        room = max(500, (_size(kept[-1]) - excess) // max(1, len(kept[-1].results)))
+        room = max(500, (size_of(kept[-1]) - excess) // max(1, len(kept[-1].results)))
         kept[-1] = Exchange(kept[-1].step, [(name, _cut(text, room)) for name, text in kept[-1].results])
     return kept
 
 
 def compacts(entries: Sequence[Entry], limit: int) -> bool:
     """Whether something has to be left out."""
-    return sum(map(_size, entries)) > max(limit, 1000)
+    return sum(map(size_of, entries)) > max(limit, 1000)
 
 
 def _in_short(dropped: Sequence[Entry]) -> str:
@@ -165,7 +165,8 @@ def _lighter(text: str) -> str:
     return LEFT_OUT if len(text) > 2 * len(LEFT_OUT) else text
 
 
-def _size(entry: Entry) -> int:
+def size_of(entry: Entry) -> int:
+    """Characters that it takes of the context, about."""
     match entry:
         case UserText():
             return len(entry.text) + PICTURE_CHARS * len(entry.pictures)

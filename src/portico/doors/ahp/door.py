@@ -11,30 +11,31 @@ from typing import TYPE_CHECKING
 
 from starlette.websockets import WebSocket
 
-from portico.doors.ahp.names import child_uri
+from portico.doors.ahp.view.names import child_uri
 from portico.doors.app import App
+from portico.doors.door import Door
 from portico.doors.route import Socket, Table, caller
 
 if TYPE_CHECKING:
-    from portico.doors.ahp.broker import Broker
+    from portico.doors.ahp.connection.broker import Broker
 
 
-def ahp(app: App) -> Table:
-    app.host.name_child = child_uri
-    broker: Broker | None = None
+class AhpDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        app.host.name_child = child_uri
+        self._broker: Broker | None = None
+        self.routes = _routes(self._meet)
 
-    async def meet() -> "Broker":
-        nonlocal broker
-        if broker is None:
-            await asyncio.to_thread(import_module, "portico.doors.ahp.connection")
-        if broker is None:  # still: nobody else came while it was imported
-            from portico.doors.ahp.broker import Broker
+    async def _meet(self) -> "Broker":
+        if self._broker is None:
+            await asyncio.to_thread(import_module, "portico.doors.ahp.connection.connection")
+        if self._broker is None:  # still: nobody else came while it was imported
+            from portico.doors.ahp.connection.broker import Broker
 
-            broker = Broker(app)
-            _announce(broker)
-        return broker
-
-    return _table(meet)
+            self._broker = Broker(self.app)
+            _announce(self._broker)
+        return self._broker
 
 
 def build(broker: "Broker") -> Table:
@@ -44,21 +45,21 @@ def build(broker: "Broker") -> Table:
     async def meet() -> "Broker":
         return broker
 
-    return _table(meet)
+    return _routes(meet)
 
 
 def _announce(broker: "Broker") -> None:
-    from portico.doors.ahp.documents import document_tools
-    from portico.doors.ahp.notices import Notices
+    from portico.doors.ahp.act.documents import document_tools
+    from portico.doors.ahp.connection.notices import Notices
 
     Notices(broker)
     broker.host.tools.update(document_tools(broker))
 
 
-def _table(meet: Callable[[], Awaitable["Broker"]]) -> Table:
+def _routes(meet: Callable[[], Awaitable["Broker"]]) -> Table:
     async def serve(socket: WebSocket) -> None:
         broker = await meet()
-        from portico.doors.ahp.connection import Connection
+        from portico.doors.ahp.connection.connection import Connection
 
         await Connection(broker, socket, caller(socket)).run()
 

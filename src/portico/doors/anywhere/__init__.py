@@ -20,6 +20,7 @@ from portico.doors.anywhere.message import MessageBody, Messages, Sent
 from portico.doors.anywhere.project import Project, Projects
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
+from portico.doors.door import Door
 from portico.doors.route import Doc, Route, Table, caller
 from portico.errors import BadRequest, Conflict, NotFound
 from portico.events import Json
@@ -74,11 +75,21 @@ class Ok(Struct):
     ok: bool = True
 
 
-def anywhere(app: App) -> Table:
+class AnywhereDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self._projects = Projects(app)
+        self.routes = _routes(app, self._projects)
+
+    async def open(self) -> None:
+        """Messages that a crash has left waiting go on now, not when somebody next calls."""
+        await self._projects.ready()
+
+
+def _routes(app: App, projects: Projects) -> Table:
     host = app.host
-    projects, idents = Projects(app), Idents(host)
+    idents = Idents(host)
     messages = Messages(app, projects, idents)
-    app.at_start.append(projects.ready)
 
     def shown(project: Project, who: c.Caller) -> ProjectShown:
         view = app.view(who)

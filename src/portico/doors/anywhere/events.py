@@ -18,8 +18,8 @@ from portico.doors.stream import send_events
 from portico.errors import NotFound
 from portico.events import Record
 from portico.host.state import TextPart
-from portico.host.view import View
 from portico.log.log import Log
+from portico.people.view import View
 
 
 def stream(app: App, projects: Projects, idents: Idents) -> ASGIApp:

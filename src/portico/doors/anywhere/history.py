@@ -9,7 +9,7 @@ from portico.doors.anywhere.project import Project, Projects
 from portico.doors.anywhere.translate import detail
 from portico.events import Json
 from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
-from portico.host.view import View
+from portico.people.view import View
 
 
 async def messages(view: View, projects: Projects, idents: Idents, project: Project) -> list[Json]:

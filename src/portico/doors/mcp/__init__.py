@@ -8,27 +8,29 @@ from starlette.responses import Response
 
 from portico import mcp as protocol
 from portico.doors.app import App
+from portico.doors.door import Door
 from portico.doors.mcp.tools import HostTools
-from portico.doors.route import Route, Table, caller
+from portico.doors.route import Route, caller
 from portico.events import Json
-from portico.jobs.jobs import Jobs
 
 
-def mcp(app: App, jobs: Jobs | None = None) -> Table:
-    async def answer(request: Request) -> Response:
-        reply = await protocol.answer(await request.body(), HostTools(app, jobs, caller(request)))
+class McpDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.routes = [
+            Route(
+                "/mcp",
+                self._answer,
+                "read",
+                ("POST",),
+                "Model Context Protocol: tools that drive this host.",
+                limited=True,
+                doc={"body": Json, "answer": (Json, list[Json]), "others": {202: None}},
+            )
+        ]
+
+    async def _answer(self, request: Request) -> Response:
+        reply = await protocol.answer(await request.body(), HostTools(self.app, caller(request)))
         if reply is None:
             return Response(status_code=202)
         return Response(reply, media_type="application/json")
-
-    return [
-        Route(
-            "/mcp",
-            answer,
-            "read",
-            ("POST",),
-            "Model Context Protocol: tools that drive this host.",
-            limited=True,
-            doc={"body": Json, "answer": (Json, list[Json]), "others": {202: None}},
-        )
-    ]

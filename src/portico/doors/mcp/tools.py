@@ -11,12 +11,11 @@ from msgspec import Struct
 from portico import commands as c
 from portico.doors.app import App
 from portico.doors.route import Caller, Scope
-from portico.errors import BadRequest, Conflict, Forbidden
+from portico.errors import BadRequest, Forbidden
 from portico.events import Json, QuestionResponse, ToolSpec
 from portico.host.session import Session
 from portico.host.state import CallPart, QuestionPart, SessionState, Summary, TextPart, TurnState
 from portico.host.tool import ToolResult
-from portico.jobs.jobs import Jobs
 
 WAIT_SECONDS = 50.0
 """How long one call waits: below the minute after which many clients give up. The caller may wait again."""
@@ -87,9 +86,9 @@ class Offer:
 class HostTools:
     """For one caller. What its scopes do not allow is not even listed."""
 
-    def __init__(self, app: App, jobs: Jobs | None, who: Caller) -> None:
+    def __init__(self, app: App, who: Caller) -> None:
         self._host = app.host
-        self._jobs = jobs
+        self._jobs = app.jobs
         self._who = who
         self._view = app.view(who)
         offers = {
@@ -119,14 +118,11 @@ class HostTools:
                 self._answer,
                 "Answers a question that waits: with text, or, where it has several fields, with answers by their ids.",
             ),
+            "list_jobs": Offer("jobs", Nothing, self._list_jobs, "Which jobs can be run, and which have run."),
+            "run_job": Offer("jobs", RunBody, self._run_job, "Starts a job; returns its id."),
+            "read_job": Offer("jobs", JobBody, self._read_job, "How a job stands."),
+            "stop_job": Offer("jobs", JobBody, self._stop_job, "Stops a job."),
         }
-        if jobs is not None:
-            offers |= {
-                "list_jobs": Offer("jobs", Nothing, self._list_jobs, "Which jobs can be run, and which have run."),
-                "run_job": Offer("jobs", RunBody, self._run_job, "Starts a job; returns its id."),
-                "read_job": Offer("jobs", JobBody, self._read_job, "How a job stands."),
-                "stop_job": Offer("jobs", JobBody, self._stop_job, "Stops a job."),
-            }
         self._offers = {name: offer for name, offer in offers.items() if who.may(offer.scope)}
 
     def specs(self) -> list[ToolSpec]:
@@ -200,18 +196,10 @@ class HostTools:
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
-    @property
-    def _running_jobs(self) -> Jobs:
-        if self._jobs is None:
-            raise Conflict("This host runs no jobs.")
-        return self._jobs
-
     async def _list_jobs(self, body: Nothing) -> Json:
-        jobs = self._running_jobs
-        return {
-            "jobs": sorted(jobs.entry.jobs),
-            "history": [_job(each) for each in self._view.jobs(jobs.history())[-20:]],
-        }
+        jobs = self._jobs
+        seen = self._view.jobs(jobs.history())
+        return {"jobs": sorted(jobs.entry.jobs), "history": [_job(each) for each in seen[-20:]]}
 
     async def _run_job(self, body: RunBody) -> Json:
         command = c.StartJob(
@@ -221,11 +209,11 @@ class HostTools:
         return {"id": named.job}
 
     async def _read_job(self, body: JobBody) -> Json:
-        return _job(self._view.job(self._running_jobs.job(body.id)))
+        return _job(self._view.job(self._jobs.job(body.id)))
 
     async def _stop_job(self, body: JobBody) -> Json:
         await self._host.do(c.StopJob(job=body.id), self._who)
-        return _job(self._running_jobs.job(body.id))
+        return _job(self._jobs.job(body.id))
 
 
 def _job(summary: Any) -> Json:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
+from portico.doors.door import Door
 from portico.doors.portal.answer import UNKNOWN, Level, Room, route
 from portico.doors.portal.callbacks import (
     Element,
@@ -35,7 +36,6 @@ from portico.doors.portal.work import Work
 from portico.doors.route import Param, Route, Table
 from portico.errors import NotFound
 from portico.events import Channel
-from portico.jobs import Jobs
 
 COUNTDOWN_SECONDS = 60.0
 TEST_COUNTDOWN_SECONDS = 5.0
@@ -55,9 +55,18 @@ EndOf = Callable[[str], Awaitable[End | None]]
 """None: it is open."""
 
 
-def portal(app: App, jobs: Jobs, *, level: Level = "latest", test_folder: Path = Path("test")) -> Table:
-    live = Live(app.host, TEST_COUNTDOWN_SECONDS if app.test else COUNTDOWN_SECONDS)
-    room = Room(app, jobs, live, level, test_folder.absolute())
+class PortalDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.live = Live(app.host, TEST_COUNTDOWN_SECONDS if app.test else COUNTDOWN_SECONDS)
+        level: Level = "000" if app.api_level == "000" else "latest"
+        self.routes = _routes(Room(app, app.jobs, self.live, level, app.test_folder.absolute()))
+
+    async def close(self) -> None:
+        self.live.stop_waiting()
+
+
+def _routes(room: Room) -> Table:
     lives = _Lives(room)
     return [
         *_plain(room),

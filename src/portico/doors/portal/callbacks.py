@@ -11,7 +11,7 @@ from typing import Any
 
 from portico import events as e
 from portico.host import draft
-from portico.host.history_events import retold
+from portico.transcripts.history_events import retold
 
 Element = dict[str, Any]
 Open = dict[str, str]

@@ -4,6 +4,7 @@ The Python client, the command line and the pages use it. It translates and deci
 """
 
 from portico.doors.app import App
+from portico.doors.door import Door
 from portico.doors.rest import (
     admin,
     archive,
@@ -19,22 +20,23 @@ from portico.doors.rest import (
     sessions,
     terminals,
 )
-from portico.doors.route import Table
 
 
-def rest(app: App) -> Table:
-    return [
-        *commands.table(app),
-        *sessions.table(app),
-        *queue.table(app),
-        *people.table(app),
-        *events.table(app),
-        *changes.table(app),
-        *archive.table(app),
-        *search.table(app),
-        *terminals.table(app),
-        *board.table(app),
-        *review.table(app),
-        *admin.table(app),
-        *retention.table(app),
-    ]
+class RestDoor(Door):
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.routes = [
+            *commands.table(app),
+            *sessions.table(app),
+            *queue.table(app),
+            *people.table(app),
+            *events.table(app),
+            *changes.table(app),
+            *archive.table(app),
+            *search.table(app),
+            *terminals.table(app),
+            *board.table(app),
+            *review.table(app),
+            *admin.table(app),
+            *retention.table(app),
+        ]

@@ -15,7 +15,7 @@ from portico.doors.identity import new_token, read_tokens, revoke_token
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import SCOPES, Doc, Route, Table, caller
 from portico.errors import BadRequest
-from portico.host.usage import UsageBook, UsageRow
+from portico.queries.usage import UsageBook, UsageRow
 from portico.settings import describe, is_secret, keys
 
 _ZONES = 14 * 60
@@ -74,7 +74,7 @@ def table(app: App) -> Table:
         return JsonResponse(Usage(await book.rows(days, east, app.view(request).sees)))
 
     async def tokens(request: Request) -> Response:
-        used = app.gate.tokens.used if app.gate is not None else {}
+        used = app.gate.tokens.used
         found = [
             TokenShown(each.name, each.scopes, each.created, each.expires, used.get(each.id, 0))
             for each in read_tokens(app.home)

@@ -8,8 +8,8 @@ from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
 from portico.doors.route import Route, Table, caller
-from portico.host.archive import Archive, export_archive, import_archive
 from portico.host.state import Summary
+from portico.transcripts.archive import Archive, export_archive, import_archive
 
 
 class ImportBody(Struct, forbid_unknown_fields=True):

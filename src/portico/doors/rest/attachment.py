@@ -21,7 +21,7 @@ from portico.doors.rest.wire import wire
 from portico.doors.route import caller
 from portico.errors import BadRequest, PorticoError, TooSlow
 from portico.host.host import Host
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal
 
 TOO_SLOW = 1013
 """The close code for a reader that fell behind: come back with your cursor."""

@@ -11,10 +11,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.rest.query import number, numbered
-from portico.doors.route import Route, Socket, Table
-from portico.host.board import Asked, Board, Row
-from portico.host.view import View
+from portico.doors.rest.query import Flag, flag, number, numbered
+from portico.doors.route import Param, Route, Socket, Table
+from portico.people.view import View
+from portico.queries.board import Asked, Board, Row
 
 
 class BoardPage(Struct):
@@ -22,6 +22,8 @@ class BoardPage(Struct):
     rows: list[Row]
     older: int
     """Sessions that are not among the rows; ask with `?before=`."""
+    archived: int
+    """Sessions in the archive; ask with `?archived=true`."""
 
 
 class Inbox(Struct):
@@ -32,14 +34,14 @@ def table(app: App) -> Table:
     host = app.host
     board = Board(host)
 
-    def page(view: View, limit: int, before: int | None = None) -> BoardPage:
-        rows, older = board.rows(view, limit, before)
-        return BoardPage(board.version, rows, older)
+    def page(view: View, limit: int, before: int | None = None, archived: bool = False) -> BoardPage:
+        rows, older = board.rows(view, limit, before, archived)
+        return BoardPage(board.version, rows, older, len(view.list(archived=True)))
 
     async def listing(request: Request) -> Response:
         before = number(request, "before", 0) if "before" in request.query_params else None
         limit = number(request, "limit", limits.BOARD_ROWS, 1, limits.BOARD_ROWS)
-        return JsonResponse(page(app.view(request), limit, before))
+        return JsonResponse(page(app.view(request), limit, before, flag(request, "archived") or False))
 
     async def inbox(request: Request) -> Response:
         return JsonResponse(Inbox(board.inbox(app.view(request))))
@@ -67,6 +69,7 @@ def table(app: App) -> Table:
                 "query": {
                     "before": numbered("only those that changed before this time (ms)"),
                     "limit": numbered(f"how many; {limits.BOARD_ROWS}", 1, limits.BOARD_ROWS),
+                    "archived": Param("`true`: those in the archive instead", Flag),
                 },
             },
         ),

@@ -18,7 +18,7 @@ from portico.doors.route import Doc, Endpoint, Route, Table, caller
 from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.state import Summary
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal
 
 _SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": Queue, "terminal": TerminalInfo}
 

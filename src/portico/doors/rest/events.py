@@ -22,8 +22,8 @@ from portico.doors.route import Caller, Doc, Param, Route, Table, caller
 from portico.doors.stream import beat, send_events
 from portico.errors import BadRequest, NotFound
 from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
-from portico.host.view import WITHHELD
 from portico.log.log import Log
+from portico.people.view import WITHHELD
 
 _AFTER = r"^[0-9]{1,18}(\.[0-9a-f]{8})?$"
 _CHANNEL = re.compile(r"host|(session|task|job|terminal)/[\w.-]+")

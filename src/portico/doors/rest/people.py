@@ -11,7 +11,7 @@ from portico.doors.people import add_person, read_people, remove_person
 from portico.doors.route import Caller, Doc, Route, Table, caller
 from portico.errors import BadRequest, Forbidden
 from portico.events import Grant
-from portico.host.quotas import Quota
+from portico.people.quotas import Quota, Quotas
 
 
 class GrantList(Struct):
@@ -71,11 +71,13 @@ class PersonList(Struct):
 
 
 def table(app: App) -> Table:
+    quotas = app.host.part(Quotas)
+
     async def grants(request: Request) -> Response:
         return JsonResponse(GrantList(list(app.view(request).grants())))
 
     def shown(token: NamedToken) -> OwnToken:
-        used = app.gate.tokens.used.get(token.id, 0) if app.gate is not None else 0
+        used = app.gate.tokens.used.get(token.id, 0)
         return OwnToken(token.name, token.scopes, token.created, token.expires, used, token.login)
 
     def own(who: Caller) -> list[NamedToken]:
@@ -84,10 +86,10 @@ def table(app: App) -> Table:
 
     async def me(request: Request) -> Response:
         who = caller(request)
-        await app.host.quotas.measure()
-        quotas = app.host.quotas.of(who.person) if who.person else []
+        await quotas.sweep()
+        having = quotas.of(who.person) if who.person else []
         tokens = [shown(each) for each in own(who)]
-        return JsonResponse(Me(who.person, sorted(who.scopes), who.may("admin"), quotas, tokens))
+        return JsonResponse(Me(who.person, sorted(who.scopes), who.may("admin"), having, tokens))
 
     async def make_own(request: Request) -> Response:
         who, body = person(request), await read_as(request, OwnTokenBody)
@@ -109,16 +111,16 @@ def table(app: App) -> Table:
         return who
 
     async def listing(request: Request) -> Response:
-        await app.host.quotas.measure()
+        await quotas.sweep()
         people = read_people(app.home)
-        found = [PersonShown(p.name, p.scopes, p.created, p.issuer, app.host.quotas.of(p.name)) for p in people]
+        found = [PersonShown(p.name, p.scopes, p.created, p.issuer, quotas.of(p.name)) for p in people]
         return JsonResponse(PersonList(found))
 
     async def add(request: Request) -> Response:
         body = await read_as(request, PersonBody)
         made = add_person(app.home, body.name, body.scopes or app.settings.people.scopes)
         await app.host.audit("person.added", caller(request).by, person=made.name, scopes=made.scopes)
-        shown = PersonShown(made.name, made.scopes, made.created, "", app.host.quotas.of(made.name))
+        shown = PersonShown(made.name, made.scopes, made.created, "", quotas.of(made.name))
         return JsonResponse(shown, 201)
 
     async def remove(request: Request) -> Response:

@@ -8,7 +8,7 @@ from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
 from portico.doors.route import Doc, Route, Table, caller
 from portico.host.people import check_person
-from portico.host.retention import Planned
+from portico.people.retention import Planned, Retention
 
 
 class RetentionBody(Struct, forbid_unknown_fields=True):
@@ -22,11 +22,11 @@ class RetentionDone(Struct):
 
 
 def table(app: App) -> Table:
-    retention = app.host.retention
+    retention = app.host.part(Retention)
 
     async def answer(request: Request, planned: list[Planned]) -> Response:
         body = await read_as(request, RetentionBody)
-        done = planned if body.dry_run else await retention.apply(planned, caller(request))
+        done = planned if body.dry_run else await retention.carry_out(planned, caller(request))
         return JsonResponse(RetentionDone(body.dry_run, done))
 
     async def by_rule(request: Request) -> Response:

@@ -4,13 +4,14 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from portico.changes import review
+from portico.changes.review import Uncommitted
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
 from portico.doors.route import Doc, Route, Table, caller
 from portico.errors import BadRequest
-from portico.host import review, suggestions
-from portico.host.review import Uncommitted
-from portico.host.suggestions import Suggestion
+from portico.queries import suggestions
+from portico.queries.suggestions import Suggestion
 
 
 class CommitBody(Struct, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from portico.doors.body import JsonResponse
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Param, Route, Table
 from portico.errors import BadRequest
-from portico.host.search import Hit, Search
+from portico.queries.search import Hit, Search
 
 LONGEST = 200
 """Characters of a query: a sentence, and no way to make every comparison slow."""

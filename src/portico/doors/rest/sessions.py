@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from portico import __version__
 from portico import commands as c
-from portico.doors.app import App
+from portico.doors.app import App, DoorInfo
 from portico.doors.body import EmptyBody, JsonResponse, read_as
 from portico.doors.rest.export import FORMATS, export
 from portico.doors.rest.query import Flag, flag, number, numbered
@@ -45,6 +45,7 @@ class About(Struct):
     workspaces: list[str]
     you: str
     """The name of your token."""
+    doors: list[DoorInfo]
 
 
 class Agents(Struct):
@@ -75,6 +76,7 @@ def table(app: App) -> Table:
                 log=LogHealth(host.log.seq, host.log.epoch, host.log.down.message if host.log.down else None),
                 workspaces=[str(path) for path in app.workspaces],
                 you=caller(request).name,
+                doors=app.doors,
             )
         )
 

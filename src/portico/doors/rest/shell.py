@@ -5,8 +5,8 @@ from collections.abc import Container
 from msgspec import Struct
 
 from portico.events import Json
-from portico.host.terminal_rules import holder
-from portico.host.terminals import OpenTerminal
+from portico.terminals.decide import holder
+from portico.terminals.terminals import OpenTerminal
 
 
 class TerminalInfo(Struct, omit_defaults=True):

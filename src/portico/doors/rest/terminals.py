@@ -11,7 +11,7 @@ from portico.doors.rest.attachment import Attachment
 from portico.doors.rest.query import number
 from portico.doors.rest.shell import TerminalInfo, TerminalScreen, info, screen
 from portico.doors.route import Route, Socket, Table
-from portico.host.terminals import OpenTerminal
+from portico.terminals.terminals import OpenTerminal
 
 
 class Terminals(Struct):

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from portico import commands as c
-from portico.host.decide import question, session, turn
-from portico.host.decide.decision import Context, Decision
+from portico.host.decide import approval, host, question, session, turn
+from portico.host.decide.decision import Context, Decision, HostState
 from portico.host.state import SessionState
 
 Decide = Callable[[SessionState, Any, Context], Decision]
@@ -39,9 +39,17 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.ReorderQueue: turn.reorder,
     c.RemoveQueued: turn.remove,
     c.ReleaseQueue: turn.release,
+    c.AnswerApproval: approval.answer,
     c.DraftAnswer: question.draft,
     c.AnswerQuestion: question.answer,
 }
+
+HOST_DECISIONS: dict[type[c.Command], Callable[[HostState, Any, Context], Decision]] = {
+    c.AddGrant: host.add_grant,
+    c.RevokeGrant: host.revoke_grant,
+    c.ConfigureHost: host.configure,
+}
+"""About what all sessions share."""
 
 
 def decide(state: SessionState, command: c.Command, context: Context) -> Decision:

@@ -1,6 +1,6 @@
 """What a decision is made of: the state, the command, and what was asked of the world before."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -8,8 +8,19 @@ from msgspec import Struct
 from portico import limits
 from portico.commands import Caller, Scope
 from portico.errors import LogUnavailable, RateLimited, SessionClosed
-from portico.events import Event
+from portico.events import Event, Grant, Json
 from portico.host.state import SessionState
+
+
+class HostState(Struct, frozen=True):
+    """What all sessions share."""
+
+    agents: frozenset[str] = frozenset()
+    grants: Mapping[str, Grant] = {}
+    settings: Json = {}
+    """What editors push."""
+    now: int = 0
+    next_grant: str = "grant-1"
 
 
 class Context(Struct, frozen=True):
@@ -25,6 +36,10 @@ class Context(Struct, frozen=True):
     """What the world answered, for commands that have to ask it something first."""
     full: str = ""
     """Why there is no room for another turn on the disk; empty when there is."""
+    owner: str = ""
+    """The person whose session it is; empty: everybody's."""
+    shared: HostState = HostState()
+    """For commands that are about it."""
 
     @property
     def by(self) -> str:

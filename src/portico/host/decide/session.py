@@ -10,7 +10,7 @@ from portico.host.config import OWN_KEYS
 from portico.host.config import check as check_config
 from portico.host.decide.decision import Context, Decision, check_open
 from portico.host.decide.turn import check_message
-from portico.host.draft import DRAFT, OFFERED
+from portico.host.draft import DRAFT, offer
 from portico.host.fold import configured
 from portico.host.people import EVERYONE, check_person
 from portico.host.state import SessionState
@@ -142,17 +142,15 @@ def share(state: SessionState, command: c.ShareData, context: Context) -> Decisi
 
 
 def set_draft(state: SessionState, command: c.SetDraft, context: Context) -> Decision:
-    """Such a draft is marked, so that pages fill their input with it and not with what somebody types in an editor."""
     check_open(state)
-    answer = c.DraftText(command.text)
-    if command.text:
-        check_message(Message(command.text), blank=True)
-        value: Json | None = {"text": command.text, "origin": {"kind": "user"}, "_meta": {OFFERED: True}}
-    elif DRAFT not in state.client_data:
-        return Decision(answer=answer)
-    else:
-        value = None
-    return Decision([e.ClientKept(key=DRAFT, value=value, by=context.by)], answer)
+    before = state.client_data.get(DRAFT)
+    if not command.text:
+        cleared: list[e.Event] = [e.ClientKept(key=DRAFT, value=None, by=context.by)] if before is not None else []
+        return Decision(cleared, c.DraftText(""))
+    typed: Json = {"text": command.text, "origin": {"kind": "user"}}
+    value = typed if command.typed else offer(command.text, before)
+    check_message(Message(value["text"]), blank=True)
+    return Decision([e.ClientKept(key=DRAFT, value=value, by=context.by)], c.DraftText(value["text"]))
 
 
 def checked_title(title: str) -> str:

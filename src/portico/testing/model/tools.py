@@ -19,17 +19,17 @@ NAMES: dict[ToolKind, tuple[str, ...]] = {
         "run_command",
         "runcommand",
     ),
-    "read": ("view", "read", "read_file"),
+    "read": ("view", "read", "read_file", "readfiles"),
     "write": ("create", "write", "write_file", "create_file", "createfile"),
     "edit": ("edit", "edit_file", "replace", "str_replace", "editfile"),
 }
 # A neutral argument and the properties that take it, compared without case and underscores.
 PROPERTIES: dict[str, tuple[str, ...]] = {
     "command": ("command", "cmd", "script"),
-    "path": ("path", "filepath", "absolutepath", "file", "filename"),
+    "path": ("path", "filepath", "absolutepath", "file", "filename", "files"),
     "content": ("content", "contents", "filetext", "text"),
-    "old": ("oldstring", "oldstr", "old", "before", "oldtext"),
-    "new": ("newstring", "newstr", "new", "after", "newtext"),
+    "old": ("oldstring", "oldstr", "old", "before", "oldtext", "search"),
+    "new": ("newstring", "newstr", "new", "after", "newtext", "replace"),
 }
 
 
@@ -73,10 +73,14 @@ def _translate(args: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     for neutral, value in args.items():
         name = _property(neutral, properties)
         wants_list = _mapping(properties.get(name)).get("type") == "array"
-        result[name] = ["bash", "-lc", value] if neutral == "command" and wants_list else value
+        result[name] = _listed(neutral, value) if wants_list else value
     for name in _required(schema):
         result.setdefault(name, example(_mapping(properties.get(name))))
     return result
+
+
+def _listed(neutral: str, value: Any) -> list[Any]:
+    return ["bash", "-lc", value] if neutral == "command" else [value]
 
 
 def _property(neutral: str, properties: dict[str, Any]) -> str:

@@ -1,0 +1,95 @@
+"""What an answer that is remembered covers, and whether two actions are the same thing.
+
+The attack: a yes to one call that lets another one pass. So a yes is about what was shown: this program and
+subcommand, these files, or this very call.
+"""
+
+import shlex
+from collections.abc import Iterable
+from hashlib import sha256
+
+from portico.approvals import commandline, shell_syntax
+from portico.host.action import Action
+
+
+def subcommands(action: Action) -> list[list[str]] | None:
+    """The plain commands that it runs one after another; None when it does more than that."""
+    if action.odd_env:
+        return None
+    return commandline.split(action.text) if action.text is not None else None
+
+
+def programs(action: Action) -> list[list[str]] | None:
+    """Every command that is started, also inside of substitutions; None when that cannot be known."""
+    if action.argv:
+        return shell_syntax.started(action.argv)
+    return shell_syntax.commands(action.line) if action.line is not None else []
+
+
+def same(one: Action, other: Action) -> bool:
+    """Would the same thing happen? A list of words and the line that stands for it are the same."""
+    return (one.kind, one.odd_env, one.cwd, _canonical(one), one.files) == (
+        other.kind,
+        other.odd_env,
+        other.cwd,
+        _canonical(other),
+        other.files,
+    )
+
+
+def _canonical(action: Action) -> str | None:
+    if len(action.argv) == 3 and shell_syntax.is_shell(action.argv[0]) and action.argv[1] in ("-c", "-lc"):
+        return action.argv[2].strip()
+    if action.argv:
+        return shlex.join(action.argv)
+    plain = commandline.split(action.line) if action.line is not None else None
+    return shlex.join(plain[0]) if plain is not None and len(plain) == 1 else (action.line or "").strip() or None
+
+
+# -- what a remembered answer covers -----------------------------------------------------------------------------
+
+_RULE, _LINE, _PATH, _CALL = "command:", "line:", "path:", "call:"
+
+
+def coverage(action: Action, paths: Iterable[str], input: str, home: str) -> list[str]:
+    """What a yes for a while is about: what was shown. This program and subcommand, these files, or this very call.
+    Empty: the tool, whatever it is called with (`other`)."""
+    if action.text is not None:
+        plain = subcommands(action)
+        if plain and not action.unclear:
+            return [_rule(words) for words in plain]
+        return [f"{_LINE}{action.shown(home)}"]
+    if action.kind in ("read", "write") and not action.unclear and (named := list(paths)):
+        return [f"{_PATH}{each}" for each in named]
+    return [f"{_CALL}{_digest(input)}"] if action.unclear or action.kind != "other" else []
+
+
+def _rule(words: list[str]) -> str:
+    """`npm test --watch` is about `npm test`; what has no subcommand, or an option in its place, is about itself."""
+    if len(words) > 1 and not words[1].startswith("-"):
+        return f"{_RULE}{shlex.join(words[:2])}"
+    return f"{_LINE}{shlex.join(words)}"
+
+
+def covered(covers: Iterable[str], action: Action, paths: Iterable[str], input: str, home: str) -> bool:
+    known = frozenset(covers)
+    if action.text is not None:
+        plain = None if action.unclear else subcommands(action)
+        if f"{_LINE}{action.shown(home)}" in known:
+            return True
+        return bool(plain) and all(_covers(known, words) for words in plain or ())
+    if f"{_CALL}{_digest(input)}" in known:
+        return True
+    named = [f"{_PATH}{each}" for each in paths]
+    return action.kind in ("read", "write") and not action.unclear and bool(named) and known.issuperset(named)
+
+
+def _covers(known: frozenset[str], words: list[str]) -> bool:
+    if f"{_LINE}{shlex.join(words)}" in known:
+        return True
+    wanted = f"{_RULE}{shlex.join(words[:2])}"
+    return wanted in known and not commandline.starts_another(words)
+
+
+def _digest(input: str) -> str:
+    return sha256(input.encode("utf-8", "replace")).hexdigest()

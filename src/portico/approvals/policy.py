@@ -1,0 +1,344 @@
+"""Which calls pass without asking a person: reads and edits inside the working directory, and harmless commands.
+
+The attack: a call that looks harmless and is not. A path that leads out through a link; an edit of `.git/hooks` or of
+`.env`; a command line that runs more than it shows (`commandline`). So paths are compared after links are followed,
+some files always ask, and a command line passes only if every one of its sub-commands is on a list. Whatever is not
+understood asks. What is judged is the call's `Action` and nothing else: it is also what is shown and what is run.
+
+Rules come from three places: the settings, the clients (`root/configChanged`) and the session's own config. A call
+passes if a rule of one of them lets it and no rule of any says otherwise. Only the settings can refuse outright, and
+their no stands above everything. What must always be asked about (`must_ask`) stands above whatever lets a call pass:
+rules, grants, a session's `approvals = allow`, an editor's "approve everything".
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from portico.approvals import commandline, shell_syntax
+from portico.approvals.coverage import coverage, covered, programs, subcommands
+from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
+from portico.events import Json
+from portico.host.action import Action
+from portico.host.approval import Request, Ruling
+from portico.host.part import Part
+from portico.workspace.glob import Glob
+from portico.workspace.jail import below
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+    from portico.host.session import Session
+
+PROTECTED = (
+    "**/.git/**",
+    "**/.git",
+    "**/.env",
+    "**/.env.*",
+    "**/.envrc",
+    "**/*.lock",
+    "**/*.lock.*",
+    "**/*.lockb",
+    "**/*.lockfile",
+    "**/package-lock.json",
+    "**/pnpm-lock.yaml",
+    "**/npm-shrinkwrap.json",
+    "**/go.sum",
+)
+"""Edits of these always ask: hooks, secrets, and what decides which code is installed."""
+
+COMMANDS = {
+    "ls": True,
+    "pwd": True,
+    "whoami": True,
+    "git status": True,
+    "git diff --stat": True,
+    "git log --oneline": True,
+    "git branch --show-current": True,
+    "rm": False,
+    "curl": False,
+    "wget": False,
+    "sudo": False,
+}
+"""What is not here asks; a false one asks also where another rule, a grant or a session's setting would let it pass."""
+
+_PROTECTED = tuple(Glob(each) for each in PROTECTED)
+_PATTERN_CHARS = 500
+RULE_SECONDS = 0.1
+"""Of computing for all rules about one call: usually it is a millisecond, and the host stands still meanwhile."""
+
+
+class Rules(Struct, frozen=True):
+    """What one place says."""
+
+    origin: str = "client rule"
+    """How the log names it."""
+    everything: bool = False
+    reads: bool = True
+    edits: Mapping[str, bool] = {}
+    """Globs below the working directory; the last one that matches counts. None: every edit asks."""
+    commands: Mapping[str, bool] = {}
+    """The first words of a command, or `/a regular expression/` over the whole sub-command. False: it asks."""
+    refused: tuple[str, ...] = ()
+    """Commands that are refused without asking."""
+    tools: Mapping[str, bool] = {}
+    """By the tool's name."""
+
+
+def rules_of(values: Mapping[str, Any], origin: str = "client rule") -> Rules:
+    """From what editors push: `globalAutoApproveEnabled`, `editAutoApprovePatterns`, `terminalAutoApproveRules`."""
+    return Rules(
+        origin,
+        values.get("globalAutoApproveEnabled") is True,
+        edits=_switches(values.get("editAutoApprovePatterns")),
+        commands=_switches(values.get("terminalAutoApproveRules")),
+        tools=_permissions(values.get("permissions")),
+    )
+
+
+def _switches(said: object) -> dict[str, bool]:
+    """A map of switches; a switch may be `{"approve": true}`. Anything else in it counts as off."""
+    if not isinstance(said, dict):
+        return {}
+    return {
+        str(key): (value.get("approve") if isinstance(value, dict) else value) is True
+        for key, value in said.items()
+        if len(str(key)) <= _PATTERN_CHARS
+    }
+
+
+def _permissions(said: object) -> dict[str, bool]:
+    """`{"allow": [tool, ...], "deny": [tool, ...]}`; what stands in both asks."""
+    if not isinstance(said, dict):
+        return {}
+    switched = {"allow": True, "deny": False}
+    return {
+        name: passes
+        for key, passes in switched.items()
+        if isinstance(said.get(key), list)
+        for name in said[key]
+        if isinstance(name, str)
+    }
+
+
+def session_rules(config: Mapping[str, Any]) -> Rules:
+    rules = rules_of({key: value for key, value in config.items() if key != "globalAutoApproveEnabled"}, "session rule")
+    if config.get("autoApprove") == "autoApprove":
+        return Rules(rules.origin, True, edits=rules.edits, commands=rules.commands, tools=rules.tools)
+    return rules
+
+
+class WorkspacePolicy(Part):
+    """The host's `Judge`: `refuse` comes before all policies, `allow` after them. The rules may change at any time,
+    and count at once."""
+
+    def __init__(self, host: "Host | None" = None) -> None:
+        self.settings = Rules("setting")
+        self.clients = Rules()
+        if host is not None:
+            host.rules = self
+
+    def push(self, values: Json) -> None:
+        self.clients = rules_of(values)
+
+    def coverage(self, request: Request) -> list[str]:
+        return coverage(request.action, request.paths, request.input, request.home)
+
+    def covered(self, covers: Iterable[str], request: Request) -> bool:
+        return covered(covers, request.action, request.paths, request.input, request.home)
+
+    def refuse(self, session: "Session", request: Request) -> Ruling | None:
+        if request.action.text is None or not self.settings.refused:
+            return None
+        try:
+            with _bounded([self.settings]):
+                return _refused(self.settings.refused, request.action)
+        except RegexTimeout:
+            return None  # nor does `allow` let it pass: a person looks at it
+
+    def must_ask(self, session: "Session", request: Request) -> str | None:
+        """The rule by which a person is asked, whatever else would let it pass. The owner's settings can do without
+        the built-in ones (`agent.require_approval`), and so does a job, where nobody is there to ask."""
+        if request.result:
+            return None
+        owned = bool(request.passing) or unattended(session)
+        sources = [self.settings] if owned else [self.settings, self.clients, session_rules(session.state.config)]
+        try:
+            with _bounded(sources if request.action.text is not None else []):
+                return _always(sources, request, builtin=not owned) or (None if owned else self._kept(session, request))
+        except RegexTimeout:
+            return "a rule that takes too long"
+
+    def _kept(self, session: "Session", request: Request) -> str | None:
+        return "a protected file" if self.protects(session, request) else None
+
+    def allow(self, session: "Session", request: Request) -> Ruling | None:
+        sources = [self.settings, self.clients, session_rules(session.state.config)]
+        try:
+            with _bounded(sources if request.action.text is not None else []):
+                return self._allow(sources, session, request)
+        except RegexTimeout:
+            return None
+
+    def protects(self, session: "Session", request: Request) -> bool:
+        """Is this an edit that always asks?"""
+        if request.kind != "write":
+            return False
+        named = [os.path.join(session.state.cwd, path) for path in request.action.files if "\0" not in path]
+        return any(_protected(os.path.realpath(path).lstrip("/")) for path in named)
+
+    def _allow(self, sources: list[Rules], session: "Session", request: Request) -> Ruling | None:
+        if request.action.text is not None and _doubtful(self.settings.refused, request.action):
+            return None
+        if request.passing:
+            return Ruling(True, request.passing)
+        for rules in sources:
+            if rules.everything:
+                return Ruling(True, f"{rules.origin}: everything passes")
+        if request.result or request.action.unclear:
+            return None
+        switched = {rules.origin: rules.tools[request.tool] for rules in sources if request.tool in rules.tools}
+        if switched:
+            return Ruling(True, f"{next(iter(switched))}: tool {request.tool!r}") if all(switched.values()) else None
+        return self._judge(sources, session, request)
+
+    def _judge(self, sources: list[Rules], session: "Session", request: Request) -> Ruling | None:
+        action = request.action
+        if action.kind == "shell":
+            folder = os.path.join(session.state.cwd, action.cwd)
+            return _command(sources, folder, action, request.strict) if _inside(session, folder) is not None else None
+        if not action.files or action.text is not None:
+            return None
+        inside = [_inside(session, path) for path in action.files]
+        if action.kind == "read" and self.settings.reads and not request.strict:
+            return Ruling(True, "read in the working directory") if None not in inside else None
+        if action.kind == "write":
+            rulings = [_edit(sources, path) for path in inside]
+            return rulings[0] if None not in rulings else None
+        return None
+
+
+def unattended(session: "Session") -> bool:
+    """A job's session: only jobs begin sessions under this name, and nobody can give it to himself."""
+    return session.state.by.startswith("task:") and session.state.config.get("approvals") == "allow"
+
+
+def _inside(session: "Session", path: str) -> str | None:
+    """The path relative to whichever of the session's folders it is in. What is named relative starts at its cwd."""
+    named = os.path.join(session.state.cwd, path)
+    return next((found for each in session.folders.reach() if (found := below(each, named)) is not None), None)
+
+
+def _edit(sources: list[Rules], path: str | None) -> Ruling | None:
+    if path is None or _protected(path):
+        return None
+    said = [found for rules in sources if (found := _last(rules, path)) is not None]
+    if not said or not all(passes for _, passes in said):
+        return None
+    return Ruling(True, said[0][0])
+
+
+def _protected(path: str) -> bool:
+    return any(glob.matches(path.lower()) for glob in _PROTECTED)
+
+
+def _last(rules: Rules, path: str) -> tuple[str, bool] | None:
+    """What one place says of a path: its last pattern that matches."""
+    matching = [(pattern, passes) for pattern, passes in rules.edits.items() if Glob(pattern).matches(path)]
+    return (f"{rules.origin} {matching[-1][0]!r} for edits", matching[-1][1]) if matching else None
+
+
+def _bounded(sources: list[Rules]) -> AbstractContextManager[None]:
+    """Expressions may be slow by mistake or on purpose."""
+    rules = (rule for each in sources for rule in (*each.refused, *each.commands))
+    return regex_timeout(RULE_SECONDS) if any(map(commandline.is_expression, rules)) else nullcontext()
+
+
+def _refused(refused: Sequence[str], action: Action) -> Ruling | None:
+    """In substitutions and on further lines too: a no is not to be wrapped up. The text of a here-document is only
+    perhaps a command: there a person looks (`_doubtful`)."""
+    text = action.text or ""
+    for words in (commandline.split(text) if "<<" in text else programs(action)) or []:
+        for rule in refused:
+            if commandline.forbids(rule, words):
+                return Ruling(False, f"setting {rule!r} refuses the command")
+    return None
+
+
+def _doubtful(refused: Sequence[str], action: Action) -> bool:
+    """Where something is forbidden, a line that may hide it does not pass unseen."""
+    if not refused:
+        return False
+    parts = subcommands(action)
+    return parts is None or any(commandline.mentions(rule, words) for rule in refused for words in parts)
+
+
+def _always(sources: list[Rules], request: Request, *, builtin: bool) -> str | None:
+    """The first rule that always asks and may speak of this call."""
+    tool = next((each.origin for each in sources if each.tools.get(request.tool) is False), None)
+    if tool is not None:
+        return f"{tool}: tool {request.tool!r}"
+    if request.action.text is None and request.kind != "shell":
+        return None
+    rules = {rule: each.origin for each in sources for rule, passes in each.commands.items() if not passes}
+    if builtin:
+        rules |= {rule: "built-in rule" for rule, passes in COMMANDS.items() if not passes}
+    started = programs(request.action) if request.action.text is not None else _claimed(request)
+    if started is None:
+        return "a command that is only known when it runs" if rules else None
+    return next((f"{origin} {rule!r}" for rule, origin in rules.items() if _starts(rule, started)), None)
+
+
+def _claimed(request: Request) -> list[list[str]] | None:
+    """A command that the agent does not tell: what its title says is enough to ask, and never enough to pass."""
+    words = [word for word in shell_syntax.pieces([request.title]) if word]
+    return [words] if words and request.title != request.tool else None
+
+
+def _starts(rule: str, programs: list[list[str]]) -> bool:
+    return any(
+        commandline.mentions(rule, words)
+        or (shell_syntax.runs_code(words) and commandline.mentions(rule, list(shell_syntax.pieces(words)) or [""]))
+        for words in programs
+    )
+
+
+def _command(sources: list[Rules], folder: str, action: Action, strict: bool) -> Ruling | None:
+    parts = subcommands(action)
+    if not parts:
+        return None
+    at_top = os.path.lexists(os.path.join(folder, ".git"))
+    used: list[str] = []
+    for words in parts:
+        if any(_leads_out(folder, word) for word in words):
+            return None
+        said = list(_said(sources, words, strict, at_top))
+        if not said or not all(passes for _, passes in said):
+            return None
+        used.append(said[0][0])
+    return Ruling(True, f"{', '.join(dict.fromkeys(used))} for commands")
+
+
+def _leads_out(folder: str, word: str) -> bool:
+    """A link inside the folder may lead out of it, and then so does a command that follows it."""
+    return os.path.lexists(os.path.join(folder, word)) and below(folder, word) is None
+
+
+def _said(sources: list[Rules], words: list[str], strict: bool, at_top: bool) -> Iterator[tuple[str, bool]]:
+    """What all rules say of one sub-command. The built-in ones give way only to a no; `strict`: they only say no.
+    Git's are for the top of a repository: below it, git takes a folder that looks like a bare repository for one, and
+    runs what its config says."""
+    for rules in sources:
+        for rule in rules.refused:
+            if commandline.mentions(rule, words):
+                yield f"{rules.origin} {rule!r}", False
+        for rule, passes in rules.commands.items():
+            if commandline.allows(rule, words) if passes else commandline.mentions(rule, words):
+                yield f"{rules.origin} {rule!r}", passes
+    for rule, passes in COMMANDS.items():
+        if passes and (strict or (rule.startswith("git ") and not at_top)):
+            continue
+        if commandline.allows(rule, words, options=rule == "ls") if passes else commandline.mentions(rule, words):
+            yield f"built-in rule {rule!r}", passes

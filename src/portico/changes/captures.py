@@ -1,0 +1,236 @@
+"""What a session's turns changed in its folder, whoever drives it and by whatever means: tools, shells, sub-agents.
+
+In a git work tree the folder is captured when a turn starts and when it ends (`workspace/changes.py`: hidden refs;
+nothing of the user's is touched). The first capture runs beside the prompt and is awaited before the first effect, so
+no turn begins later for it. A folder without git costs one look for `.git`.
+
+The refs are named after the session and its birth: another home folder numbers its sessions from one, too.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from portico import limits
+from portico.errors import NotFound, PorticoError
+from portico.events import Json
+from portico.host.state import CHANGES, ChangeList, FileChange
+from portico.workspace.changes import Change, Changes, Differences
+
+if TYPE_CHECKING:
+    from portico.host.session import Session
+
+_EDITS = 100
+"""Files that are kept with the count: version 1 of AHP lists them, whole each time, and lists show no more."""
+_PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class _Span(Struct, frozen=True):
+    """Two captured states of the folder; without a `note` both are there."""
+
+    changes: Changes
+    old: str = ""
+    new: str = ""
+    note: str = ""
+
+
+class Bounds(Protocol):
+    """What all sessions of a host share."""
+
+    enabled: bool
+    slots: asyncio.Semaphore
+
+
+class Captures:
+    """The captures of one session, one after another."""
+
+    def __init__(self, session: "Session", bounds: Bounds) -> None:
+        self._session = session
+        self._bounds = bounds
+        self._order = asyncio.Lock()
+        self._turn = ""
+        self._starting: asyncio.Task[bool] | None = None
+
+    # -- while a turn runs -------------------------------------------------------------------------------------
+
+    def begin(self, turn: str, *, resumed: bool = False) -> None:
+        """The turn starts. Returns at once; `ready` waits."""
+        host = self._session.host
+        self._turn, self._starting = turn, None
+        if self._bounds.enabled and in_work_tree(self._folder):
+            self._starting = host.own(self._first(turn, resumed), f"capture {self._session.id}/{turn}")
+
+    async def ready(self, turn: str) -> None:
+        """To be awaited before an effect. A capture that takes too long is given up: it would mix before and after."""
+        starting = self._starting
+        if starting is not None and self._turn == turn and not starting.done():
+            await asyncio.wait({starting}, timeout=limits.CAPTURE_SECONDS)
+            if starting.cancel():
+                self._session.host.logger.warning("%s/%s: the capture took too long", self._session.id, turn)
+
+    async def finish(self, turn: str, *, effects: bool) -> None:
+        """The turn is over. After effects its end waits a little, so that whoever sees the end and edits a file at
+        once is not taken for the agent."""
+        if self._starting is not None and self._turn == turn:
+            ending = self._session.host.own(self._last(turn, effects), f"capture {self._session.id}/{turn} end")
+            if effects:
+                await asyncio.wait({ending}, timeout=limits.CAPTURE_END_SECONDS)
+
+    def recover(self, turn: str) -> None:
+        """The host died in this turn: what it had changed by then is captured now, before anything else runs."""
+        if self._bounds.enabled and in_work_tree(self._folder):
+            self._session.host.own(self._last(turn, effects=True), f"capture {self._session.id}/{turn} end")
+
+    async def _first(self, turn: str, resumed: bool) -> bool:
+        start, before = self._name("start"), self._name(turn, "before")
+        # What is there stays: the session began long ago, and so did a turn that is resumed.
+        return await self._capture([] if resumed else [before], once=[start, before] if resumed else [start])
+
+    async def _last(self, turn: str, effects: bool) -> None:
+        names = [self._name("end"), self._name(turn, "after")]
+        if await self._capture(names, needs=self._name(turn, "before")) and effects:
+            self._session.host.own(self._count(), f"capture {self._session.id} count")  # the turn's end does not wait
+
+    async def _count(self) -> None:
+        """Writes down how much the session has changed, when that is news: lists show it."""
+        session = self._session
+        await session.load()
+        try:
+            async with self._order:
+                changes = await Changes.open(self._folder)
+                old, new = await changes.find(self._name("start")), await changes.find(self._name("end"))
+                if old is None or new is None or session.host.find(session.id) is not session:
+                    return
+                files = (await changes.between(old, new)).files
+                value: Json = {
+                    "additions": sum(each.added for each in files),
+                    "deletions": sum(each.removed for each in files),
+                    "files": len(files),
+                    "edits": [msgspec.to_builtins(each) for each in files[:_EDITS]],
+                }
+                if value != session.state.client_data.get(CHANGES) and (files or CHANGES in session.state.client_data):
+                    await session.keep(CHANGES, value, by="host")
+        except (PorticoError, OSError) as error:  # nobody's turn fails for that
+            session.host.logger.info("the changes of %s are not known: %s", session.id, error)
+
+    async def _capture(self, names: list[str], *, once: Sequence[str] = (), needs: str = "") -> bool:
+        host, folder = self._session.host, self._folder
+        try:
+            async with self._order, self._bounds.slots:
+                changes = await Changes.open(folder)
+                if needs and await changes.find(needs) is None:
+                    return False
+                taken = await changes.capture()
+                await changes.keep(taken.tree, *names, once=once)
+        except (PorticoError, OSError) as error:  # a broken repository, a full disk: the turn itself goes on
+            host.logger.debug("no capture of %s: %s", self._session.id, error)
+            return False
+        return True
+
+    # -- what became of it -------------------------------------------------------------------------------------
+
+    async def list(self, turn: str | None) -> ChangeList:
+        span = await self._span(turn)
+        if span is None:
+            return ChangeList(git=False)
+        if span.note:
+            return ChangeList(git=True, note=span.note)
+        found = await span.changes.between(span.old, span.new)
+        return ChangeList(True, [change_of(each) for each in found.files], found.cut)
+
+    async def differences(self, turn: str | None) -> Differences | None:
+        """The same with the names of the contents; None where nothing is known."""
+        span = await self._span(turn)
+        return await span.changes.between(span.old, span.new) if span is not None and not span.note else None
+
+    async def between(self, original: str, modified: str) -> Differences | None:
+        """From the end of one turn to the end of another."""
+        first, last = await self._span(original), await self._span(modified)
+        if first is None or last is None or first.note or last.note:
+            return None
+        return await last.changes.between(first.new, last.new)
+
+    async def diff(self, path: str | None, turn: str | None) -> str:
+        """The unified diff of one file, or of all; cut where it gets too long to read."""
+        span = await self._span(turn)
+        if span is None:
+            raise NotFound("git repository", str(self._folder), "Run 'git init' there to see what changes.")
+        if span.note:
+            raise NotFound("capture", turn or self._session.id, span.note)
+        paths: list[str] = []
+        if path is not None:
+            found = await span.changes.between(span.old, span.new)
+            paths = next(([each.old_path or path, path] for each in found.files if each.path == path), [])
+            if not paths:
+                raise NotFound("changed file", path)
+        text = await span.changes.patch(span.old, span.new, *paths, cut=limits.DIFF_BYTES + 1)
+        if len(text.encode()) <= limits.DIFF_BYTES:
+            return text
+        kept = text.encode()[: limits.DIFF_BYTES].decode("utf-8", "ignore")
+        return f"{kept[: kept.rfind(chr(10)) + 1]}[... cut after {limits.DIFF_BYTES} bytes ...]\n"
+
+    async def _span(self, turn: str | None) -> _Span | None:
+        """None without git."""
+        session = self._session
+        if turn is not None and session.state.turn(turn) is None:
+            raise NotFound("turn", turn)
+        if not in_work_tree(self._folder):
+            return None
+        async with self._order:  # what was begun before this question is part of the answer
+            pass
+        try:
+            changes = await Changes.open(self._folder)
+        except NotFound:
+            return None
+        old = await changes.find(self._name("start") if turn is None else self._name(turn, "before"))
+        if old is None:
+            return _Span(changes, note=f"The beginning of this {'turn' if turn else 'session'} was not captured.")
+        running = session.running
+        if running is not None and turn in (None, running.id):
+            return _Span(changes, old, (await changes.capture()).tree)
+        new = await changes.find(self._name("end") if turn is None else self._name(turn, "after"))
+        if new is None:
+            return _Span(changes, note=f"The end of this {'turn' if turn else 'session'} was not captured.")
+        return _Span(changes, old, new)
+
+    async def forget(self) -> None:
+        """With the session its captures go."""
+        if in_work_tree(self._folder):
+            try:
+                async with self._order:
+                    await (await Changes.open(self._folder)).forget(self._base)
+            except (PorticoError, OSError) as error:  # the session goes in any case
+                self._session.host.logger.warning("captures of %s stay: %s", self._session.id, error)
+
+    # -- names -------------------------------------------------------------------------------------------------
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self._session.summary.cwd)
+
+    @property
+    def _base(self) -> str:
+        return f"{self._session.id}-{self._session.summary.created}"
+
+    def _name(self, *parts: str) -> str:
+        """`start`, `end`, or a turn (whose id a client may have chosen) and its side."""
+        if len(parts) == 1:
+            return f"{self._base}/{parts[0]}"
+        turn, side = parts
+        shown = turn if _PLAIN.fullmatch(turn) else hashlib.sha256(turn.encode()).hexdigest()
+        return f"{self._base}/turns/{shown}/{side}"
+
+
+def in_work_tree(folder: Path) -> bool:
+    """A cheap look, without starting git: it has the last word later."""
+    return any((each / ".git").exists() for each in (folder, *folder.parents))
+
+
+def change_of(of: Change) -> FileChange:
+    return FileChange(of.path, of.kind, of.added, of.removed, of.binary, of.old_path or UNSET)

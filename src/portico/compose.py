@@ -1,0 +1,21 @@
+"""The host with its rooms: what the application registers in the core, and tests open."""
+
+from collections.abc import Callable, Iterable
+
+from portico.approvals.policy import WorkspacePolicy
+from portico.changes.room import FolderChanges
+from portico.host.agent import Agent
+from portico.host.clock import Clock
+from portico.host.host import Host
+from portico.host.part import Part
+from portico.log.log import Log
+from portico.people.quotas import Quotas
+from portico.people.retention import Retention
+from portico.terminals.handlers import open_terminals
+
+ROOMS: tuple[Callable[[Host], Part], ...] = (WorkspacePolicy, open_terminals, FolderChanges, Quotas, Retention)
+"""In the order of their start."""
+
+
+async def build_host(log: Log, agents: Iterable[Agent], clock: Clock | None = None) -> Host:
+    return await Host.open(log, agents, clock, ROOMS)

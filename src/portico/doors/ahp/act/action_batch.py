@@ -1,0 +1,101 @@
+"""Plain facts: actions that become one event each, whatever else is going on.
+
+A client may send thousands of them in a row (a draft changes with every key). Those that come with one read are
+appended together, so the disk and the tasks around it are paid for once, and nothing waits for the answer before it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from portico.commands import ArchiveSession, Command, RenameSession, ShareData
+from portico.doors.ahp.act.client_action import ClientAction
+from portico.host.decide.decision import Decision
+from portico.host.draft import DRAFT
+from portico.host.session import Session
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.connection import Connection
+
+_TOGETHER = 500
+"""Actions in one append: they share a commit, and nobody else should wait long for his."""
+
+
+class ActionBatch:
+    """What one client has said and is not in the log yet, in order."""
+
+    __slots__ = ("_appending", "_connection", "_name", "_session", "_subject", "_waiting")
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self._waiting: list[tuple[ClientAction, Decision]] = []
+        self._subject: Session | None = None
+        """What those that wait are about."""
+        self._name = ""
+        self._session: Session | None = None
+        self._appending: set[asyncio.Task[None]] = set()
+
+    def subject(self, name: str) -> Session | None:
+        """The session that was last meant by this name. It still is: what a name means never changes while it lives."""
+        session = self._session
+        if session is None or name != self._name or self._connection.view.find(session.id) is not session:
+            return None
+        return session
+
+    def remember(self, name: str, session: Session) -> None:
+        self._name, self._session = name, session
+
+    def add(self, client_action: ClientAction, session: Session, decision: Decision) -> None:
+        if session is not self._subject or len(self._waiting) >= _TOGETHER:
+            self._append()
+            self._subject = session
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._append)  # when all of this read has been heard
+        self._waiting.append((client_action, decision))
+
+    async def settle(self) -> None:
+        self._append()
+        if self._appending:
+            await asyncio.wait(set(self._appending))
+
+    def _append(self) -> None:
+        if self._waiting and self._subject is not None:
+            waiting, self._waiting = self._waiting, []
+            task = self._connection.spawn(self._write(self._subject, waiting), "actions")
+            self._appending.add(task)
+            task.add_done_callback(self._appending.discard)
+
+    async def _write(self, session: Session, waiting: list[tuple[ClientAction, Decision]]) -> None:
+        host = self._connection.host
+        error = await host.commands.write(session, [decision for _, decision in waiting])
+        if error is None:
+            return
+        if len(waiting) > 1 and host.log.down is None:
+            for each in waiting:  # one of them cannot be written; the others must not suffer for it
+                await self._write(session, [each])
+            return
+        for client_action, _ in waiting:
+            client_action.refuse(error.message)
+
+
+# -- what each of them says ------------------------------------------------------------------------------------
+
+
+def _rename(client_action: ClientAction, session: Session) -> Command:
+    return RenameSession(session=session.id, title=client_action.action["title"])
+
+
+def _archive(client_action: ClientAction, session: Session) -> Command:
+    return ArchiveSession(session=session.id, archived=client_action.action["isArchived"])
+
+
+def _draft(client_action: ClientAction, session: Session) -> Command:
+    return ShareData(session=session.id, key=DRAFT, value=client_action.action.get("draft"))
+
+
+BATCHED: dict[str, Callable[[ClientAction, Session], Command]] = {
+    "session/titleChanged": _rename,
+    "session/isArchivedChanged": _archive,
+    "chat/isArchivedChanged": _archive,
+    "chat/draftChanged": _draft,
+}

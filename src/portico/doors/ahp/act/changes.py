@@ -1,0 +1,301 @@
+"""Changesets: what differs in a session's folder, from one of five points of view. Needs git.
+
+    SESSION/changeset/uncommitted              from the last commit, with the operations commit and discard
+    SESSION/changeset/session                  from the session's first turn to its last
+    SESSION/changeset/branch                   from where its branch began
+    SESSION/changeset/turn/TURN                what one turn changed
+    SESSION/changeset/compare/TURN/TURN        from the end of one turn to the end of another
+
+They are computed when somebody subscribes, and again for those who look when a turn ends or an operation was done.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+from portico.changes.room import captures_of
+from portico.doors.ahp.act.command import Command, text
+from portico.doors.ahp.view import names, parts
+from portico.doors.ahp.view.snapshots import REVIEWED
+from portico.doors.ahp.view.targets import Target
+from portico.doors.ahp.wire.envelope import Outgoing
+from portico.doors.ahp.wire.record import Json
+from portico.errors import BadRequest, Conflict, NotFound, PorticoError
+from portico.host.session import Session
+from portico.host.state import SessionState
+from portico.workspace.changes import Change, Changes, Differences
+from portico.workspace.git import git
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.broker import Broker
+    from portico.doors.ahp.connection.connection import Connection
+
+OPERATIONS: list[Json] = [
+    {"id": "commit", "label": "Commit all", "scopes": ["changeset"], "status": "idle"},
+    {
+        "id": "discard",
+        "label": "Discard",
+        "scopes": ["changeset", "resource"],
+        "confirmation": "The changes are lost for good.",
+        "status": "idle",
+    },
+]
+_KINDS = {
+    "uncommitted": ("Uncommitted Changes", "uncommitted"),
+    "session": ("Session Changes", "session"),
+    "branch": ("Branch Changes", "branch"),
+    "turn": ("This Turn", "turn/{turnId}"),
+    "compare-turns": ("Compare Turns", "compare/{originalTurnId}/{modifiedTurnId}"),
+}
+_OF_CHAT = ("session", "turn", "compare-turns")
+_TRUNKS = ("main", "master", "trunk")
+
+
+class View(NamedTuple):
+    session: Session
+    kind: str
+    turns: tuple[str, ...] = ()
+
+    @property
+    def review_key(self) -> str:
+        """Reviewed files are remembered for each view of its own."""
+        return REVIEWED if self.kind == "uncommitted" else f"{REVIEWED}{'/'.join((self.kind, *self.turns))}/"
+
+
+def of_chat(state: SessionState) -> list[Json]:
+    """What can be told of one chat by itself; a sub-agent works within a turn of another."""
+    if state.origin is not None and state.origin.kind == "agent":
+        return []
+    kinds = [each for each in catalogue(state) if each["changeKind"] in _OF_CHAT]
+    return [each | ({"label": "Chat Changes"} if each["changeKind"] == "session" else {}) for each in kinds]
+
+
+def catalogue(of: SessionState) -> list[Json]:
+    return [
+        {
+            "label": label,
+            "uriTemplate": names.changeset_uri(of, path),
+            "changeKind": kind,
+            "capabilities": {"review": {}},
+        }
+        for kind, (label, path) in _KINDS.items()
+    ]
+
+
+# -- what is in one --------------------------------------------------------------------------------------------
+
+
+async def state(connection: "Connection", target: Target) -> Json:
+    connection.require("files")
+    return await _state(connection.broker, target)
+
+
+async def _state(broker: "Broker", target: Target) -> Json:
+    view = await _view(broker, target)
+    return {"status": "ready", "files": await _files(view), **_operations(view)}
+
+
+def _operations(view: View) -> Json:
+    return {"operations": OPERATIONS} if view.kind == "uncommitted" else {}
+
+
+async def _view(broker: "Broker", target: Target) -> View:
+    ident, _, rest = target.ident.partition("/")
+    kind, *turns = [unquote(each) for each in rest.split("/")]
+    wanted = {"uncommitted": 0, "session": 0, "branch": 0, "turn": 1, "compare": 2}
+    if broker.host.find(ident) is None or wanted.get(kind) != len(turns):
+        raise NotFound("changeset", target.ident)
+    session = await broker.host.get(ident)
+    if turns:
+        session = await _chat_of(broker, session, turns[0])
+    return View(session, kind, tuple(turns))
+
+
+async def _chat_of(broker: "Broker", session: Session, turn: str) -> Session:
+    """A turn may be one of another chat of the session."""
+    for ident in (session.id, *(each.id for each in broker.host.catalogue.descendants(session.id))):
+        chat = await broker.host.get(ident)
+        if chat.state.turn(turn) is not None:
+            return chat
+    raise NotFound("turn", turn)
+
+
+async def _files(view: View) -> list[Json]:
+    found = await _differences(view)
+    return [
+        {"id": each.path, "edit": parts.changed(view.session.summary, each), "reviewed": _is_reviewed(view, each)}
+        for each in (found.files if found is not None else [])
+    ]
+
+
+async def _differences(view: View) -> Differences | None:
+    captures = captures_of(view.session)
+    match view.kind:
+        case "session":
+            return await captures.differences(None)
+        case "turn":
+            return await captures.differences(view.turns[0])
+        case "compare":
+            return await captures.between(*view.turns)
+    changes = await Changes.open(Path(view.session.state.cwd))
+    old = await (changes.base() if view.kind == "uncommitted" else _branched(changes, view.session.state))
+    return await changes.between(old, (await changes.capture()).tree)
+
+
+async def _branched(changes: Changes, state: SessionState) -> str:
+    """Where the branch left the one it came from; a worktree remembers its beginning."""
+    head = await changes.base()
+    known = (state.worktree or {}).get("base")
+    trunks = [known] if isinstance(known, str) and known else [*_TRUNKS, *(f"origin/{each}" for each in _TRUNKS)]
+    for trunk in trunks:
+        found = await git(changes.folder, "merge-base", "--end-of-options", trunk, head, fine=(0, 1, 128))
+        if found.strip():
+            return found.strip()
+    return head
+
+
+# -- while somebody looks --------------------------------------------------------------------------------------
+
+
+async def refresh(broker: "Broker", target: Target) -> None:
+    """Everybody who looks at the changeset gets it anew. Since 1.0 what they have stays valid meanwhile."""
+    for each in list(broker.hearers(target)):
+        status = "recomputing" if each.dialect.since("1.0.0") else "computing"
+        each.say(target, Outgoing("statusChanged", {"status": status}))
+    try:
+        said = [content(await _state(broker, target)), Outgoing("statusChanged", {"status": "ready"})]
+    except PorticoError as error:
+        failed = {"errorType": error.code, "message": error.message}
+        said = [Outgoing("statusChanged", {"status": "error", "error": failed})]
+    for each in list(broker.hearers(target)):
+        for one in said:
+            each.say(target, one)
+
+
+def content(state: Json) -> Outgoing:
+    """A whole changeset as an action."""
+    return Outgoing("contentChanged", {key: value for key, value in state.items() if key != "status"})
+
+
+async def changed(broker: "Broker", session: Session) -> None:
+    """What a finished turn or an operation changed, for those who look."""
+    for target in [each for each in broker.heard("changeset") if _is_concerned(broker, each, session)]:
+        await refresh(broker, target)
+
+
+def _is_concerned(broker: "Broker", target: Target, session: Session) -> bool:
+    """All views of a session and its chats are, and what others see of the same folder."""
+    ident, _, view = target.ident.partition("/")
+    looked_at = broker.host.find(ident)
+    if looked_at is None:
+        return False
+    root = broker.host.catalogue.root
+    same_folder = view in ("uncommitted", "branch") and looked_at.summary.cwd == session.summary.cwd
+    return same_folder or root(looked_at) is root(session)
+
+
+def announce(broker: "Broker", session: Session) -> None:
+    """The folder has become a repository: what can be seen of it from now on."""
+    root = broker.host.catalogue.root(session)
+    for ident in (root.id, *(each.id for each in broker.host.catalogue.descendants(root.id))):
+        state = broker.state(ident)
+        if state is not None:
+            for target in (Target("session", ident), Target("chat", ident)):
+                shown = broker.changesets(state, of_chat=target.kind == "chat")
+                for connection in list(broker.hearers(target)):
+                    connection.say(target, Outgoing("changesetsChanged", {"changesets": shown}))
+
+
+# -- operations ------------------------------------------------------------------------------------------------
+
+
+async def invoke(connection: "Connection", params: Json) -> Json:
+    broker = connection.broker
+    name = text(params, "channel")
+    found = names.find_changeset(connection.view, name)
+    if found is None:
+        raise NotFound("changeset", name)
+    target = Target("changeset", found)
+    connection.view.check(found.partition("/")[0], "drive")
+    view = await _view(broker, target)
+    name, path = text(params, "operationId"), _path(view, params)
+    offered = _operations(view).get("operations", [])
+    operation = next((each for each in offered if each["id"] == name), None)
+    if operation is None:
+        raise BadRequest(f"There is no operation {name!r} here.", field="operationId")
+    if ("changeset" if path is None else "resource") not in operation["scopes"]:
+        raise BadRequest(f"{name!r} is not for single files.", field="target")
+    _say_status(broker, target, {"operationId": name, "status": "running"})
+    try:
+        words = await (_commit(view.session) if name == "commit" else _discard(view.session, path or "."))
+    except PorticoError as error:
+        failed = {"errorType": error.code, "message": error.message}
+        _say_status(broker, target, {"operationId": name, "status": "error", "error": failed})
+        raise
+    await connection.host.audit(f"changes.{name}", connection.by, session=view.session.id)
+    await changed(broker, view.session)
+    return {"message": words}
+
+
+def _say_status(broker: "Broker", target: Target, fields: Json) -> None:
+    for each in list(broker.hearers(target)):
+        each.say(target, Outgoing("operationStatusChanged", fields))
+
+
+def _path(view: View, params: Json) -> str | None:
+    """The one file that is meant, relative to the folder."""
+    wanted = params.get("target")
+    if wanted is None:
+        return None
+    if not isinstance(wanted, dict) or wanted.get("kind") != "resource":
+        raise BadRequest("'target' must be a resource.", field="target.kind")
+    folder, whole = Path(view.session.state.cwd), Path(names.path_of(text(wanted, "resource")))
+    if not whole.is_relative_to(folder) or ".." in whole.parts or whole == folder:
+        raise BadRequest("The resource is not in this changeset.", field="target.resource")
+    return str(whole.relative_to(folder))
+
+
+async def _commit(session: Session) -> str:
+    folder = Path(session.state.cwd)
+    await git(folder, "add", "--all", "--", ".")
+    if not (await git(folder, "status", "--porcelain", "--", ".")).strip():
+        raise Conflict("There is nothing to commit.")
+    title = session.state.title or "Work of an agent"
+    await git(folder, "commit", "--quiet", "--no-verify", "--message", title)
+    return "Committed."
+
+
+async def _discard(session: Session, path: str) -> str:
+    folder = Path(session.state.cwd)
+    base = await (await Changes.open(folder)).base()
+    await git(folder, "restore", f"--source={base}", "--staged", "--worktree", "--", path, fine=(0, 1))
+    await git(folder, "clean", "-d", "--force", "--quiet", "--", path)
+    return "Discarded."
+
+
+# -- reviewed --------------------------------------------------------------------------------------------------
+
+
+def _is_reviewed(view: View, of: Change) -> bool:
+    """A file that has changed since is to be reviewed again."""
+    said = view.session.state.client_data.get(view.review_key + of.path)
+    return said is not None and said.get("content") == of.after
+
+
+async def review(connection: "Connection", target: Target, action: Json, by: str) -> None:
+    view = await _view(connection.broker, target)
+    connection.view.check(view.session.id, "drive")
+    found = await _differences(view)
+    contents = {each.path: each.after for each in (found.files if found is not None else [])}
+    unknown = [name for name in action["files"] if name not in contents]
+    if unknown:
+        raise Conflict(f"The changeset has no file {unknown[0]!r}.")
+    for name in action["files"]:
+        value: Json | None = {"content": contents[name]} if action["reviewed"] else None
+        await view.session.keep(view.review_key + name, value, by=connection.by)
+    for each in list(connection.broker.hearers(target)):
+        if each is not connection:
+            each.say(target, Outgoing("filesReviewChanged", {"files": action["files"], "reviewed": action["reviewed"]}))
+
+
+COMMANDS = {"invokeChangesetOperation": Command(invoke, "files", seed=False)}

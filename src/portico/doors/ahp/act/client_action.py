@@ -1,0 +1,54 @@
+"""One action of a client, on its way to the host."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from portico.commands import Caller, Command
+from portico.doors.ahp.wire import origin
+from portico.doors.ahp.wire.record import Json
+from portico.host.session import Session
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.connection import Connection
+
+
+class ClientAction(Struct, eq=False, gc=False):
+    connection: "Connection"
+    name: str
+    action: Json
+    client_seq: int
+    type: str = ""
+    by: str = ""
+
+    def __post_init__(self) -> None:
+        self.type = self.action["type"]
+        self.by = origin.written(self.connection.client_id, self.client_seq, self.type)
+
+    @property
+    def prefix(self) -> str:
+        """The kind of channel that its type belongs to."""
+        return self.type.partition("/")[0]
+
+    @property
+    def caller(self) -> Caller:
+        """Who says it, named in events so that the echo is known again."""
+        return replace(self.connection.as_client, label=self.by)
+
+    async def do(self, command: Command) -> None:
+        await self.connection.host.do(command, self.caller)
+
+    async def changes(self, session: Session, command: Command) -> bool:
+        """The same; False where the session had it already, and nothing was written."""
+        log = self.connection.host.log
+        before = log.head(session.channel)
+        await self.do(command)
+        return log.head(session.channel) > before
+
+    def refuse(self, reason: str) -> None:
+        self.connection.echo(self.name, self.action, self.client_seq, reason)
+
+    def echo(self) -> None:
+        """It was right and changed nothing."""
+        self.connection.echo(self.name, self.action, self.client_seq)

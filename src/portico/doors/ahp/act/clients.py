@@ -1,0 +1,103 @@
+"""The active clients of a session: they lend it their tools and their plugins, for as long as they are there."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from portico.commands import JoinSession
+from portico.doors.ahp.act import plugins
+from portico.doors.ahp.wire.check import check
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.types import SessionActiveClient
+from portico.errors import BadRequest
+from portico.events import ToolSpec
+from portico.host.session import Session
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.connection import Connection
+
+GRACE_SECONDS = 30.0
+"""A client that ran a tool and vanished may come back this long; then its calls fail."""
+
+
+def own(connection: "Connection", said: Any) -> Json | None:
+    """The client that a command introduces: nobody speaks for somebody else."""
+    if said is None:
+        return None
+    client: Json = check(SessionActiveClient, said, "activeClient")
+    if client["clientId"] != connection.client_id:
+        raise BadRequest("'activeClient' is somebody else.", field="activeClient.clientId")
+    return client
+
+
+async def join(connection: "Connection", session: Session, client: Json, by: str) -> None:
+    tools = [
+        ToolSpec(each["name"], each.get("description") or "", each.get("inputSchema") or {}, each.get("title") or "")
+        for each in client.get("tools") or []
+    ]
+    shown = {**client, "tools": client.get("tools") or []}
+    connection.joined.add(session.id)
+    command = JoinSession(
+        session=session.id,
+        client=client["clientId"],
+        name=client.get("displayName") or "",
+        tools=tools,
+        meta={"ahp": shown, "by": by},
+    )
+    await connection.do(command)
+    if session.state.parent is None:
+        await plugins.publish(connection, session, client.get("customizations") or [])
+
+
+async def part(session: Session, client_id: str, by: str = "") -> None:
+    """The client leaves the session, with its tools and its plugins."""
+    await session.leave(client_id, by=by)
+    await plugins.withdraw(session, client_id)
+
+
+async def resign(connection: "Connection", session: Session, by: str = "") -> None:
+    """It leaves because it wants to, all chats at once: nobody will finish the calls that it runs."""
+    host, client_id = connection.host, connection.client_id
+    await part(session, client_id, by)
+    for ident in (session.id, *(each.id for each in host.catalogue.descendants(session.id))):
+        chat = await host.get(ident)
+        await chat.leave(client_id)
+        await chat.tools.abandon(client_id)
+        connection.joined.discard(ident)
+
+
+def left(connection: "Connection") -> None:
+    """Its tools go at once; calls that it still runs get some time, for it may only have lost its network."""
+    host, client_id = connection.host, connection.client_id
+    if not host.stopping and (connection.joined or _runs(connection)):
+        connection.broker.away[client_id] = connection
+        host.own(_leave(connection, client_id), f"ahp {client_id} leaves")
+
+
+def _runs(connection: "Connection") -> list[Session]:
+    """Where this client runs a call, also one that it took over before it lost its network the last time."""
+    turns = connection.host.turns.values()
+    return [turn.session for turn in turns if any(call.owner == connection.client_id for call in turn.calls.values())]
+
+
+async def _leave(connection: "Connection", client_id: str) -> None:
+    host = connection.host
+    sessions = [found for ident in connection.joined if (found := host.find(ident)) is not None]
+    for session in sessions:
+        await session.load()
+        await part(session, client_id)
+    never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    await host.clock.wait(never, GRACE_SECONDS)
+    away = connection.broker.away
+    if away.get(client_id) is connection:  # not back since; when it came and went again, that absence has its own time
+        del away[client_id]
+        for session in _runs(connection):
+            await session.tools.abandon(client_id)
+
+
+async def sort_out(connection: "Connection", session: Session) -> None:
+    """After a stop or a crash of the host nobody saw them go: those who are not back have left."""
+    for client in session.state.clients:
+        if client.id == connection.client_id:
+            connection.joined.add(session.id)
+        elif "ahp" in client.meta and client.id not in connection.broker.clients:
+            await part(session, client.id)

@@ -1,0 +1,51 @@
+"""What a command is, and how its parameters are read."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from portico.doors.ahp.wire.record import Json
+from portico.doors.route import Scope
+from portico.errors import BadRequest
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.connection import Connection
+
+Run = Callable[["Connection", Json], Awaitable[Any]]
+T = TypeVar("T")
+
+
+class Command(NamedTuple):
+    run: Run
+    scope: Scope = "drive"
+    beside: bool = False
+    """May run beside others: it does not touch what they order."""
+    seed: bool = True
+    """Version 1 has it."""
+
+
+def text(params: Json, field: str) -> str:
+    found = optional(params, field, str)
+    if found is None or not found:
+        raise BadRequest(f"{field!r} is missing.", field=field)
+    return found
+
+
+def optional(params: Json, field: str, kind: type[T]) -> T | None:
+    found = params.get(field)
+    if found is None:
+        return None
+    if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
+        raise BadRequest(f"{field!r} must be of type {kind.__name__}.", field=field)
+    return found
+
+
+def texts(params: Json, field: str) -> list[str]:
+    found = optional(params, field, list) or []
+    if not all(isinstance(each, str) for each in found):
+        raise BadRequest(f"{field!r} must be a list of strings.", field=field)
+    return found
+
+
+def subject(connection: "Connection", params: Json, old: str) -> str:
+    """What the command is about: `channel`, or in version 1 a field of its own."""
+    return text(params, old if connection.dialect.seed else "channel")

@@ -1,0 +1,218 @@
+"""Files, inside the jail: the project folders and the folders that sessions work in. Nothing leads out of them.
+
+A resource of another scheme belongs to the client that named it; `Connection.ask` reads it there.
+"""
+
+import base64
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from portico.doors.ahp.act.command import Command, optional, text
+from portico.doors.ahp.view import names
+from portico.doors.ahp.wire import rpc
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.rpc import WireError
+from portico.doors.ahp.wire.versions import iso
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound
+from portico.host.fold import find_approval
+from portico.host.state import CallPart
+from portico.workspace import patch
+from portico.workspace.changes import Changes
+from portico.workspace.files import Files
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.connection import Connection
+
+_CONFLICT = -32011
+
+
+def files(connection: "Connection") -> Files:
+    return Files(connection.view.jail())
+
+
+async def read(connection: "Connection", params: Json) -> Json:
+    name, wanted = text(params, "uri"), optional(params, "encoding", str)
+    if name.startswith(names.GIT):
+        data = await _committed(connection, name.removeprefix(names.GIT))
+        kind, binary = "", False
+    elif name.startswith(names.EDIT):
+        data, kind, binary = await _proposed(connection, name), "", False
+    elif name.startswith(names.DIFF):
+        data, kind, binary = await _edited(connection, name), "", False
+    elif name.startswith(names.BLOB):
+        data, kind, binary = await connection.host.log.blob(name.removeprefix(names.BLOB)), "text/plain", False
+    else:
+        found = await files(connection).read(names.path_of(name))
+        data, kind, binary = found.data, found.content_type or "", found.binary
+    return _encoded(data, wanted, binary) | ({"contentType": kind} if kind else {})
+
+
+async def _committed(connection: "Connection", name: str) -> bytes:
+    """A file's content as a changeset refers to it: `SESSION/BLOB/PATH`. The path is only for those who show it."""
+    ident, _, rest = name.partition("/")
+    blob = rest.partition("/")[0]
+    session = connection.view.find(ident)
+    if session is None:
+        raise NotFound("resource", name)
+    return await (await Changes.open(Path(session.summary.cwd))).content(blob)
+
+
+async def _proposed(connection: "Connection", name: str) -> bytes:
+    """A file as an approval shows it, before or after the edit: `APPROVAL/before/PATH` or `APPROVAL/after/PATH`."""
+    ident, _, rest = name.removeprefix(names.EDIT).partition("/")
+    side = rest.partition("/")[0]
+    session = await connection.view.get(connection.view.session_of(ident))
+    found = find_approval(session.state, ident)
+    if found is None or not found[1].file or side not in ("before", "after"):
+        raise NotFound("resource", name)
+    approval = found[1]
+    if approval.answered:
+        raise NotFound("resource", name, "The approval was answered; look at the file itself.")
+    try:
+        before = (await files(connection).read(approval.file)).data
+    except NotFound:
+        before = b""
+    if side == "before":
+        return before
+    return patch.apply(before.decode("utf-8", "replace"), approval.diff or "").encode()
+
+
+async def _edited(connection: "Connection", name: str) -> bytes:
+    """A file as a call has found or left it: `SESSION/CALL/INDEX/before/PATH` or `.../after/PATH`."""
+    ident, call, index, side, *_ = [*name.removeprefix(names.DIFF).split("/", 4), "", "", ""]
+    session = await connection.view.get(ident)
+    at, field = f"{ident}/{call}/{index}", {"before": "old", "after": "new"}.get(side)
+    for part in (each for turn in session.state.turns for each in turn.parts if isinstance(each, CallPart)):
+        found = next((each for each in part.content if each.get("at") == at), None)
+        if found is not None and field is not None:
+            return str(found.get(field) or "").encode("utf-8", "replace")
+    raise NotFound("resource", name)
+
+
+def _encoded(data: bytes, wanted: str | None, binary: bool) -> Json:
+    if wanted != "base64" and not binary:
+        try:
+            return {"data": data.decode("utf-8"), "encoding": "utf-8"}
+        except UnicodeDecodeError:
+            pass  # what is no text goes as base64, whatever was asked for
+    return {"data": base64.b64encode(data).decode(), "encoding": "base64"}
+
+
+async def write(connection: "Connection", params: Json) -> Json:
+    path = names.path_of(text(params, "uri"))
+    data = _decoded(params)
+    mode: Literal["truncate", "append", "insert"] = "truncate"
+    match params.get("mode"):
+        case None | "truncate":
+            pass
+        case "append":
+            mode = "append"
+        case "insert":
+            mode = "insert"
+        case other:
+            raise BadRequest(f"There is no mode {other!r}.", field="mode")
+    try:
+        await files(connection).write(
+            path,
+            data,
+            mode=mode,
+            position=optional(params, "position", int) or 0,
+            if_match=optional(params, "ifMatch", str),
+            create_only=optional(params, "createOnly", bool) or False,
+        )
+    except Conflict as error:
+        raise _told(error) from error
+    await connection.host.audit("file.written", connection.by, path=path)
+    return {}
+
+
+def _decoded(params: Json) -> bytes:
+    data = optional(params, "data", str)
+    if data is None:
+        raise BadRequest("'data' is missing.", field="data")
+    match params.get("encoding"):
+        case "base64":
+            try:
+                return base64.b64decode(data, validate=True)
+            except ValueError as error:  # also for what is not ASCII
+                raise BadRequest("'data' is not base64.", field="data") from error
+        case None | "utf-8":
+            return data.encode("utf-8", "surrogatepass")
+        case other:
+            raise BadRequest(f"There is no encoding {other!r}; send 'utf-8' or 'base64'.", field="encoding")
+
+
+def _told(error: Conflict) -> Any:
+    """A stale `ifMatch` is a conflict; a name that is taken keeps its own code."""
+    return error if error.code == "already_exists" else WireError(_CONFLICT, error.message)
+
+
+async def list_folder(connection: "Connection", params: Json) -> Json:
+    found = await files(connection).list(names.path_of(text(params, "uri")))
+    entries = [{"name": each.name, "type": each.leads_to} for each in found.entries if each.leads_to is not None]
+    return {"entries": entries}
+
+
+async def copy(connection: "Connection", params: Json) -> Json:
+    source, destination = names.path_of(text(params, "source")), names.path_of(text(params, "destination"))
+    fail = optional(params, "failIfExists", bool) or False
+    await files(connection).copy(source, destination, fail_if_exists=fail)
+    await connection.host.audit("file.copied", connection.by, path=destination, source=source)
+    return {}
+
+
+async def move(connection: "Connection", params: Json) -> Json:
+    source, destination = names.path_of(text(params, "source")), names.path_of(text(params, "destination"))
+    fail = optional(params, "failIfExists", bool) or False
+    await files(connection).move(source, destination, fail_if_exists=fail)
+    await connection.host.audit("file.moved", connection.by, path=destination, source=source)
+    return {}
+
+
+async def delete(connection: "Connection", params: Json) -> Json:
+    path = names.path_of(text(params, "uri"))
+    await files(connection).delete(path, recursive=optional(params, "recursive", bool) or False)
+    await connection.host.audit("file.deleted", connection.by, path=path)
+    return {}
+
+
+async def resolve(connection: "Connection", params: Json) -> Json:
+    follow = optional(params, "followSymlinks", bool)
+    found = await files(connection).stat(names.path_of(text(params, "uri")), follow=follow is not False)
+    shown: Json = {
+        "uri": names.file_uri(found.path),
+        "type": found.kind if found.kind != "other" else "file",
+        "size": found.size,
+        "mtime": iso(found.mtime * 1000),
+        "ctime": iso(found.ctime * 1000),
+        "etag": found.etag,
+    }
+    return shown | ({"contentType": found.content_type} if found.content_type else {})
+
+
+async def mkdir(connection: "Connection", params: Json) -> Json:
+    await files(connection).mkdir(names.path_of(text(params, "uri")))
+    return {}
+
+
+async def request(connection: "Connection", params: Json) -> Json:
+    """Access is given by the jail alone; asking for what it has is fine."""
+    wanted = {key: params[key] for key in ("uri", "read", "write") if key in params}
+    try:
+        connection.view.jail().resolve(names.path_of(text(params, "uri")))
+    except Forbidden as error:
+        raise WireError(rpc.rpc_code(error), error.message, {"request": wanted}) from error
+    return {}
+
+
+COMMANDS = {
+    "resourceRead": Command(read, "files", beside=True),
+    "resourceWrite": Command(write, "files", beside=True),
+    "resourceList": Command(list_folder, "files", beside=True),
+    "resourceCopy": Command(copy, "files", beside=True),
+    "resourceMove": Command(move, "files", beside=True),
+    "resourceDelete": Command(delete, "files", beside=True),
+    "resourceResolve": Command(resolve, "files", beside=True, seed=False),
+    "resourceMkdir": Command(mkdir, "files", beside=True, seed=False),
+    "resourceRequest": Command(request, "files", beside=True, seed=False),
+}

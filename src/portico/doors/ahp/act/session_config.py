@@ -1,0 +1,52 @@
+"""The settings a session can have, and what to complete their values with."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from portico.doors.ahp.act import working_directories
+from portico.doors.ahp.act.command import Command, optional, text
+from portico.doors.ahp.view import config
+from portico.doors.ahp.wire.record import Json
+from portico.errors import NotFound
+from portico.host.agent import AgentInfo, Completes
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.connection import Connection
+
+
+async def resolve(connection: "Connection", params: Json) -> Json:
+    """The whole schema each time; the values are what was given and our defaults."""
+    info, folder = _subject(connection, params)
+    is_git = folder is not None and await config.is_git(folder)
+    connection.broker.git_folders[str(folder)] = is_git
+    given = optional(params, "config", dict) or {}
+    schema = config.session_schema(info, is_git=is_git, isolation=given.get("isolation"))
+    return {"schema": schema, "values": config.values(schema, given)}
+
+
+def _subject(connection: "Connection", params: Json) -> tuple[AgentInfo, Path | None]:
+    agents = connection.broker.agents
+    provider = optional(params, "provider", str) or next(iter(agents), "")
+    if provider not in agents:
+        raise NotFound("agent", provider)
+    named = working_directories.listed(params)[:1]
+    return agents[provider], next((Path(each) for each in named if os.path.isdir(each)), None)
+
+
+async def property_completions(connection: "Connection", params: Json) -> Json:
+    info, folder = _subject(connection, params)
+    wanted, query = text(params, "property"), (optional(params, "query", str) or "").lower()
+    if wanted == "branch":
+        found = await config.branches(folder) if folder is not None and await config.is_git(folder) else []
+        items: list[Json] = [{"value": each, "label": each} for each in found]
+    else:
+        agent = connection.host.agent(info.id)
+        items = await agent.complete(wanted, query) if isinstance(agent, Completes) else []
+    return {"items": [each for each in items if query in str(each.get("label", each.get("value", ""))).lower()]}
+
+
+COMMANDS = {
+    "resolveSessionConfig": Command(resolve, "read", beside=True),
+    "sessionConfigCompletions": Command(property_completions, "read", beside=True),
+}

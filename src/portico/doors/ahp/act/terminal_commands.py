@@ -1,0 +1,126 @@
+"""Terminals: opened and closed by command, used by actions. Only who holds the claim may type, or give it away."""
+
+from typing import TYPE_CHECKING, Any
+
+from portico import commands as c
+from portico import events as e
+from portico.doors.ahp.act.command import Command, optional, subject
+from portico.doors.ahp.view import names
+from portico.doors.ahp.wire.check import check
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.types import TerminalClaim
+from portico.errors import AlreadyExists, BadRequest, NotFound
+from portico.host.host import Host
+from portico.terminals.terminals import OpenTerminal, Terminals
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.act.client_action import ClientAction
+    from portico.doors.ahp.connection.connection import Connection
+
+
+async def create(connection: "Connection", params: Json) -> None:
+    field = "terminal" if connection.dialect.seed else "channel"
+    name = names.chosen(subject(connection, params, "terminal"), field)
+    if names.find_session(connection.view, name) is not None or names.find_chat(connection.view, name) is not None:
+        raise AlreadyExists(f"There is a session or chat {name!r}; call the terminal something else.", field=field)
+    if names.find_terminal(connection.view, name) is not None:
+        raise AlreadyExists(f"There is a terminal {name!r} already.", field=field)
+    claim = _claim(connection, params.get("claim"))
+    owner = _owner(connection, claim)
+    cwd = params.get("cwd")
+    if cwd is not None and not isinstance(cwd, str):
+        raise BadRequest("'cwd' must be a URI.", field="cwd")
+    command = c.OpenTerminal(
+        cwd=names.folder_of(cwd) if cwd is not None else None,
+        session=owner,
+        title=(optional(params, "name", str) or "")[:200],
+        cols=_size(params, "cols", 80),
+        rows=_size(params, "rows", 24),
+        uri=name,
+        claim=claim,
+    )
+    await connection.do(command)
+
+
+def _size(params: Json, field: str, default: int) -> int:
+    given = optional(params, field, int)
+    return default if given is None else given
+
+
+def _claim(connection: "Connection", said: Any) -> Json:
+    """A client claims for itself or for a session that is there, never for somebody else."""
+    if said is None:
+        return {"kind": "client", "clientId": connection.client_id}
+    claim: Json = check(TerminalClaim, said, "claim")
+    if claim["kind"] == "client" and claim["clientId"] != connection.client_id:
+        raise BadRequest("A terminal cannot be claimed for another client.", field="claim.clientId")
+    return _with_chat(connection, claim)
+
+
+def _with_chat(connection: "Connection", claim: Json) -> Json:
+    """Since 0.9 a session claims by one of its chats; who does not name one means the default chat."""
+    session = names.find_session(connection.view, claim["session"]) if claim["kind"] == "session" else None
+    return {"chat": names.chat_uri(session.summary), **claim} if session is not None else claim
+
+
+def _owner(connection: "Connection", claim: Json) -> str | None:
+    """The session it is claimed for. That of one that is not there would be nobody's, and would end with nothing."""
+    if claim["kind"] != "session":
+        return None
+    session = names.find_session(connection.view, claim["session"])
+    if session is None:
+        raise NotFound("session", claim["session"])
+    return session.id
+
+
+async def dispose(connection: "Connection", params: Json) -> None:
+    name = subject(connection, params, "terminal")
+    terminal = names.find_terminal(connection.view, name)
+    if terminal is None:
+        raise NotFound("terminal", name)
+    await connection.do(c.CloseTerminal(terminal=terminal.id))
+
+
+async def act(client_action: "ClientAction", terminal: OpenTerminal) -> bool:
+    """A client's action on a terminal; False when it leaves no trace in the log."""
+    connection, action, ident = client_action.connection, client_action.action, terminal.id
+    match action["type"]:
+        case "terminal/input":
+            await client_action.do(c.TypeInput(terminal=ident, data=action["data"]))
+            return False
+        case "terminal/resized":
+            size = (terminal.cols, terminal.rows)
+            await client_action.do(c.ResizeTerminal(terminal=ident, cols=action["cols"], rows=action["rows"]))
+            return size != (action["cols"], action["rows"])
+        case "terminal/claimed":
+            claim = _with_chat(connection, check(TerminalClaim, action["claim"], "claim"))
+            owner = _owner(connection, claim)
+            await client_action.do(c.ClaimTerminal(terminal=ident, claim=claim, session=owner))
+        case "terminal/titleChanged":
+            await client_action.do(c.RenameTerminal(terminal=ident, title=action["title"]))
+        case "terminal/cleared":
+            await client_action.do(c.ClearTerminal(terminal=ident))
+    return True
+
+
+def narrow(host: Host, ident: str, ended: e.ToolEnded) -> None:
+    """What a call of this session has claimed is the session's alone when the call is over."""
+    for terminal in host.part(Terminals).list():
+        claim = terminal.claim
+        if claim.get("toolCallId") == ended.call and claim.get("turnId", ended.turn) == ended.turn:
+            owner, session = names.find_session(host, claim["session"]), host.find(ident)
+            if owner is not None and session is not None and host.catalogue.root(session) is host.catalogue.root(owner):
+                host.own(_narrow(host, terminal, claim), f"ahp claim {terminal.id}")
+
+
+async def _narrow(host: Host, terminal: OpenTerminal, claim: Json) -> None:
+    if terminal.claim == claim and host.part(Terminals).find(terminal.id) is terminal:
+        left = {key: value for key, value in claim.items() if key not in ("turnId", "toolCallId")}
+        handing_on = c.ClaimTerminal(terminal=terminal.id, claim=left, session=terminal.session)
+        await host.do(handing_on, c.Caller.inside("host"))
+
+
+COMMANDS = {
+    "createTerminal": Command(create, "terminal"),
+    "disposeTerminal": Command(dispose, "terminal"),
+}

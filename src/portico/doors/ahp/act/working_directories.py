@@ -1,0 +1,64 @@
+"""Working directories: what a session has, what a chat chose of it, and how clients change both.
+
+The first one is where the agent's process runs, so it stays (`immutablePrimary`); the others come and go. To add one
+widens what passes without asking, so it takes somebody who may approve.
+"""
+
+from typing import TYPE_CHECKING
+
+from portico import commands as c
+from portico.doors.ahp.act.command import texts
+from portico.doors.ahp.view import names
+from portico.doors.ahp.wire.record import Json
+from portico.errors import BadRequest
+from portico.host.folders import whole
+from portico.host.session import Session
+from portico.host.state import Summary
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.act.client_action import ClientAction
+
+
+# -- as commands give them -------------------------------------------------------------------------------------
+
+
+def listed(params: Json) -> list[str]:
+    """All that a command names, the first one first; version 1 has one, in a field of its own."""
+    found = texts(params, "workingDirectories")
+    alone = params.get("workingDirectory")
+    if not found and alone is not None:
+        if not isinstance(alone, str):
+            raise BadRequest("A working directory is a URI.", field="workingDirectory")
+        found = [alone]
+    return [names.folder_of(each) for each in found]
+
+
+def subset(params: Json, of: Summary) -> list[str]:
+    """Those of a session's directories that a new chat is to have."""
+    wanted = listed(params)
+    for each in wanted:
+        if each not in whole(of):
+            raise BadRequest(f"{each!r} is no working directory of the session.", field="workingDirectories")
+    return wanted
+
+
+# -- as clients change them ------------------------------------------------------------------------------------
+
+
+async def put(client_action: "ClientAction", session: Session) -> bool:
+    path = names.folder_of(client_action.action["directory"])
+    if client_action.prefix == "chat":
+        return await client_action.changes(session, c.ChooseFolder(session=session.id, folder=path))
+    return await client_action.changes(session, c.AddFolder(session=session.id, folder=path))
+
+
+async def remove(client_action: "ClientAction", session: Session) -> bool:
+    path = names.folder_of(client_action.action["directory"])
+    if client_action.prefix == "chat":
+        return await client_action.changes(session, c.ChooseFolder(session=session.id, folder=path, chosen=False))
+    return await client_action.changes(session, c.RemoveFolder(session=session.id, folder=path))
+
+
+async def replace(client_action: "ClientAction", session: Session) -> bool:
+    old, new = (names.folder_of(client_action.action[field]) for field in ("directory", "replacement"))
+    return await client_action.changes(session, c.RemoveFolder(session=session.id, folder=old, replacement=new))

@@ -1,0 +1,414 @@
+"""Where connections meet the log: who hears what. One for the whole host.
+
+Every committed batch passes `_hear`, after the host has folded it into its state and before anybody else has it. What
+somebody has subscribed to is translated and encoded once and handed to all who hear it. Nothing here waits, so between
+a snapshot and the subscription that goes with it nothing can slip through.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from portico import events as e
+from portico.cache import Cache
+from portico.changes.captures import in_work_tree
+from portico.doors.ahp.act import changes, sign_in, terminal_commands
+from portico.doors.ahp.act.documents import DOCUMENT_TOOLS
+from portico.doors.ahp.act.drafts import Drafts
+from portico.doors.ahp.connection.replay_buffer import ReplayBuffers
+from portico.doors.ahp.connection.subscription import Subscription
+from portico.doors.ahp.view import card, config, customizations, git_meta, snapshots, terminals
+from portico.doors.ahp.view.targets import ROOT, Target
+from portico.doors.ahp.wire import origin
+from portico.doors.ahp.wire.envelope import Outgoing
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.versions import SEED, SUPPORTED, Dialect
+from portico.doors.app import App
+from portico.errors import PorticoError, SignInRequired
+from portico.events import HOST, Channel, Record
+from portico.host.agent import AgentInfo, client_of
+from portico.host.session import Session
+from portico.host.state import CallPart, SessionState, Summary
+from portico.people.view import View
+from portico.terminals.terminals import Terminals
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.act.watches import Watch
+    from portico.doors.ahp.connection.connection import Connection
+
+logger = logging.getLogger("portico.ahp")
+
+_TURNS = (e.TurnStarted, e.TurnResumed, e.TurnEnded)
+_REMOVALS = (e.SessionRemoved, e.TerminalRemoved)
+_PROXIES = (e.ClientJoined, e.ApprovalAsked)
+"""What a client said is one part of these, and so is its name."""
+
+_FOLDERS = 10_000
+"""Folders of which is remembered whether git is at home there; others are looked at again."""
+_KNOWN = 10_000
+"""Clients remembered in memory; the log remembers them all."""
+
+
+class Known(Struct):
+    """What is remembered of a client, so that it can come back: whose it is, and what it speaks."""
+
+    caller: str
+    version: str
+    span: int = 1024
+    """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
+    epoch: str = ""
+    """Of the log that its numbers count in; 0.1.0 did not say."""
+
+
+class Broker:
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.host = app.host
+        self.agents: dict[str, AgentInfo] = {}
+        self.git_folders = Cache[str, bool](_FOLDERS)
+        self._git_meta = Cache[str, Json](_FOLDERS)
+        self.connections: set[Connection] = set()
+        self.clients: dict[str, Connection] = {}
+        self.known = Cache[str, Known](_KNOWN)
+        self.away: dict[str, Connection] = {}
+        """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
+        self.watches: dict[str, Watch] = {}
+        self.loading: dict[str, set[asyncio.Task[None]]] = {}
+        """Plugins that are being read, by session."""
+        self._dialects = {version: Dialect(version, self.host.now) for version in (SEED, *SUPPORTED)}
+        self._hearers: dict[Target, set[Connection]] = {}
+        self.replay = ReplayBuffers()
+        self.drafts = Drafts(self)
+        self.passed = 0
+        """The last record that everybody who hears it has been told."""
+        self._active: set[str] = set()
+        self._opened: asyncio.Future[None] | None = None
+        self.host.connected = self.clients
+        self.host.log.on_commit(self._hear)
+        self.host.part(Terminals).watch(self._terminals_changed)
+        self.host.part(Terminals).paces.append(self._pace)
+
+    async def open(self) -> None:
+        """Before the first client is served: what has to be read. A client must not hear of an empty catalogue."""
+        if self._opened is None:
+            self._opened = asyncio.ensure_future(self._open())
+        await asyncio.shield(self._opened)
+
+    async def _open(self) -> None:
+        self._active = {each.id for each in self.host.list() if each.status in ("running", "waiting")}
+        await self.describe_agents()
+        self.drafts.look()
+
+    @property
+    def root_values(self) -> Json:
+        return self.host.shared.settings
+
+    async def describe_agents(self) -> None:
+        described = {each.id: each for each in await self.host.describe()}
+        if described != self.agents:
+            self.agents = described
+            self.tell_root(lambda view: Outgoing("agentsChanged", {"agents": self._agents()}))
+
+    async def _ask_for_sign_in(self, agent: str, client: str) -> None:
+        """A turn failed for want of a token: the client whose token counts there hears of it, or else everybody."""
+        await self.describe_agents()
+        info = self.agents.get(agent)
+        if info is None:
+            return
+        for connection in [self.clients[client]] if client in self.clients else list(self.connections):
+            if connection.ready and (connection.dialect.seed or connection in self.hearers(ROOT)):
+                sign_in.tell(connection, info)
+
+    def remember(self, client_id: str, known: Known) -> None:
+        """At once: a client may drop and come back before the log has written its note."""
+        self.known[client_id] = known
+
+    def dialect(self, version: str) -> Dialect:
+        """One for all who speak it."""
+        return self._dialects.get(version) or Dialect(version, self.host.now)
+
+    # -- who hears ---------------------------------------------------------------------------------------------
+
+    def add(self, target: Target, connection: "Connection") -> None:
+        self._hearers.setdefault(target, set()).add(connection)
+        self.replay.keep(target, connection.dialect.seed, self.host.log.seq)
+
+    def remove(self, target: Target, connection: "Connection") -> None:
+        hearers, seed = self._hearers.get(target), connection.dialect.seed
+        if hearers is not None:
+            hearers.discard(connection)
+            if self.replay.buffer(target, seed) and not any(each.dialect.seed == seed for each in hearers):
+                self.replay.retain(target, seed)
+            if not hearers:
+                del self._hearers[target]
+                self.drafts.left(target.ident)
+
+    def heard(self, kind: str) -> list[Target]:
+        return [target for target in self._hearers if target.kind == kind]
+
+    def hearers(self, target: Target) -> Iterable["Connection"]:
+        return self._hearers.get(target, ())
+
+    async def _pace(self, terminal: str) -> None:
+        """The quickest of those who look at a terminal sets its pace; who is slower still is closed as anywhere."""
+        waiting = [asyncio.ensure_future(each.room()) for each in self.hearers(Target("terminal", terminal))]
+        if waiting:
+            _, slower = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for each in slower:
+                each.cancel()
+
+    # -- what is heard -----------------------------------------------------------------------------------------
+
+    def _hear(self, records: Sequence[Record]) -> None:
+        subscriptions: dict[Channel, list[Subscription]] = {}
+        for record in records:
+            try:
+                self._pass_on(record, subscriptions)
+            except Exception:  # a bug in this door must never stop the log that everybody writes to
+                self.replay.clear()
+                logger.exception("the record %d was not passed on", record.seq)
+            self.passed = record.seq
+
+    def _pass_on(self, record: Record, subscriptions: dict[Channel, list[Subscription]]) -> None:
+        event = record.event
+        if isinstance(event, _TURNS):
+            self._count(record, event)
+        elif isinstance(event, e.ToolEnded):
+            terminal_commands.narrow(self.host, record.channel.removeprefix("session/"), event)
+        if not self.connections and not self.replay:
+            return
+        concerned = subscriptions.get(record.channel)
+        if concerned is None:
+            concerned = [
+                Subscription(self, target, self._hearers.get(target, ())) for target in self._concerned(record)
+            ]
+            if record.channel != HOST:  # there it depends on the event
+                subscriptions[record.channel] = concerned
+        author, kinds = self._author(event)
+        for subscription in concerned:
+            subscription.pass_on(record, author if subscription.target.kind in kinds else None)
+        if isinstance(event, _REMOVALS):
+            self.replay.drop(event.session if isinstance(event, e.SessionRemoved) else record.channel.partition("/")[2])
+
+    def _concerned(self, record: Record) -> list[Target]:
+        kind, _, ident = record.channel.partition("/")
+        if kind == "terminal":
+            return [Target("terminal", ident)]
+        if kind == "session":
+            session = self.host.find(ident)
+            if session is None or not session.loaded:
+                self.replay.clear()  # it cannot be told now, so nothing may claim to be complete
+                return []
+            root = self.host.catalogue.root(session).id
+            return [
+                Target("seed", ident),
+                Target("chat", ident),
+                Target("session", root),
+                Target("annotations", ident),
+            ]
+        if isinstance(record.event, e.SessionRemoved):
+            gone = self.host.find(record.event.session)
+            if gone is not None and gone.summary.parent is not None:
+                return [Target("session", self.host.catalogue.root(gone).id)]
+        return [ROOT] if isinstance(record.event, e.ClientKept) else []
+
+    def _author(self, event: e.Event) -> "tuple[Connection | None, tuple[str, ...]]":
+        """The client whose words these are, and where: it hears them there also without a subscription."""
+        by = getattr(event, "by", "") or (event.meta.get("by", "") if isinstance(event, _PROXIES) else "")
+        said = origin.read(by)
+        author = self.clients.get(said.client) if said is not None else None
+        if said is None or author is None or author.behind:
+            return None, ()
+        kind = said.type.partition("/")[0]
+        return author, ("seed",) if author.dialect.seed and kind == "session" else (kind,)
+
+    def state(self, ident: str) -> SessionState | None:
+        session = self.host.find(ident)
+        return session.state if session is not None and session.loaded else None
+
+    def activity(self, ident: str) -> str:
+        """What a session is doing. One that is not in memory does nothing."""
+        state = self.state(ident)
+        return card.activity(state) if state is not None else ""
+
+    # -- the root ----------------------------------------------------------------------------------------------
+
+    def _count(self, record: Record, event: e.Event) -> None:
+        ident = record.channel.removeprefix("session/")
+        before = len(self._active)
+        if isinstance(event, e.TurnEnded):
+            self._active.discard(ident)
+            session = self.host.find(ident)
+            if session is not None and self.connections and _worked(session, event.turn):
+                self.host.own(self._changed(session), f"ahp changes {ident}")
+            if event.error is not None and event.error.code == SignInRequired.code and session is not None:
+                asked = client_of(session.state, event.turn) if session.loaded else ""
+                self.host.own(self._ask_for_sign_in(session.summary.agent, asked), f"ahp sign-in {ident}")
+        else:
+            self._active.add(ident)
+        if len(self._active) != before:
+            self.tell_root(self._activity_news)
+
+    async def _changed(self, session: Session) -> None:
+        try:
+            if await self._look_for_git(session.summary.cwd):
+                changes.announce(self, session)
+            await self._ask_git(session)
+            await changes.changed(self, session)
+        except PorticoError as error:  # a broken repository or a full disk: nobody's turn fails for that
+            logger.info("the changes of %s are not known: %s", session.id, error.message)
+
+    def _terminals_changed(self) -> None:
+        self.tell_root(self._terminal_news)
+
+    def tell_root(self, say: Callable[[View], Outgoing]) -> None:
+        """Facts about the whole host, as each client sees it. They replace what was there, so coming back needs only
+        the latest."""
+        for connection in list(self.hearers(ROOT)):
+            connection.say(ROOT, say(connection.view))
+
+    def root_now(self, view: View) -> list[Outgoing]:
+        """For a client that comes back: the same facts, as they are now."""
+        return [
+            Outgoing("agentsChanged", {"agents": self._agents()}),
+            self._activity_news(view),
+            self._terminal_news(view),
+            Outgoing("configChanged", {"config": self.root_values, "replace": True}),
+        ]
+
+    def _agents(self) -> list[Json]:
+        return [snapshots.agent(each) | customizations.offered(each) for each in self.agents.values()]
+
+    def _activity_news(self, view: View) -> Outgoing:
+        return Outgoing("activeSessionsChanged", {"activeSessions": self._active_of(view)})
+
+    def _active_of(self, view: View) -> int:
+        return len(self._active) if view.whole else sum(view.sees(f"session/{each}") for each in self._active)
+
+    def _terminal_news(self, view: View) -> Outgoing:
+        return Outgoing("terminalsChanged", {"terminals": self._terminals(view)})
+
+    def _terminals(self, view: View) -> list[Json]:
+        return [terminals.info(self.host, each) for each in view.terminals()]
+
+    # -- whole states ------------------------------------------------------------------------------------------
+
+    def snapshot(self, target: Target, dialect: Dialect, view: View, last: int | None = None) -> Json:
+        """The state of a target whose session is loaded."""
+        match target.kind:
+            case "root":
+                return {
+                    "agents": self._agents(),
+                    "activeSessions": self._active_of(view),
+                    "terminals": self._terminals(view),
+                    "config": {"schema": config.ROOT_SCHEMA, "values": self.root_values},
+                }
+            case "terminal":
+                return terminals.state(self.host, self.host.part(Terminals).get(target.ident))
+        state = self.state(target.ident)
+        assert state is not None
+        match target.kind:
+            case "seed":
+                extra = customizations.of_session(self.agents.get(state.agent), state, as_seed=True)
+                shown = snapshots.seed_session(state, self._tools(state), self.config_of(state), dialect)
+                return shown | extra | self.meta(state)
+            case "chat":
+                return snapshots.chat(state, dialect, self.source(state), last, self.changesets(state, of_chat=True))
+            case "annotations":
+                return snapshots.annotations(state)
+        return self._session(state, dialect)
+
+    def _session(self, state: SessionState, dialect: Dialect) -> Json:
+        below = self.host.catalogue.descendants(state.id)
+        states = [state, *(found for each in below if (found := self.state(each.id)) is not None)]
+        root = snapshots.chat_head(state, "", dialect)
+        shown = snapshots.session(
+            state,
+            [root, *(line for each in below if (line := self.chat_line(each.id, dialect)) is not None)],
+            [each for chat in states for each in snapshots.input_needed(chat)],
+            self._tools(state),
+            self.config_of(state),
+            self.changesets(state),
+            dialect,
+        )
+        extra = customizations.of_session(self.agents.get(state.agent), state, as_seed=False)
+        return shown | extra | self.meta(state)
+
+    def chat_line(self, ident: str, dialect: Dialect) -> Json | None:
+        session = self.host.find(ident)
+        if session is None:
+            return None
+        if session.loaded:
+            return snapshots.chat_head(session.state, self.source(session.state), dialect)
+        return snapshots.chat_line(session.summary, self.source(session.summary), dialect)
+
+    def source(self, of: Summary | SessionState) -> str:
+        """The chat that this one was made from."""
+        above = self.host.find(of.origin.session) if of.origin is not None else None
+        return snapshots.source(of, above.summary if above is not None else None)
+
+    def config_of(self, state: SessionState) -> Json:
+        is_git, isolation = self.git_folders.get(state.cwd, False), state.config.get("isolation")
+        schema = config.session_schema(self.agents.get(state.agent), is_git=is_git, isolation=isolation)
+        return {"schema": schema, "values": state.config}
+
+    def changesets(self, state: SessionState, *, of_chat: bool = False) -> list[Json]:
+        if not self.git_folders.get(state.cwd, False):
+            return []
+        return changes.of_chat(state) if of_chat else changes.catalogue(state)
+
+    def _tools(self, state: SessionState) -> list[e.ToolSpec]:
+        """Those that come and go with editors are left out: nobody is told when this list would change."""
+        return [spec for spec in self.host.tools_of(state) if spec.name not in DOCUMENT_TOOLS]
+
+    async def prepare(self, target: Target) -> Session | None:
+        """Loads what a snapshot of the target needs."""
+        if target.kind not in ("seed", "chat", "session", "annotations"):
+            return None
+        session = await self.host.get(target.ident)
+        await self._look_for_git(session.state.cwd)
+        if target.kind in ("session", "seed"):
+            asking = self._ask_git(session)  # only the first one who looks has to wait for git
+            if session.summary.cwd in self._git_meta:
+                self.host.own(asking, f"ahp git {session.id}")
+            else:
+                await asking
+        return session
+
+    async def _ask_git(self, session: Session) -> None:
+        """How its folder stands, for all who look at a session there; they hear of it when it has changed."""
+        folder = session.summary.cwd
+        if not self.git_folders.get(folder, False):
+            return
+        before, found = self._git_meta.get(folder, {}), await git_meta.of_folder(Path(folder))
+        self._git_meta[folder] = found
+        if found == before or not before:
+            return
+        for target in (*self.heard("session"), *self.heard("seed")):
+            if (state := self.state(target.ident)) is not None and state.cwd == folder:
+                for connection in list(self.hearers(target)):
+                    connection.say(target, self.meta_changed(state))
+
+    def meta(self, state: SessionState) -> Json:
+        found = self._git_meta.get(state.cwd, {})
+        return {"_meta": {"git": found}} if found else {}
+
+    def meta_changed(self, state: SessionState) -> Outgoing:
+        return Outgoing("metaChanged", self.meta(state))
+
+    async def _look_for_git(self, folder: str) -> bool:
+        """True when the folder has become a repository since somebody last looked."""
+        if self.git_folders.get(folder):
+            return False
+        self.git_folders[folder] = in_work_tree(Path(folder)) and await config.is_git(Path(folder))
+        return self.git_folders[folder]
+
+
+def _worked(session: Session, turn: str) -> bool:
+    """Did the turn do anything? Talk changes no files."""
+    found = session.state.turn(turn) if session.loaded else None
+    return found is not None and any(isinstance(part, CallPart) for part in found.parts)

@@ -1,0 +1,361 @@
+"""Hello, hello again, and what to hear: `initialize`, `reconnect`, `subscribe`."""
+
+import logging
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portico import __version__, limits
+from portico import events as e
+from portico.doors.ahp.act import changes, clients, completions
+from portico.doors.ahp.act.command import Command, optional, subject, text, texts
+from portico.doors.ahp.connection.broker import Known
+from portico.doors.ahp.connection.encoder import Encoder
+from portico.doors.ahp.view import names, targets
+from portico.doors.ahp.view.targets import ROOT, Target
+from portico.doors.ahp.wire import envelope, numbers, rpc, versions
+from portico.doors.ahp.wire.envelope import Act, Outgoing
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.rpc import WireError
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
+from portico.events import HOST, Record
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.connection import Connection
+
+logger = logging.getLogger("portico.ahp")
+
+_REPLAY_RECORDS = 5_000
+"""More missed records than this come as a snapshot: it is smaller."""
+_ROUNDS = 20
+"""Reads until a replay has caught up with a busy host; then it is a snapshot."""
+_UNAVAILABLE = (NotFound, Forbidden, BadRequest, Conflict)
+"""What may be wrong with one channel (it is gone, its folder is no repository any more) does not hold up the others."""
+Acts = dict[Target, list[Act]]
+_CLIENT = "ahp.client/"
+_CLIENT_ID_CHARS = 200
+
+
+# -- initialize ------------------------------------------------------------------------------------------------
+
+
+async def initialize(connection: "Connection", params: Json) -> Json:
+    if connection.ready:
+        raise WireError(rpc.INVALID_REQUEST, "This connection is initialized already.")
+    version = _version(params)
+    wanted = list(dict.fromkeys(texts(params, "initialSubscriptions")))[: limits.SUBSCRIPTIONS]
+    client_id = await _identify(connection, params)
+    _welcome(connection, client_id, version)
+    connection.spawn(connection.broker.describe_agents(), "agents")  # they may have changed since the last client
+    snapshots = []
+    for name in wanted:
+        try:
+            snapshots.append(await _subscribe(connection, name, params))
+        except _UNAVAILABLE:
+            continue  # what cannot be found is left out
+    seed = connection.dialect.seed
+    connection.catch_up()
+    result: Json = {
+        "protocolVersion": 1 if seed else version,
+        "serverSeq": numbers.through(connection.host.log.seq),
+        "snapshots": [each for each in snapshots if each is not None],
+        "defaultDirectory": names.file_uri(str(connection.broker.app.workspaces[0])),
+    }
+    return result if seed else result | _about()
+
+
+def _about() -> Json:
+    return {
+        "serverInfo": {"name": "portico", "version": __version__, "title": "Portico"},
+        "completionTriggerCharacters": completions.TRIGGERS,
+        "telemetry": {"logs": names.LOGS + "{?level}"},
+    }
+
+
+def _version(params: Json) -> str:
+    offered = params.get("protocolVersions")
+    if isinstance(offered, list):
+        found = versions.negotiate(offered)
+    else:
+        number = params.get("protocolVersion")
+        if isinstance(number, str):
+            found = versions.negotiate([number])
+        elif isinstance(number, int) and not isinstance(number, bool):
+            found = versions.SEED if number == 1 else None
+        else:
+            raise BadRequest("Offer 'protocolVersions', or 'protocolVersion': 1.", field="protocolVersions")
+    if found is None:
+        supported = [*versions.SUPPORTED]
+        words = f"This host speaks {', '.join(supported)} and version 1; update one of us."
+        raise WireError(rpc.UNSUPPORTED_VERSION, words, {"supportedVersions": supported})
+    return found
+
+
+async def _identify(connection: "Connection", params: Json) -> str:
+    """A client id belongs to whoever used it first: nobody else may speak in its name."""
+    client_id = text(params, "clientId")
+    if len(client_id) > _CLIENT_ID_CHARS:
+        raise BadRequest(f"A 'clientId' has at most {_CLIENT_ID_CHARS} characters.", field="clientId")
+    known = await _remembered(connection, client_id)
+    if known is not None and known.caller != connection.caller.id:
+        raise WireError(-32009, "This clientId belongs to somebody else.")
+    return client_id
+
+
+async def _remembered(connection: "Connection", client_id: str) -> Known | None:
+    known = connection.broker.known.get(client_id)
+    if known is not None:
+        return known
+    data = await connection.host.log.get_kv(HOST, _CLIENT + client_id)
+    return msgspec.json.decode(data, type=Known) if data else None
+
+
+def _welcome(connection: "Connection", client_id: str, version: str) -> None:
+    from portico.doors.ahp.connection.connection import REPLACED
+
+    before = connection.broker.clients.get(client_id)
+    if before is not None and before is not connection:
+        before.end(REPLACED, "The same client has connected again.")
+        connection.joined |= before.joined
+    connection.start(client_id, version)
+    known = Known(connection.caller.id, version, numbers.SPAN, connection.host.log.epoch)
+    connection.broker.remember(client_id, known)
+    connection.host.log.put_kv(HOST, _CLIENT + client_id, msgspec.json.encode(known))
+
+
+# -- subscribe -------------------------------------------------------------------------------------------------
+
+
+async def subscribe(connection: "Connection", params: Json) -> Json:
+    snapshot = await _subscribe(connection, subject(connection, params, "resource"), params)
+    return {} if snapshot is None else {"snapshot": snapshot}
+
+
+async def _subscribe(connection: "Connection", name: str, params: Json) -> Json | None:
+    target = targets.resolve(connection.view, name, connection.dialect.seed)
+    _check_room(connection, target)
+    if target.kind in _SPECIAL:
+        connection.subscribe(target, name)
+        return await _special(connection, target, name)
+    await _prepare(connection, target)
+    return _snapshot(connection, target, name, _last(params))
+
+
+async def _prepare(connection: "Connection", target: Target) -> None:
+    if target.kind == "terminal":
+        connection.require("terminal")  # a shell shows keys and files
+    session = await connection.broker.prepare(target)
+    if session is not None:
+        await clients.sort_out(connection, session)
+
+
+_SPECIAL = ("watch", "logs", "changeset")
+
+
+async def _special(connection: "Connection", target: Target, name: str) -> Json | None:
+    from portico.doors.ahp.act import logs, watches
+
+    if target.kind == "logs":
+        logs.follow(connection, target)
+        return None
+    try:
+        if target.kind == "watch":
+            state = watches.state(connection, target)
+        else:
+            state = await changes.state(connection, target)
+    except Exception:  # whatever it was is told by the caller; a subscription without a beginning must not stay
+        connection.unsubscribe(target)
+        raise
+    connection.catch_up()  # the log went on meanwhile, and what is said of it from now on comes behind this state
+    return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
+
+
+def _check_room(connection: "Connection", target: Target) -> None:
+    if target not in connection.targets and len(connection.targets) >= limits.SUBSCRIPTIONS:
+        raise RateLimited(f"A client may have {limits.SUBSCRIPTIONS} subscriptions; end some.")
+
+
+def _last(params: Json) -> int | None:
+    """How many finished turns the client wants at first. One at least: it is where `fetchTurns` goes on from."""
+    view = optional(params, "view", dict) or {}
+    turns = view.get("turns")
+    return max(1, turns) if isinstance(turns, int) and not isinstance(turns, bool) else None
+
+
+def _snapshot(connection: "Connection", target: Target, name: str, last: int | None = None) -> Json:
+    """State and subscription in one breath: nothing comes between them."""
+    state = connection.broker.snapshot(target, connection.dialect, connection.view, last)
+    connection.subscribe(target, name)
+    if "turnsNextCursor" in state:
+        connection.oldest[target] = state["turnsNextCursor"]
+    return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
+
+
+# -- reconnect -------------------------------------------------------------------------------------------------
+
+
+async def reconnect(connection: "Connection", params: Json) -> Json:
+    if connection.ready:
+        raise WireError(rpc.INVALID_REQUEST, "This connection is initialized already.")
+    client_id = text(params, "clientId")
+    last_seen = optional(params, "lastSeenServerSeq", int)
+    if last_seen is None or last_seen < 0:
+        raise BadRequest("'lastSeenServerSeq' must be a number.", field="lastSeenServerSeq")
+    wanted = list(dict.fromkeys(texts(params, "subscriptions")))
+    known = await _remembered(connection, client_id)
+    if known is None or known.caller != connection.caller.id:
+        raise WireError(rpc.NOT_FOUND, "This host does not know the client; initialize first.")
+    connection.behind = True
+    try:
+        _welcome(connection, client_id, known.version)
+        same_log = known.epoch in ("", connection.host.log.epoch)
+        last_seen = last_seen if known.span == numbers.SPAN and same_log else numbers.FOREIGN
+        return await _come_back(connection, wanted[: limits.SUBSCRIPTIONS], last_seen)
+    finally:
+        connection.caught_up()
+
+
+async def _come_back(connection: "Connection", wanted: list[str], last_seen: int) -> Json:
+    found: dict[Target, str] = {}
+    special: dict[Target, Json] = {}
+    missing: list[str] = []
+    for name in wanted:
+        try:
+            target = targets.resolve(connection.view, name, connection.dialect.seed)
+            if target.kind in _SPECIAL:
+                connection.subscribe(target, name)
+                snapshot = await _special(connection, target, name)
+                special |= {target: snapshot} if snapshot is not None else {}
+            else:
+                await _prepare(connection, target)
+                found[target] = name
+        except PorticoError as error:  # also a repository that is broken now: the others come back all the same
+            logger.info("%s cannot come back to %r: %s", connection.client_id, name, error.message)
+            missing.append(name)
+    mark = numbers.mark(last_seen)
+    acts = _at_hand(connection, found, mark)
+    if acts is None:
+        acts = await _from_the_log(connection, found, mark)
+    if acts is None:
+        snapshots = [_snapshot(connection, target, name) for target, name in found.items()]
+        return {"type": "snapshot", "snapshots": [*snapshots, *special.values()]}
+    for target, name in found.items():
+        connection.subscribe(target, name)
+    connection.catch_up(mark)
+    named = [act for target, each in acts.items() for act in connection.named(target, each)]
+    missed = sorted(connection.wanted(named, last_seen), key=attrgetter("number"))
+    if ROOT in found:
+        missed += _now(connection, ROOT, connection.broker.root_now(connection.view))
+    for target in found:  # how its folder stands is not in the log
+        state = connection.broker.state(target.ident) if target.kind in ("session", "seed") else None
+        if state is not None and connection.broker.meta(state):
+            missed += _now(connection, target, [connection.broker.meta_changed(state)])
+    for target, snapshot in special.items():  # nothing of these is in the log
+        if target.kind == "changeset":
+            missed += _now(connection, target, [changes.content(snapshot["state"])])
+    envelopes = rpc.Raw(envelope.together(missed))
+    return {"type": "replay", "actions": envelopes, "missing": missing}
+
+
+def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> Acts | None:
+    """All that was missed, if it is still kept as others heard it."""
+    replay, seed = connection.broker.replay, connection.dialect.seed
+    buffers = {target: replay.buffer(target, seed) for target in found if target != ROOT}
+    if mark.seq > connection.host.log.seq or not all(buffer and buffer.reaches(mark) for buffer in buffers.values()):
+        return None
+    return {target: list(buffer.acts) for target, buffer in buffers.items() if buffer is not None}
+
+
+async def _from_the_log(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> Acts | None:
+    """The same, translated again and kept for the next who comes back; None when a snapshot has to do."""
+    channels = {channel: target for target in found for channel in _channels(connection, target)}
+    records = await _missed(connection, list(channels), mark, found)
+    if records is None:
+        return None
+    told = {target: _replay(connection, target, records) for target in found}
+    if not any(isinstance(record.event, e.TurnResumed) for record in records):
+        # Older versions must hear a resumed turn as it was then.
+        for target, each in told.items():
+            connection.broker.replay.refill(target, connection.dialect.seed, mark.seq - 1, each)
+    return told
+
+
+def _channels(connection: "Connection", target: Target) -> list[str]:
+    if target.kind == "terminal":
+        return [f"terminal/{target.ident}"]
+    if target.kind == "root":
+        return []
+    below = connection.host.catalogue.descendants(target.ident) if target.kind == "session" else []
+    return [f"session/{target.ident}", *(f"session/{each.id}" for each in below)]
+
+
+async def _missed(
+    connection: "Connection", channels: list[str], mark: numbers.Mark, found: dict[Target, str]
+) -> list[Record] | None:
+    """Every record since, up to this very moment; None when a snapshot has to do."""
+    log = connection.host.log
+    if mark.seq > log.seq:
+        return None  # from another host, or from one that was restored from a backup
+    if any(target.kind == "session" for target in found):
+        channels = [*channels, HOST]
+    records: list[Record] = []
+    at = mark.seq - 1
+    for _ in range(_ROUNDS):
+        upto = log.seq
+        if at >= upto or not channels:
+            return records if _complete(connection, records) else None
+        batch = await log.read_all(*channels, after=max(0, at), limit=_REPLAY_RECORDS)
+        records += batch
+        full = len(batch) >= _REPLAY_RECORDS or sum(len(each.data) for each in batch) > limits.READ_BYTES // 4
+        at = batch[-1].seq if full else upto
+        if len(records) > _REPLAY_RECORDS:
+            return None
+        for channel in {each.channel for each in batch}:
+            if channel.startswith("session/"):
+                await connection.view.get(channel.removeprefix("session/"))
+    return None
+
+
+def _complete(connection: "Connection", records: list[Record]) -> bool:
+    """Whether the records tell it all: nothing was compacted away, and nothing needs more than they say."""
+    host = connection.host
+    if records and records[0].time < host.now() - int(host.retention_hours * 3_600_000) // 2:
+        return False
+    told_otherwise = {e.SessionRemoved} if connection.dialect.since("0.9.0") else {e.SessionRemoved, e.TurnResumed}
+    return not any(type(each.event) in told_otherwise or corrects(each) for each in records)
+
+
+def corrects(record: Record) -> bool:
+    """Told anew with the turn as it was then: too late for that."""
+    return isinstance(record.event, e.PartEnded) and record.event.replaces > 0
+
+
+def _replay(connection: "Connection", target: Target, records: list[Record]) -> list[Act]:
+    encoder = Encoder(connection.broker, target, connection.dialect.seed)
+    channels = set(_channels(connection, target))
+    acts: list[Act] = []
+    for record in records:
+        if record.channel in channels:
+            acts += encoder.acts(record)
+    return acts
+
+
+def _now(connection: "Connection", target: Target, said: list[Outgoing]) -> list[Act]:
+    """How things are by now, for a client that could not hear what became of them."""
+    seed = connection.dialect.seed
+    name = connection.targets.get(target) or targets.uri_of(connection.host, target, seed)
+    to = envelope.Address(target.kind, name, seed)
+    return [to.act(each, connection.own_number()) for each in said]
+
+
+async def ping(connection: "Connection", params: Json) -> None:
+    return None
+
+
+COMMANDS = {
+    "initialize": Command(initialize, "read"),
+    "reconnect": Command(reconnect, "read"),
+    "subscribe": Command(subscribe, "read"),
+    "ping": Command(ping, "read"),
+}

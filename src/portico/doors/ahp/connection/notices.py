@@ -1,0 +1,157 @@
+"""News of the catalogue: sessions that come, go or change. Never replayed; clients list the sessions again.
+
+Version 1 tells every client; later versions those who have subscribed to the root. Changes of one session are gathered
+for a moment and told as the difference to what was told before: in version 1 of every session by itself, later of a
+session and its chats together.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from portico.doors.ahp.connection.broker import Broker
+from portico.doors.ahp.view import names, snapshots
+from portico.doors.ahp.view.targets import ROOT
+from portico.doors.ahp.wire import rpc, uri
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.versions import Dialect
+from portico.host.ownership import Access
+from portico.host.state import Summary
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.connection import Connection
+
+_GATHER_SECONDS = 0.1
+"""As other hosts do: a list that changes ten times a second is as live as anybody sees."""
+_FIXED = ("resource", "provider", "createdAt")
+
+_SEED = Dialect("1", lambda: 0)
+_MODERN = Dialect("1.0.0", lambda: 0)
+
+
+class Notices:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._told = {each.id: each for each in broker.host.list()}
+        self._changed: dict[str, Summary] = {}
+        self._roots: dict[str, str] = {}
+        """Of those that are chats: the session at the root."""
+        self._chats: dict[str, dict[str, Summary]] = {}
+        """As they were told with their session's line."""
+        self._touched: dict[str, str] = {}
+        self._activities: dict[str, str] = {}
+        """What each session was last said to be doing."""
+        self._timer: asyncio.TimerHandle | None = None
+        for each in self._told.values():
+            if each.parent is not None:
+                self._take_in(each.id, self._root(each.id, each))
+        broker.host.watch(self._watch)
+
+    def _watch(self, ident: str, summary: Summary | None) -> None:
+        self._touched[ident] = self._root(ident, summary)
+        if self._timer is None and self._broker.connections:
+            self._timer = asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._flush)
+        if summary is None:
+            self._changed.pop(ident, None)
+            self._chats.pop(ident, None)
+            self._activities.pop(ident, None)
+            told = self._told.pop(ident, None)
+            if told is not None:
+                self._tell_seed(told, "sessionRemoved", {})
+                self._tell_modern(told, "sessionRemoved", {})
+        elif ident not in self._told:
+            if summary.agent and not summary.draft:
+                self._told[ident] = summary
+                self._tell_seed(summary, "sessionAdded", {"summary": snapshots.summary(summary, _SEED)})
+                self._tell_modern(summary, "sessionAdded", {"summary": snapshots.summary(summary, _MODERN)})
+        else:
+            before = self._changed.get(ident, self._told[ident])
+            self._changed[ident] = summary
+            if before.shares != summary.shares:
+                self._tell_shares(before, summary)
+
+    def _tell_shares(self, before: Summary, now: Summary) -> None:
+        """For whom it was shared, or is not any more, it comes or goes."""
+        may = self._broker.host.ownership.may
+        was, has = Access(before.owner, before.shares), Access(now.owner, now.shares)
+        for connection in list(self._broker.connections):
+            had, has_now = may(connection.caller, was), may(connection.caller, has)
+            if had != has_now and connection.ready:
+                name = "sessionAdded" if has_now else "sessionRemoved"
+                dialect = _SEED if connection.dialect.seed else _MODERN
+                more = {"summary": snapshots.summary(now, dialect)} if has_now else {}
+                tell = self._tell_seed if connection.dialect.seed else self._tell_modern
+                tell(now, name, more, only=connection)
+
+    def _root(self, ident: str, summary: Summary | None) -> str:
+        """The session whose line this one is part of; one that is gone is known from before."""
+        if summary is None:
+            return self._roots.pop(ident, ident)
+        if summary.parent is not None and ident not in self._roots:
+            session = self._broker.host.find(ident)
+            if session is not None:
+                self._roots[ident] = self._broker.host.catalogue.root(session).id
+        return self._roots.get(ident, ident)
+
+    def _take_in(self, ident: str, root: str) -> None:
+        found, chats = self._broker.host.find(ident), self._chats.setdefault(root, {})
+        if found is None:
+            chats.pop(ident, None)
+        else:
+            chats[ident] = found.summary
+
+    def _line(self, root: str) -> Json:
+        chats = list(self._chats.get(root, {}).values())
+        return snapshots.summary(self._told[root], _MODERN, chats, self._activities.get(root, ""))
+
+    def _flush(self) -> None:
+        self._timer = None
+        changed, self._changed = self._changed, {}
+        touched, self._touched = self._touched, {}
+        before = {root: self._line(root) for root in touched.values() if root in self._told}
+        was = {ident: self._activities.get(ident, "") for ident in (*touched, *before)}
+        for ident in was:
+            self._activities[ident] = self._broker.activity(ident)
+        for ident, root in touched.items():
+            if ident != root and root in self._told:
+                self._take_in(ident, root)
+        for ident, summary in changed.items():
+            if ident in self._told:
+                old, self._told[ident] = self._told[ident], summary
+                now = snapshots.summary(summary, _SEED, (), self._activities.get(ident, ""))
+                difference = _difference(snapshots.summary(old, _SEED, (), was.get(ident, "")), now)
+                if difference:
+                    self._tell_seed(summary, "sessionSummaryChanged", {"changes": difference})
+        for root, line in before.items():
+            difference = _difference(line, self._line(root))
+            if difference:
+                self._tell_modern(self._told[root], "sessionSummaryChanged", {"changes": difference})
+
+    def _tell_seed(self, of: Summary, name: str, more: Json, only: "Connection | None" = None) -> None:
+        if of.origin is None or of.origin.kind != "agent":
+            told = {"type": f"notify/{name}", **_session(of, name), **more}
+            frame = rpc.notification("notification", {"notification": told})
+            for connection in self._broker.connections:
+                if connection.ready and connection.dialect.seed and _is_for(connection, of, only):
+                    connection.push(frame)
+
+    def _tell_modern(self, of: Summary, name: str, more: Json, only: "Connection | None" = None) -> None:
+        if of.parent is None:
+            frame = rpc.notification(f"root/{name}", {"channel": uri.ROOT, **_session(of, name), **more})
+            for connection in list(self._broker.hearers(ROOT)):
+                if not connection.dialect.seed and _is_for(connection, of, only):
+                    connection.push(frame)
+
+
+def _is_for(connection: "Connection", of: Summary, only: "Connection | None") -> bool:
+    return connection is only or (only is None and connection.view.sees(f"session/{of.id}"))
+
+
+def _session(of: Summary, name: str) -> Json:
+    return {} if name == "sessionAdded" else {"session": names.session_uri(of)}
+
+
+def _difference(old: Json, new: Json) -> Json:
+    changes: dict[str, Any] = {key: value for key, value in new.items() if old.get(key) != value}
+    if "activity" in old and "activity" not in new:
+        changes["activity"] = None  # what is absent has not changed, so other hosts clear it in this way, too
+    return {key: value for key, value in changes.items() if key not in _FIXED}

@@ -1,0 +1,149 @@
+"""The last actions of what somebody hears, ready to be sent again: for clients that lose their network for a moment.
+
+Only a cache beside the log. What is not here, or not far enough back, is read and translated from there. A target's
+actions are kept from its first hearer on and for an hour after its last one; they are exactly those that others heard.
+When all of them together are too many, those that were left longest ago go first.
+"""
+
+import asyncio
+from itertools import product
+from operator import itemgetter
+
+from portico import limits
+from portico.doors.ahp.view.targets import Kind, Target
+from portico.doors.ahp.wire import numbers
+from portico.doors.ahp.wire.envelope import Act
+
+KINDS: frozenset[Kind] = frozenset({"seed", "chat", "session", "annotations", "terminal"})
+"""Targets whose actions come from the log, all of them."""
+RETAIN_SECONDS = 3_600.0
+"""A laptop that was closed for a meeting is back by then; nobody pays longer for one that is not."""
+
+Key = tuple[Target, bool]
+"""A target, and whether in version 1."""
+
+
+class ReplayBuffer:
+    """One target in one dialect: all its actions behind the record `since`."""
+
+    __slots__ = ("acts", "kept", "left", "since", "size")
+
+    def __init__(self, since: int) -> None:
+        self.since = since
+        self.acts: list[Act] = []
+        self.size = 0
+        self.kept = True
+        """False once it was let go: a batch that is just passing may still have it in its hands."""
+        self.left: float | None = None
+        """Since when nobody hears the target, in the loop's time."""
+
+    def add(self, acts: list[Act]) -> int:
+        """Returns by how many bytes it has grown; the older half goes when there are too many."""
+        before = self.size
+        self.acts += acts
+        self.size += sum([len(act.frame) for act in acts])
+        if self.size > limits.RECENT_BYTES:
+            self._shrink()
+        return self.size - before
+
+    def _shrink(self) -> None:
+        cut, kept = 0, self.size
+        while kept > limits.RECENT_BYTES // 2:
+            kept -= len(self.acts[cut].frame)
+            cut += 1
+        self.since = numbers.mark(self.acts[cut - 1].number).seq
+        while cut < len(self.acts) and numbers.mark(self.acts[cut].number).seq == self.since:
+            kept -= len(self.acts[cut].frame)  # a record goes whole, or `since` would not be true
+            cut += 1
+        del self.acts[:cut]
+        self.size = kept
+
+    def reaches(self, mark: numbers.Mark) -> bool:
+        """Whether all that a client at this mark has missed is here."""
+        return self.since < mark.seq or (self.since == mark.seq and mark.subscription >= numbers.SHARED - 1)
+
+
+class ReplayBuffers:
+    def __init__(self) -> None:
+        self._buffers: dict[Key, ReplayBuffer] = {}
+        self._size = 0
+        self._sweeping = False
+
+    def __bool__(self) -> bool:
+        return bool(self._buffers)
+
+    def keep(self, target: Target, seed: bool, seq: int) -> None:
+        """Somebody hears it from now on; `seq` is the last committed record."""
+        buffer = self._buffers.get((target, seed))
+        if buffer is not None:
+            buffer.left = None
+        elif target.kind in KINDS:
+            self._buffers[target, seed] = ReplayBuffer(seq)
+
+    def retain(self, target: Target, seed: bool) -> None:
+        """Nobody hears it any more."""
+        buffer = self._buffers.get((target, seed))
+        if buffer is not None:
+            loop = asyncio.get_running_loop()
+            buffer.left = loop.time()
+            if not self._sweeping:
+                self._sweeping = True
+                loop.call_later(RETAIN_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        """One timer for all: whoever was left less than its time ago stays until the next one."""
+        loop = asyncio.get_running_loop()
+        left = self._left()
+        for key, since in left:
+            if since <= loop.time() - RETAIN_SECONDS:
+                self._forget(key)
+        self._sweeping = bool(self._left())
+        if self._sweeping:
+            loop.call_later(RETAIN_SECONDS / 10, self._sweep)
+
+    def _left(self) -> list[tuple[Key, float]]:
+        """Those that nobody hears, the longest left first."""
+        left = [(key, buffer.left) for key, buffer in self._buffers.items() if buffer.left is not None]
+        return sorted(left, key=itemgetter(1))
+
+    def _forget(self, key: Key) -> None:
+        buffer = self._buffers.pop(key)
+        buffer.kept = False
+        self._size -= buffer.size
+
+    def buffer(self, target: Target, seed: bool) -> ReplayBuffer | None:
+        return self._buffers.get((target, seed))
+
+    def add(self, buffer: ReplayBuffer, acts: list[Act]) -> None:
+        if buffer.kept:
+            self._size += buffer.add(acts)
+        if self._size > limits.RECENT_TOTAL_BYTES:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        for key, _ in self._left():
+            if self._size <= limits.RECENT_TOTAL_BYTES // 2:
+                return
+            self._forget(key)
+        if self._size > limits.RECENT_TOTAL_BYTES:
+            self.clear()
+
+    def refill(self, target: Target, seed: bool, since: int, acts: list[Act]) -> None:
+        """All behind `since`, fresh from the log: after a restart everybody comes back, and one read does for all."""
+        before = self._buffers.get((target, seed))
+        if target.kind in KINDS and (before is None or since < before.since):
+            if before is not None:
+                self._forget((target, seed))
+            self._buffers[target, seed] = buffer = ReplayBuffer(since)
+            self.add(buffer, acts)
+
+    def drop(self, ident: str) -> None:
+        """What is removed is not kept here either."""
+        for key in product([Target(kind, ident) for kind in KINDS], (False, True)):
+            if key in self._buffers:
+                self._forget(key)
+
+    def clear(self) -> None:
+        """Whoever is away comes back by the log."""
+        for key in list(self._buffers):
+            self._forget(key)

@@ -1,0 +1,182 @@
+"""How a tool call looks: its kind, its message and its input, on an approval card and in the transcript.
+
+Editors choose the view by `_meta.toolKind`. A shell call has its plain command line as `toolInput`, which is shown
+verbatim; the input of any other call is shown only when its message is Markdown, so that message itself names what the
+call is about. All of it is text that an agent made up: it is escaped.
+"""
+
+import shlex
+from typing import Any
+
+import msgspec
+
+from portico.doors.ahp.wire.record import Json
+from portico.doors.markdown import escape, is_disguised, visible
+from portico.host.state import Approval, CallPart, QuestionPart, SessionState
+
+_KINDS = {"execute": "terminal", "read": "read", "search": "search"}
+"""The views that editors have, by our kinds of calls. All others are shown alike."""
+_TITLES = {
+    "terminal": "Run in terminal?",
+    "write": "Write file?",
+    "create": "Create file?",
+    "delete": "Delete file?",
+    "move": "Move file?",
+    "read": "Read file?",
+    "search": "Search files?",
+    "fetch": "Fetch URL?",
+}
+_ACTIVITY_CHARS = 80
+"""Of what a session does, in its line of a list."""
+_COMMANDS = ("command", "cmd", "commandLine", "command_line", "script")
+_SUBJECTS = (
+    *("path", "file_path", "filePath", "filepath", "fileName", "abs_path", "files", "url", "uri", "query"),
+    *("pattern", "glob"),
+)
+"""Fields of an input that say what a call is about, in the words of the agents we know."""
+
+
+def is_shell(call: CallPart) -> bool:
+    return call.kind == "execute" or any(each.kind == "shell" for each in call.approvals if not each.result)
+
+
+def tool_input(call: CallPart) -> str:
+    """What `toolInput` says: the command line of a shell call, the JSON of any other."""
+    asked = last_asked(call)
+    return shown_input(call, asked, call.input)
+
+
+def shown_input(call: CallPart, asked: Approval | None, input: str) -> str:
+    """The same for an input that the call had, or would have, with the approval that asks about it."""
+    if not is_shell(call):
+        return input
+    if asked is not None and asked.command and input == asked.input:
+        return asked.command  # what the rules judged, and what runs
+    given = "" if input == "{}" else input  # some agents put the command into the title, and nowhere else
+    return command_in(input) or given or (call.title if call.ready else "")
+
+
+def edited_input(call: CallPart, asked: Approval, edited: str) -> str:
+    """The JSON input that an edited `toolInput` means: of a shell call only the command line was shown."""
+    before = _decoded(asked.input)
+    if not is_shell(call) or before is None or command_in(asked.input) is None:
+        return edited
+    field = next(name for name in _COMMANDS if before.get(name))
+    return msgspec.json.encode({**before, field: edited}).decode()
+
+
+def is_editable(call: CallPart, asked: Approval) -> bool:
+    """Not where a command is shown with an environment or a folder that are fields of their own in its input."""
+    return asked.editable and (not is_shell(call) or asked.command in (None, command_in(asked.input)))
+
+
+def risk(asked: Approval) -> Json:
+    """Why it asks, in the place that editors have for it. A rule that always asks speaks against it."""
+    safety = 0.2 if asked.why.startswith("It always asks") else 0.5
+    return {"kind": "judge", "status": "complete", "reason": {"markdown": escape(asked.why)}, "safety": safety}
+
+
+def activity(state: SessionState) -> str:
+    """What the session is doing, in a few words for lists; empty when it only talks, or nothing runs."""
+    turn = state.active
+    parts = [part for part in turn.parts if not part.done] if turn is not None else []
+    for part in reversed(parts):
+        if isinstance(part, CallPart) and part.ready:
+            return _short(f"{'Wants to run' if part.approval is not None else 'Running'} {_named(part)}")
+        if isinstance(part, QuestionPart):
+            return _short(f"Asks: {part.text}")
+    return ""
+
+
+def _named(call: CallPart) -> str:
+    return tool_input(call) if is_shell(call) else call.title or call.tool
+
+
+def _short(text: str) -> str:
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= _ACTIVITY_CHARS else f"{line[:_ACTIVITY_CHARS]}…"
+
+
+def command_in(input: str) -> str | None:
+    found = _decoded(input) or {}
+    for name in _COMMANDS:
+        value = found.get(name)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value:
+            return shlex.join(map(str, value))
+    return None
+
+
+def last_asked(call: CallPart) -> Approval | None:
+    """The last approval of the call itself, not of its result."""
+    return next((each for each in reversed(call.approvals) if not each.result), None)
+
+
+def meta(call: CallPart, seed: bool) -> Json:
+    """`_meta`, but for what an approval adds. Version 1 hears it only when the call starts."""
+    if seed or not call.ready:
+        return started(call.kind) | call.meta
+    if is_shell(call) and is_disguised(tool_input(call)):
+        return {"language": "shellscript"} | call.meta  # a terminal view would hide some of it: the message does not
+    return started("execute" if is_shell(call) else call.kind) | call.meta
+
+
+def started(kind: str) -> Json:
+    """What can be said of a call of this kind before anything else is known."""
+    view = _KINDS.get(kind)
+    if view is None:
+        return {}
+    return {"toolKind": view, "language": "shellscript"} if view == "terminal" else {"toolKind": view}
+
+
+def message(call: CallPart) -> Json:
+    """What the call does, in Markdown."""
+    title = call.title or call.tool
+    if is_shell(call):
+        return {"markdown": escape(tool_input(call) or title)}
+    subject = _subject(call)
+    return {"markdown": escape(title if not subject or subject in title else f"{title}: {subject}")}
+
+
+def past(call: CallPart) -> str | Json:
+    """What the call did. A client says it of its own tools, and in its own words."""
+    if call.past and call.owner is not None:
+        return call.past
+    return {"markdown": escape(call.past)} if call.past else message(call)
+
+
+def intention(call: CallPart) -> Json:
+    """Why a command runs, beside the command itself. A field of plain text."""
+    return {"intention": visible(call.title)} if is_shell(call) and call.title else {}
+
+
+def confirmation_title(call: CallPart, asked: Approval) -> str:
+    """Editors cut it and take characters out: it says what kind of thing is asked, never which."""
+    if asked.kind == "shell":
+        return _TITLES["terminal"]
+    if asked.kind == "write" and call.kind not in ("delete", "move"):
+        created = asked.diff is not None and "--- /dev/null" in asked.diff.splitlines()
+        return _TITLES["create" if created else "write"]
+    return _TITLES.get(call.kind, f"Allow {visible(call.tool)}?")
+
+
+def _subject(call: CallPart) -> str:
+    asked = last_asked(call)
+    if asked is not None and (asked.path or asked.command):
+        return ", ".join(asked.files) or asked.path or asked.command or ""
+    found = _decoded(call.input) or {}
+    values = [found[name] for name in _SUBJECTS if found.get(name)]
+    return _words(values[0]) if values else ""
+
+
+def _words(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _decoded(input: str) -> Json | None:
+    try:
+        found = msgspec.json.decode(input) if input else None
+    except msgspec.DecodeError:
+        return None
+    return found if isinstance(found, dict) else None

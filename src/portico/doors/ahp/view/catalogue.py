@@ -1,0 +1,180 @@
+"""From the log's events to the actions of a session's own channel: the catalogue around its chats (0.5.1 and later).
+
+`state` is the chat that the event happened in; what concerns the session as a whole comes from the default chat alone.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from portico import events as e
+from portico.doors.ahp.view import customizations, names, snapshots, translate
+from portico.doors.ahp.wire.envelope import Outgoing
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.status import activity_bits
+from portico.doors.ahp.wire.versions import iso
+from portico.events import Record
+from portico.host.state import CHANGES, ClientState, SessionState
+
+ChatLine = Callable[[str], Json | None]
+"""A child session's id to its line in the catalogue, as the newest version knows it."""
+
+
+def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Outgoing]:
+    event = record.event
+    if isinstance(event, e.ChildStarted):
+        summary = line(event.session)
+        return _added(summary) if summary is not None else []
+    if isinstance(event, e.ClientKept):
+        if event.key == CHANGES:
+            return [_updated(state, snapshots.counted(state))]
+        return _kept(event, state) if state.parent is None else []
+    if isinstance(event, e.FolderAdded | e.FolderRemoved):
+        return [_updated(state, snapshots.chosen(state))] if event.chat else _folders(event)
+    if isinstance(event, e.SessionConfigured):
+        return [translate.configured(event, state)] if state.parent is None else []
+    said = _WHOLE[type(event)](event) if state.parent is None and type(event) in _WHOLE else []
+    if isinstance(event, e.SessionRenamed):
+        said = [*said, _updated(state, {"title": state.title})]
+    if isinstance(event, _UNREAD) and state.parent is None:
+        said = [*said, Outgoing("isReadChanged", {"isRead": state.read})]
+    if type(event) in translate.ACTIVE and state.parent is None:
+        said = [*said, translate.activity_changed(state)]
+    if type(event) in _MOVING:
+        said = [*said, *_needed(event, state)]
+    if type(event) in _MOVING or isinstance(event, _FLAGS):
+        said = [*said, *_stands(state)]
+    return said
+
+
+def _added(summary: Json) -> list[Outgoing]:
+    return [Outgoing("chatAdded", {"summary": summary}), *_plain(summary["resource"], summary["status"])]
+
+
+def _stands(state: SessionState) -> list[Outgoing]:
+    bits = snapshots.status(state)
+    changes = {"status": bits, "modifiedAt": iso(snapshots.moved(state))}
+    return [_updated(state, changes), *_plain(names.chat_uri(state), bits)]
+
+
+def _plain(chat: str, bits: int) -> list[Outgoing]:
+    """Before 1.0 only sessions have flags: those versions hear the same once more, without them."""
+    activity = activity_bits(bits)
+    if bits == activity:
+        return []
+    return [Outgoing("chatUpdated", {"chat": chat, "changes": {"status": activity}}, before="1.0.0")]
+
+
+def _kept(event: e.ClientKept, state: SessionState) -> list[Outgoing]:
+    if customizations.is_plugin(event):
+        return customizations.contributed(event, state.client_data)
+    return customizations.actions(event) if customizations.is_switch(event) else []
+
+
+def _updated(state: SessionState, changes: Json) -> Outgoing:
+    return Outgoing("chatUpdated", {"chat": names.chat_uri(state), "changes": changes})
+
+
+def _needed(event: Any, state: SessionState) -> list[Outgoing]:
+    """What waits for somebody, told to those who watch the session and none of its chats."""
+    if isinstance(event, e.QuestionAsked | e.QuestionDrafted | e.QuestionAnswered):
+        return [_need(state, event.turn, event.question, event.question)]
+    if isinstance(event, e.ApprovalAsked | e.ToolReady | e.ToolEnded | e.ToolDecided):
+        return [_need(state, event.turn, event.call, snapshots.needed_id(state, event.call))]
+    if isinstance(event, e.ApprovalAnswered):
+        call = _call_of(state, event)
+        return [_need(state, event.turn, call, snapshots.needed_id(state, call))] if call else []
+    return []
+
+
+def _need(state: SessionState, turn_id: str, part_id: str, ident: str) -> Outgoing:
+    turn = state.turn(turn_id)
+    part = turn.part(part_id) if turn is not None and turn.outcome is None else None
+    request = snapshots.needed(state, turn, part) if turn is not None and part is not None else None
+    return (
+        Outgoing("inputNeededSet", {"request": request}) if request else Outgoing("inputNeededRemoved", {"id": ident})
+    )
+
+
+def _call_of(state: SessionState, event: e.ApprovalAnswered) -> str | None:
+    turn = state.turn(event.turn)
+    for part in turn.parts if turn is not None else []:
+        if any(each.id == event.approval for each in getattr(part, "approvals", [])):
+            return part.id
+    return None
+
+
+def _folders(event: e.FolderAdded | e.FolderRemoved) -> list[Outgoing]:
+    directory: Json = {"directory": names.file_uri(event.folder)}
+    if isinstance(event, e.FolderAdded):
+        return [Outgoing("workingDirectorySet", directory, event.by)]
+    if event.replacement is None:
+        return [Outgoing("workingDirectoryRemoved", directory, event.by)]
+    after = names.file_uri(event.replacement)
+    return [
+        Outgoing("workingDirectoryReplaced", {**directory, "replacement": after}, event.by),
+        Outgoing("workingDirectoryRemoved", directory, before="0.8.0"),
+        Outgoing("workingDirectorySet", {"directory": after}, before="0.8.0"),
+    ]
+
+
+def _renamed(event: e.SessionRenamed) -> list[Outgoing]:
+    return [Outgoing("titleChanged", {"title": event.title}, event.by)]
+
+
+def _read(event: e.SessionRead) -> list[Outgoing]:
+    return [Outgoing("isReadChanged", {"isRead": event.read}, event.by)]
+
+
+def _archived(event: e.SessionArchived) -> list[Outgoing]:
+    return [Outgoing("isArchivedChanged", {"isArchived": event.archived}, event.by)]
+
+
+def _joined(event: e.ClientJoined) -> list[Outgoing]:
+    shown = snapshots.client(ClientState(event.client, event.name, event.tools, event.meta))
+    return [Outgoing("activeClientSet", {"activeClient": shown}, str(event.meta.get("by", "")))]
+
+
+def _left(event: e.ClientLeft) -> list[Outgoing]:
+    return [Outgoing("activeClientRemoved", {"clientId": event.client}, event.by)]
+
+
+_WHOLE: dict[type[e.Event], Callable[[Any], list[Outgoing]]] = {
+    e.SessionRenamed: _renamed,
+    e.SessionRead: _read,
+    e.SessionArchived: _archived,
+    e.ClientJoined: _joined,
+    e.ClientLeft: _left,
+}
+
+_UNREAD = (e.TurnStarted, e.TurnResumed, e.QuestionAsked)
+"""News that somebody has not read yet."""
+
+_FLAGS = (e.SessionRead, e.SessionArchived)
+
+_MOVING = frozenset(
+    {
+        e.TurnStarted,
+        e.TurnResumed,
+        e.TurnEnded,
+        e.SessionTruncated,
+        e.ApprovalAsked,
+        e.ApprovalAnswered,
+        e.QuestionAsked,
+        e.QuestionDrafted,
+        e.QuestionAnswered,
+        e.ToolReady,
+        e.ToolDecided,
+        e.ToolEnded,
+    }
+)
+"""Events that may change what a chat's line says. Deltas do not."""
+
+
+def annotations(record: Record) -> list[Outgoing]:
+    """The annotations channel says what its client said."""
+    event = record.event
+    if not isinstance(event, e.ClientKept) or not event.key.startswith(snapshots.ANNOTATION):
+        return []
+    kind = str(event.action.get("type", "")).removeprefix("annotations/")
+    fields = {key: value for key, value in event.action.items() if key != "type"}
+    return [Outgoing(kind, fields, event.by)]

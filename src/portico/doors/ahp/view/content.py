@@ -1,0 +1,104 @@
+"""What a tool call shows while it runs and when it is done: text, edits, terminals, sub-agents."""
+
+from collections import Counter
+
+from portico import limits
+from portico.doors.ahp.view import names
+from portico.doors.ahp.wire import uri
+from portico.doors.ahp.wire.record import Json
+from portico.host.state import CallPart
+
+_CONTENT: dict[object, tuple[str, ...]] = {
+    "text": ("text",),
+    "embeddedResource": ("data", "contentType"),
+    "resource": ("uri",),
+    "fileEdit": (),
+    "terminal": ("resource", "title"),
+    "subagent": ("resource", "title"),
+}
+"""The protocol's kinds of content, and what each must have; anything else an agent reports is not for clients."""
+STRUCTURED = "structured"
+"""The item of a call's content that AHP has a field of its own for."""
+_PREVIEW = 1000
+"""Characters of a terminal's output that stay with its call: about a screen."""
+_WHOLE = 4096
+"""Characters of live output that are sent as they come. AHP knows no delta here: each change carries the whole."""
+
+
+def content_of(part: CallPart, seed: bool = False) -> list[Json]:
+    ran = part.done or any(each.result for each in part.approvals)
+    text = part.output if ran else part.output[: visible(len(part.output))]
+    left = _preview(text, part.blob) if part.done and text else {}
+    items = [made for each in part.content if (made := _content(each, left, seed)) is not None]
+    if text and not any(each["type"] == "text" for each in items):
+        items.insert(0, {"type": "text", "text": text})
+    if part.blob is not None:
+        items.append({"type": "resource", "uri": names.BLOB + part.blob, "contentType": "text/plain"})
+    return items
+
+
+def _preview(text: str, blob: str | None) -> Json:
+    """What a terminal showed, for those who come when it is gone: the end of it."""
+    return {"preview": text[-_PREVIEW:], "truncated": blob is not None or len(text) > _PREVIEW}
+
+
+def visible(size: int) -> int:
+    """How much of live output is shown: all of a short one, then in steps of an eighth, so that a long one costs a
+    few times its size and not its square."""
+    size = min(size, limits.TOOL_OUTPUT_CHARS)
+    if size <= _WHOLE:
+        return size
+    step = 1 << (size.bit_length() - 4)
+    return size - size % step
+
+
+def _content(item: Json, left: Json, seed: bool) -> Json | None:
+    """`left`: what stays of the terminal in which the call ran."""
+    kind = item.get("type")
+    if kind == "subagent" and "session" in item:
+        return _subagent(item, seed)
+    if kind == "terminal" and "terminal" in item:
+        return _terminal(item, left)
+    if kind == "diff":
+        return _file_edit(item)
+    return item if kind in _CONTENT and all(key in item for key in _CONTENT[kind]) else None
+
+
+def _file_edit(item: Json) -> Json | None:
+    """An edit, as agents report it. Both sides can be read; of one that an older Portico kept only the file itself."""
+    path, old, new = str(item.get("path") or ""), str(item.get("old") or ""), str(item.get("new") or "")
+    if not path.startswith("/"):
+        return None
+    before, after = Counter(old.splitlines()), Counter(new.splitlines())
+    name, at = names.file_uri(path), item.get("at")
+    counts = {"added": (after - before).total(), "removed": (before - after).total()}
+    sides = {side: {"uri": name, "content": {"uri": names.diff_uri(at, side, path)}} for side in _sides(item)}
+    return {"type": "fileEdit", **sides, "diff": counts}
+
+
+def _sides(item: Json) -> list[str]:
+    if "at" not in item:
+        return ["after"]
+    return ["before", "after"] if item.get("old") is not None else ["after"]
+
+
+def _terminal(item: Json, left: Json) -> Json:
+    """One in which an agent runs a command. It goes when the agent is done with it; the call's text stays."""
+    shown: Json = {
+        "type": "terminal",
+        "resource": names.TERMINAL + str(item["terminal"]),
+        "title": item.get("title") or "Terminal",
+        "isPty": True,
+    }
+    code: Json = {"exitCode": item["code"]} if isinstance(item.get("code"), int) else {}
+    return shown | ({"result": {**code, **left}} if code or left else {})
+
+
+def _subagent(item: Json, seed: bool) -> Json:
+    chat = str(item.get("uri") or names.CHAT + str(item["session"]))
+    shown: Json = {
+        "type": "subagent",
+        "resource": (uri.seed_subagent(chat) if seed else None) or chat,
+        "title": item.get("title") or "Sub-agent",
+    }
+    return shown | ({"agentName": item["agent"]} if item.get("agent") else {})

@@ -1,0 +1,92 @@
+"""A session's customizations: what its agent offers (MCP servers, plugins, folders of rules), and how a person switched
+them. The switches are kept in the session; an agent that opens a conversation leaves out what is switched off.
+
+What the host runs none of itself has the state that the agent reports for it, or else `ready` while it is on.
+"""
+
+from portico.doors.ahp.wire.envelope import Outgoing
+from portico.doors.ahp.wire.record import Json
+from portico.events import ClientKept
+from portico.host.agent import AgentInfo
+from portico.host.customization import KEY, PLUGIN, plugins
+from portico.host.state import SessionState
+
+READY: Json = {"kind": "ready"}
+
+
+def modern(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
+    return [_shown(item, kept) for item in offerings(info, kept)]
+
+
+def offerings(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
+    """What the agent brings along, and the plugins of clients."""
+    return [*(info.customizations if info is not None else []), *plugins(kept)]
+
+
+def _shown(item: Json, kept: dict[str, Json]) -> Json:
+    said = kept.get(KEY + str(item.get("id")), {})
+    shown: Json = {key: value for key, value in item.items() if key != "texts"}
+    shown["enabled"] = said.get("enabled", item.get("enabled", True))
+    if "enablement" in said:
+        shown["enablement"] = said["enablement"]
+    if item.get("children"):
+        shown["children"] = [_shown(child, kept) for child in item["children"]]
+    if item.get("type") == "mcpServer":
+        shown["state"] = said.get("state") or item.get("state") or READY
+    return shown
+
+
+def seed(info: AgentInfo | None, kept: dict[str, Json]) -> list[Json]:
+    """Version 1 has one flat list, known by its URIs."""
+    return [
+        {
+            "customization": {"uri": each["uri"], "displayName": each["name"]},
+            "enabled": each["enabled"],
+            "status": (each.get("load") or {}).get("kind", "loaded"),
+            **({"clientId": each["clientId"]} if "clientId" in each else {}),
+        }
+        for each in modern(info, kept)
+    ]
+
+
+def offered(info: AgentInfo) -> Json:
+    """In AgentInfo, where nobody has switched anything yet; with the name that version 1 reads."""
+    shown = [{**each, "displayName": each.get("name", "")} for each in modern(info, {})]
+    return {"customizations": shown} if shown else {}
+
+
+# -- as actions ------------------------------------------------------------------------------------------------
+
+
+def actions(event: ClientKept) -> list[Outgoing]:
+    """What a switch says on the session's channel. A server's state comes behind it, for the reducer only knows that
+    it was asked for."""
+    value, ident = event.value or {}, event.key.removeprefix(KEY)
+    name = str(event.action.get("type", "")).removeprefix("session/")
+    fields: Json = {"id": ident}
+    if name == "customizationToggled":
+        fields |= {"enabled": value["enabled"], "enablement": value["enablement"]}
+    said = [Outgoing(name, fields, event.by)]
+    if "state" in value:
+        said.append(Outgoing("mcpServerStateChanged", {"id": ident, "state": value["state"]}))
+    return said
+
+
+def contributed(event: ClientKept, kept: dict[str, Json]) -> list[Outgoing]:
+    """What a client's plugin says there, when it comes, has been read, or goes."""
+    if event.value is None:
+        return [Outgoing("customizationRemoved", {"id": event.key.removeprefix(PLUGIN)})]
+    return [Outgoing("customizationUpdated", {"customization": _shown(event.value, kept)})]
+
+
+def is_switch(event: ClientKept) -> bool:
+    return event.key.startswith(KEY)
+
+
+def is_plugin(event: ClientKept) -> bool:
+    return event.key.startswith(PLUGIN)
+
+
+def of_session(info: AgentInfo | None, state: SessionState, *, as_seed: bool) -> Json:
+    shown = seed(info, state.client_data) if as_seed else modern(info, state.client_data)
+    return {"customizations": shown} if shown else {}

@@ -1,0 +1,36 @@
+"""`_meta.git` of a session: its branch, and how far its folder is from it. Asked of git when somebody subscribes, and
+after every turn that used a tool."""
+
+from pathlib import Path
+
+from portico.doors.ahp.wire.record import Json
+from portico.errors import PorticoError
+from portico.workspace.git import git
+
+_HEADS = {"# branch.head ": "branchName", "# branch.upstream ": "upstreamBranchName"}
+
+
+async def of_folder(folder: Path) -> Json:
+    """Nothing, where git says nothing."""
+    try:
+        said = await git(folder, "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--", ".")
+    except PorticoError:
+        return {}
+    return parse(said)
+
+
+def parse(said: str) -> Json:
+    """What `git status --porcelain=v2 --branch` says."""
+    lines = said.splitlines()
+    found: Json = {"uncommittedChanges": sum(not line.startswith("#") for line in lines)}
+    for line in lines:
+        for head, field in _HEADS.items():
+            if line.startswith(head):
+                found[field] = line.removeprefix(head)
+        if line.startswith("# branch.ab "):
+            ahead, behind = line.removeprefix("# branch.ab ").split()
+            found |= {"outgoingChanges": int(ahead), "incomingChanges": -int(behind)}
+    if found.get("branchName") == "(detached)":
+        del found["branchName"]
+        found["isDetachedHead"] = True
+    return found

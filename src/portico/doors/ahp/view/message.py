@@ -1,0 +1,80 @@
+"""Messages on the wire and in the log. What the log's message has no field for is kept as it came, and sent back."""
+
+from typing import Any
+
+from portico.doors.ahp.wire.record import Json
+from portico.events import Message
+
+_KEPT = ("agent", "_meta")
+_SEED_TYPES = ("file", "directory", "selection")
+_ORIGINS = {"user": "user", "agent": "agent", "tool": "tool", "system": "systemNotification"}
+_BACK = {wire: ours for ours, wire in _ORIGINS.items()}
+
+
+def from_wire(said: Json) -> Message:
+    """Either dialect's form; the shape has been checked."""
+    model = said.get("model") or {}
+    origin = said.get("origin") or {}
+    kept: Json = {key: said[key] for key in _KEPT if said.get(key) is not None}
+    if model.get("config"):
+        kept["modelConfig"] = model["config"]
+    kind = str(origin.get("kind", "user"))
+    if kind not in _BACK:
+        kept["origin"] = origin
+    return Message(
+        text=said.get("text", ""),
+        attachments=said.get("attachments") or [],
+        model=model.get("id"),
+        origin=_BACK.get(kind, "user"),
+        meta={"ahp": kept} if kept else {},
+    )
+
+
+def to_seed(message: Message) -> Json:
+    attachments = [made for each in message.attachments if (made := _seed_attachment(each)) is not None]
+    return {"text": message.text, **({"attachments": attachments} if attachments else {})}
+
+
+def to_modern(message: Message) -> Json:
+    kept = message.meta.get("ahp") or {}
+    said: Json = {
+        "text": message.text,
+        "origin": kept.get("origin") or {"kind": _ORIGINS.get(message.origin, "user")},
+    }
+    attachments = [_modern_attachment(each) for each in message.attachments]
+    if attachments:
+        said["attachments"] = attachments
+    if message.model is not None:
+        said["model"] = {"id": message.model, **({"config": kept["modelConfig"]} if "modelConfig" in kept else {})}
+    return said | {key: kept[key] for key in _KEPT if key in kept}
+
+
+def to_wire(message: Message, seed: bool) -> Json:
+    return to_seed(message) if seed else to_modern(message)
+
+
+def _seed_attachment(said: Json) -> Json | None:
+    """Version 1 knows files, folders and selections; anything that has a URI can be shown as one of them."""
+    if said.get("type") in _SEED_TYPES:
+        return said
+    if not isinstance(said.get("uri"), str):
+        return None
+    kind = said.get("displayKind")
+    return _short({"type": kind if kind in _SEED_TYPES else "file", "uri": said["uri"], "displayName": _label(said)})
+
+
+def _modern_attachment(said: Json) -> Json:
+    if said.get("type") not in _SEED_TYPES:
+        return {"type": "simple", **said, "label": _label(said)}
+    return {"type": "resource", "uri": said.get("uri", ""), "label": _label(said), "displayKind": said["type"]}
+
+
+def _label(said: Json) -> str:
+    for key in ("label", "displayName", "name"):
+        if isinstance(said.get(key), str):
+            return str(said[key])
+    return str(said.get("uri") or said.get("path") or "attachment").rstrip("/").rpartition("/")[2] or "attachment"
+
+
+def _short(said: dict[str, Any]) -> Json:
+    return {key: value for key, value in said.items() if value is not None}

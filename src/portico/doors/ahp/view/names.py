@@ -1,0 +1,142 @@
+"""The names of our things on the wire, and back.
+
+A session that a client created is called what the client called it. Others are `<agent>:/<id>`: clients of version 1
+read the provider out of the scheme. A session with a parent is a chat of the session at the root of its family; in
+version 1, which has no chats, it is a session of its own.
+"""
+
+import re
+from typing import Protocol
+from urllib.parse import quote, unquote, urlsplit
+
+from portico.doors.ahp.wire import uri
+from portico.errors import BadRequest, NotFound
+from portico.events import Origin
+from portico.host.session import Session
+from portico.host.state import SessionState, Summary
+from portico.people.view import View
+from portico.terminals.terminals import OpenTerminal
+
+CHAT = "ahp-chat:/"
+CHANGESET = "ahp-changeset:/"
+_CHANGESETS = "/changeset/"
+TERMINAL = "ahp-terminal:/"
+WATCH = "ahp-resource-watch:/"
+BLOB = "portico-blob:/"
+GIT = "git-blob:/"
+EDIT = "portico-edit:/"
+DIFF = "portico-diff:/"
+LOGS = "ahp-otlp://logs"
+
+
+class Finder(Protocol):
+    """The host, or what somebody sees of it."""
+
+    def find(self, ident: str) -> Session | None: ...
+
+
+_NO_SCHEME = re.compile(r"[^a-z0-9+.-]+")
+_NAME_MAX = 2048
+"""Characters of a URI that a client chooses: browsers take about as many."""
+
+
+def session_uri(of: Summary | SessionState) -> str:
+    if of.uri is not None:
+        return (uri.seed_subagent(of.uri) or of.uri) if of.parent is not None else of.uri
+    if of.parent is not None:
+        return CHAT + of.id
+    return f"{_NO_SCHEME.sub('-', of.agent.lower()) or 'agent'}:/{of.id}"
+
+
+def chat_uri(of: Summary | SessionState) -> str:
+    if of.parent is None:
+        return uri.default_chat(session_uri(of))
+    return of.uri or CHAT + of.id
+
+
+def child_uri(root: Summary, ident: str, origin: Origin | None) -> str:
+    """What a session below another is called, where no client has named it."""
+    session = session_uri(root)
+    spawned = origin is not None and origin.kind == "agent" and origin.call
+    return uri.subagent(session, spawned) if spawned else uri.chat(session, ident)
+
+
+def find_session(host: Finder, name: str) -> Session | None:
+    """By the client's own name, by one that clients derive, or by ours for one that no client named."""
+    found = host.find(name) or host.find(uri.subagent_of_seed(name) or "")
+    if found is not None and found.id != name and name in (found.summary.uri, session_uri(found.summary)):
+        return found
+    ident = name.rpartition(":/")[2]
+    found = host.find(ident) if ident.startswith("session-") else None
+    if found is None or (found.summary.parent is not None and name == CHAT + ident):
+        return found
+    return found if session_uri(found.summary) == name else None
+
+
+def find_chat(host: Finder, name: str) -> Session | None:
+    owner = uri.default_chat_session(name)
+    if owner is not None:
+        return find_session(host, owner)
+    found = host.find(name)
+    if found is not None and found.summary.uri == name and found.summary.parent is not None:
+        return found
+    found = host.find(name.removeprefix(CHAT)) if name.startswith(CHAT) else None
+    return found if found is not None and found.summary.parent is not None else None
+
+
+def changeset_uri(of: Summary | SessionState, view: str) -> str:
+    """Editors build this name by themselves, whatever is advertised."""
+    return f"{chat_uri(of) if of.parent is not None else session_uri(of)}{_CHANGESETS}{view}"
+
+
+def find_changeset(host: View, name: str) -> str | None:
+    """`SESSION ID/VIEW` for the name of a changeset. An older Portico advertised that behind a scheme of its own."""
+    if name.startswith(CHANGESET):
+        ident = name.removeprefix(CHANGESET)
+        return ident if host.whole or host.has(ident.partition("/")[0]) else None
+    owner, found, view = name.rpartition(_CHANGESETS)
+    session = (find_chat(host, owner) or find_session(host, owner)) if found else None
+    return f"{session.id}/{view}" if session is not None else None
+
+
+def terminal_uri(of: OpenTerminal) -> str:
+    return of.uri or TERMINAL + of.id
+
+
+def find_terminal(host: View, name: str) -> OpenTerminal | None:
+    """By the client's own name, which may well look like ours, or by ours for one that no client named."""
+    found = host.find_terminal(name)
+    if found is None and name.startswith(TERMINAL):
+        found = host.find_terminal(name.removeprefix(TERMINAL))
+    return found if found is not None and terminal_uri(found) == name else None
+
+
+def chosen(name: object, field: str) -> str:
+    """A URI that a client made up."""
+    if not isinstance(name, str) or not 0 < len(name) <= _NAME_MAX or ":" not in name or name != name.strip():
+        raise BadRequest(f"{field!r} must be a URI of at most {_NAME_MAX} characters.", field=field)
+    if uri.is_root(name):
+        raise BadRequest(f"{field!r} is the root channel.", field=field)
+    return name
+
+
+def file_uri(path: str) -> str:
+    return "file://" + quote(path)
+
+
+def diff_uri(at: object, side: str, path: str) -> str:
+    """One side of an edit that a call has made, where it is known; it ends with the file's path: editors show that."""
+    return f"{DIFF}{at}/{side}{quote(path)}" if isinstance(at, str) else file_uri(path)
+
+
+def path_of(name: str) -> str:
+    """The path that a `file:` URI means."""
+    parts = urlsplit(name)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        raise NotFound("resource", name, "Only 'file:///...' can be read here.")
+    return unquote(parts.path)
+
+
+def folder_of(name: str) -> str:
+    """A working directory: a `file:` URI, or a plain path as some clients send it."""
+    return name if name.startswith("/") else path_of(name)

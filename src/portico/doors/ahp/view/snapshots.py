@@ -1,0 +1,393 @@
+"""Whole states, computed from the host's: what a client gets when it subscribes."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import structs
+
+from portico.doors.ahp.view import card, names, parts
+from portico.doors.ahp.wire import uri
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.status import (
+    ERROR,
+    IDLE,
+    IN_PROGRESS,
+    INPUT_NEEDED,
+    IS_ARCHIVED,
+    IS_READ,
+    activity_bits,
+    blocks,
+    with_activity,
+)
+from portico.doors.ahp.wire.versions import Dialect, iso
+from portico.events import ToolSpec
+from portico.host.agent import AgentInfo, Resource
+from portico.host.draft import DRAFT
+from portico.host.state import (
+    CHANGES,
+    CallPart,
+    ClientState,
+    QuestionPart,
+    SessionState,
+    Status,
+    Summary,
+    TurnState,
+)
+
+ANNOTATION = "annotation/"
+REVIEWED = "reviewed/"
+
+MODERN = Dialect("0.7.0", lambda: 0)
+"""For shapes that are alike in all versions of the channel dialect."""
+
+
+def waits(turn: TurnState) -> bool:
+    """Does a person have to do something?"""
+    return any(
+        (isinstance(part, CallPart) and not part.done and part.approval is not None)
+        or (isinstance(part, QuestionPart) and not part.done)
+        for part in turn.parts
+    )
+
+
+def activity(state: SessionState) -> int:
+    turn = state.active
+    if turn is not None:
+        return INPUT_NEEDED if waits(turn) else IN_PROGRESS
+    return ERROR if state.last_outcome in ("failed", "interrupted") else IDLE
+
+
+def status(state: SessionState) -> int:
+    return activity(state) | (IS_READ if state.read else 0) | (IS_ARCHIVED if state.archived else 0)
+
+
+def standing(of: Summary) -> Status:
+    """A turn that the end of the host cut off has failed, as its chat shows it."""
+    return "failed" if of.interrupted else of.status
+
+
+def moved(of: Summary | SessionState) -> int:
+    """`modifiedAt` of the channel dialect: since 0.9 only turns that begin or end change it, in lists as in chats."""
+    return of.last_turn_at or of.modified  # an older Portico did not write it down
+
+
+def summary_status(of: Summary) -> int:
+    bits = {"idle": IDLE, "running": IN_PROGRESS, "waiting": INPUT_NEEDED, "failed": ERROR}[standing(of)]
+    return bits | (IS_READ if of.read else 0) | (IS_ARCHIVED if of.archived else 0)
+
+
+def together(of: Summary, below: Iterable[Summary]) -> Summary:
+    """A session with all its chats, as its one line of the catalogue shows them: who waits and what failed in any of
+    them is the session's, and it is as new as the newest."""
+    chats = [of, *below]
+    found = [standing(chat) for chat in chats]
+    status: Status = "waiting" if "waiting" in found else "failed" if "failed" in found else of.status
+    return structs.replace(of, status=status, interrupted=False, last_turn_at=max(moved(chat) for chat in chats))
+
+
+def summary(of: Summary, dialect: Dialect, below: Sequence[Summary] = (), activity: str = "") -> Json:
+    """A line of the catalogue; `below` are the chats of the session, which version 1 lists by themselves."""
+    chats = [of, *below]
+    of = of if dialect.seed else together(of, below)
+    shown: Json = {
+        "resource": names.session_uri(of),
+        "provider": of.agent,
+        "title": of.title,
+        "status": summary_status(of),
+        "createdAt": of.created if dialect.seed else iso(of.created),
+        "modifiedAt": of.modified if dialect.seed else iso(moved(of)),
+        "workingDirectory": names.file_uri(of.cwd),
+        **({"activity": activity} if activity else {}),
+    }
+    if dialect.seed:
+        return shown | ({"model": model(of.model, of.model_config)} if of.model else {})
+    if of.changes:
+        shown["changes"] = of.changes
+    if dialect.since("1.0.0"):
+        shown["defaultChat"] = names.chat_uri(of)
+        shown["chats"] = [_listed(each, chats) for each in chats]
+    return shown | {"workingDirectories": directories(of)}
+
+
+def model(ident: str, config: Json) -> Json:
+    return {"id": ident, **({"config": config} if config else {})}
+
+
+def _listed(of: Summary, chats: Sequence[Summary]) -> Json:
+    """A chat in its session's line of the catalogue."""
+    shown: Json = {
+        "resource": names.chat_uri(of),
+        "title": of.title,
+        "status": summary_status(of),
+        "interactivity": "full",
+        **_interactivity(of),
+        **({"changes": of.changes} if of.changes else {}),
+    }
+    if of.parent is None:
+        return shown
+    above = next((each for each in chats if of.origin is not None and each.id == of.origin.session), None)
+    return shown | {"origin": origin(of, source(of, above))}
+
+
+def source(of: Summary | SessionState, above: Summary | None) -> str:
+    """The chat that this one was made from (`above`), under the name it had when that is gone."""
+    if of.origin is None:
+        return ""
+    return names.chat_uri(above) if above is not None else of.origin.uri or names.CHAT + of.origin.session
+
+
+def _interactivity(of: Summary | SessionState) -> Json:
+    """Nobody talks to a sub-agent but the agent that has started it."""
+    return {"interactivity": "read-only"} if of.origin is not None and of.origin.kind == "agent" else {}
+
+
+def directories(of: Summary | SessionState) -> list[str]:
+    """Where a session works; where its process runs comes first."""
+    return [names.file_uri(each) for each in (of.cwd, *of.folders)]
+
+
+def seed_session(state: SessionState, tools: Iterable[ToolSpec], config: Json, dialect: Dialect) -> Json:
+    """The one state of version 1: catalogue entry and conversation together."""
+    head: Json = {
+        "resource": names.session_uri(state),
+        "provider": state.agent,
+        "title": state.title,
+        "status": status(state),
+        "createdAt": state.created,
+        "modifiedAt": state.modified,
+        "workingDirectory": names.file_uri(state.cwd),
+    }
+    if state.model:
+        head["model"] = model(state.model, state.model_config)
+    head |= _activity(state)
+    if CHANGES in state.client_data:
+        head["diffs"] = parts.diffs(state, state.client_data[CHANGES])
+    shown: Json = {"summary": head, "lifecycle": "ready", **_conversation(state, dialect), "config": config}
+    shown |= _tools(tools)
+    if state.clients:
+        shown["activeClient"] = client(state.clients[-1])
+    questions = [parts.request(part) for part in parts.open_questions(state)]
+    return shown | ({"inputRequests": questions} if questions else {})
+
+
+def chat(
+    state: SessionState, dialect: Dialect, source: str = "", last: int | None = None, changesets: Sequence[Json] = ()
+) -> Json:
+    """`source`: the chat it was made from. `last`: only so many finished turns; `fetchTurns` brings the others."""
+    shown = {**chat_head(state, source, dialect), **_activity(state), **_conversation(state, dialect)}
+    if not dialect.since("1.0.0"):
+        shown.pop("changes", None)
+    elif changesets:
+        shown["changesets"] = list(changesets)
+    if last is not None and len(shown["turns"]) > last:
+        shown["turns"] = shown["turns"][len(shown["turns"]) - last :]
+        shown["turnsNextCursor"] = shown["turns"][0]["id"]
+    asked = [] if dialect.since("0.6.0") else [parts.request(part) for part in parts.open_questions(state)]
+    if asked:
+        shown["inputRequests"] = asked
+    if DRAFT in state.client_data:
+        shown["draft"] = state.client_data[DRAFT]
+    return shown
+
+
+def _activity(state: SessionState) -> Json:
+    words = card.activity(state)
+    return {"activity": words} if words else {}
+
+
+def _conversation(state: SessionState, dialect: Dialect) -> Json:
+    active = state.active
+    done = [each for each in state.turns if each is not active]
+    shown: Json = {"turns": [parts.turn(each, dialect) for each in done]}
+    if active is not None:
+        shown["activeTurn"] = parts.turn(active, dialect)
+    queued = [parts.pending(each, dialect) for each in state.queue if each.kind == "queue"]
+    steering = [each for each in state.queue if each.kind == "steer"]
+    if queued:
+        shown["queuedMessages"] = queued
+    if steering:
+        shown["steeringMessage"] = parts.pending(steering[-1], dialect)
+    return shown
+
+
+def chat_head(state: SessionState, source: str, dialect: Dialect) -> Json:
+    """What a chat's summary and its state have in common. Since 1.0 a chat has flags of its own."""
+    shown: Json = {
+        "resource": names.chat_uri(state),
+        "title": state.title,
+        "status": status(state) if dialect.since("1.0.0") else activity(state),
+        "modifiedAt": iso(moved(state)),
+        **chosen(state),
+        **counted(state),
+        **_interactivity(state),
+    }
+    return shown | ({"origin": origin(state, source)} if state.parent is not None else {})
+
+
+def counted(state: SessionState) -> Json:
+    found = state.client_data.get(CHANGES, {})
+    return {"changes": {key: value for key, value in found.items() if key != "edits"}} if found else {}
+
+
+def chosen(of: Summary | SessionState) -> Json:
+    """A chat that chose none of its session's working directories has all of them, and says nothing."""
+    return (
+        {} if of.folder_subset is None else {"workingDirectories": [names.file_uri(each) for each in of.folder_subset]}
+    )
+
+
+def chat_line(of: Summary, source: str, dialect: Dialect) -> Json:
+    """A chat in its session's catalogue, when only its summary is known."""
+    bits = summary_status(of)
+    shown: Json = {
+        "resource": names.chat_uri(of),
+        "title": of.title,
+        "status": bits if dialect.since("1.0.0") else activity_bits(bits),
+        "modifiedAt": iso(moved(of)),
+        **chosen(of),
+        **({"changes": of.changes} if of.changes else {}),
+        **_interactivity(of),
+    }
+    return shown | ({"origin": origin(of, source)} if of.parent is not None else {})
+
+
+def origin(of: Summary | SessionState, source: str) -> Json:
+    if of.origin is None:
+        return {"kind": "user"}
+    if of.origin.kind == "agent":
+        return {"kind": "tool", "chat": source, "toolCallId": of.origin.call or ""}
+    kind = "fork" if of.origin.kind == "fork" else "sideChat"
+    shown: Json = {"kind": kind, "chat": source, "turnId": of.origin.turn or ""}
+    return shown | ({"selection": of.origin.selection} if of.origin.selection else {})
+
+
+def session(
+    state: SessionState,
+    chats: list[Json],
+    needed: list[Json],
+    tools: Iterable[ToolSpec],
+    config: Json,
+    changesets: list[Json],
+    dialect: Dialect,
+) -> Json:
+    """A session of the channel dialect: the catalogue around its chats."""
+    bits = status(state)
+    for promoted in (ERROR, INPUT_NEEDED):
+        if any(activity_bits(each["status"]) == promoted for each in chats):
+            bits = with_activity(bits, promoted)
+    if any(blocks(each, dialect) for each in needed):
+        bits = with_activity(bits, INPUT_NEEDED)
+    annotations = [value for key, value in state.client_data.items() if key.startswith(ANNOTATION)]
+    shown: Json = {
+        "provider": state.agent,
+        "title": state.title,
+        "status": bits,
+        "workingDirectory": names.file_uri(state.cwd),
+        "workingDirectories": directories(state),
+        "lifecycle": "ready",
+        "activeClients": [client(each) for each in state.clients],
+        "chats": chats,
+        "defaultChat": names.chat_uri(state),
+        "config": config,
+        "annotations": {
+            "resource": uri.annotations(names.session_uri(state)),
+            "annotationCount": len(annotations),
+            "entryCount": sum(len(each.get("entries", [])) for each in annotations),
+        },
+        **_tools(tools),
+    }
+    shown |= _activity(state)
+    if changesets:
+        shown["changesets"] = changesets
+    return shown | ({"inputNeeded": needed} if needed else {})
+
+
+def input_needed(state: SessionState) -> list[Json]:
+    """What waits for somebody in this chat, as the session's channel lists it."""
+    turn = state.active
+    found = [needed(state, turn, part) for part in turn.parts] if turn is not None else []
+    return [each for each in found if each is not None]
+
+
+def needed(state: SessionState, turn: TurnState, part: object) -> Json | None:
+    chat_of = names.chat_uri(state)
+    if isinstance(part, QuestionPart) and not part.done:
+        return {"id": part.id, "chat": chat_of, "kind": "chatInput", "request": parts.request(part)}
+    if not isinstance(part, CallPart) or part.done:
+        return None
+    shown: Json = {"id": needed_id(state, part.id), "chat": chat_of, "turnId": turn.id}
+    if part.approval is not None:
+        return shown | {"kind": "toolConfirmation", "toolCall": parts.call(part, MODERN)}
+    if part.owner is not None and part.ready:
+        return shown | {
+            "kind": "toolClientExecution",
+            "clientId": part.owner,
+            "toolCall": parts.call(part, MODERN),
+        }
+    return None
+
+
+def needed_id(state: SessionState, call: str) -> str:
+    return f"{state.id}.{call}"
+
+
+def client(of: ClientState) -> Json:
+    """As the client described itself, or from what we know of one that came through another door."""
+    said = of.meta.get("ahp")
+    if isinstance(said, dict):
+        return said
+    shown: Json = {"clientId": of.id, "tools": [tool(each) for each in of.tools]}
+    return shown | ({"displayName": of.name} if of.name else {})
+
+
+def tool(of: ToolSpec) -> Json:
+    shown: Json = {"name": of.name}
+    if of.title:
+        shown["title"] = of.title
+    if of.description:
+        shown["description"] = of.description
+    return shown | ({"inputSchema": of.schema} if of.schema else {})
+
+
+def _tools(tools: Iterable[ToolSpec]) -> Json:
+    shown = [tool(each) for each in tools]
+    return {"serverTools": shown} if shown else {}
+
+
+def agent(of: AgentInfo) -> Json:
+    words = " ".join(filter(None, (of.description, of.missing, f"({of.label})" if of.label else "")))
+    several: Json = {"multipleWorkingDirectories": {"immutablePrimary": True}} if of.capabilities.folders else {}
+    protected: Json = {"protectedResources": [metadata(each) for each in of.resources]} if of.resources else {}
+    return {
+        **protected,
+        "provider": of.id,
+        "displayName": of.name,
+        "description": words,
+        "models": [
+            {
+                "id": each.id,
+                "provider": of.id,
+                "name": each.name,
+                "supportsVision": each.vision,
+                **({"maxContextWindow": each.context} if each.context else {}),
+                "_meta": {"multiplier": each.multiplier},
+            }
+            for each in of.models
+        ],
+        "capabilities": {"multipleChats": {"fork": True, "sideChat": True}, **several},
+    }
+
+
+def metadata(of: Resource) -> Json:
+    """As RFC 9728 writes it."""
+    shown: Json = {"resource": of.resource, "required": of.required}
+    if of.name:
+        shown["resource_name"] = of.name
+    if of.servers:
+        shown["authorization_servers"] = of.servers
+    if of.scopes:
+        shown["scopes_supported"] = of.scopes
+    return shown | ({"resource_documentation": of.documentation} if of.documentation else {})
+
+
+def annotations(state: SessionState) -> Json:
+    return {"annotations": [value for key, value in state.client_data.items() if key.startswith(ANNOTATION)]}

@@ -1,0 +1,84 @@
+"""What a connection can subscribe to, and which of our things a URI means."""
+
+from typing import Literal, NamedTuple
+
+from portico.doors.ahp.view import names
+from portico.doors.ahp.wire import uri
+from portico.errors import NotFound
+from portico.host.host import Host
+from portico.people.view import View
+from portico.terminals.terminals import Terminals
+
+Kind = Literal["root", "seed", "session", "chat", "annotations", "terminal", "changeset", "watch", "logs"]
+
+
+class Target(NamedTuple):
+    """`seed` is a session of version 1, `session` and `chat` are those of the channel dialect. `ident` is ours."""
+
+    kind: Kind
+    ident: str = ""
+
+
+ROOT = Target("root")
+
+
+def resolve(host: View, name: str, seed: bool) -> Target:
+    """NotFound for what is not there."""
+    if uri.is_root(name):
+        return ROOT
+    terminal = names.find_terminal(host, name)
+    if terminal is not None:
+        return Target("terminal", terminal.id)
+    if seed:
+        found = names.find_session(host, name)
+        if found is None:
+            raise NotFound("session", name)
+        return Target("seed", found.id)
+    return _modern(host, name)
+
+
+def _modern(host: View, name: str) -> Target:
+    if name.startswith(names.WATCH):
+        return Target("watch", name)
+    if name.partition("?")[0] == names.LOGS:
+        return Target("logs", name)
+    changeset = names.find_changeset(host, name)
+    if changeset is not None:
+        return Target("changeset", changeset)
+    chat = names.find_chat(host, name)
+    if chat is not None:
+        return Target("chat", chat.id)
+    session = names.find_session(host, name)
+    if session is not None and session.summary.parent is None:
+        return Target("session", session.id)
+    owner = uri.annotations_session(name)
+    session = names.find_session(host, owner) if owner is not None else None
+    if session is not None:
+        return Target("annotations", session.id)
+    raise NotFound("session", name)
+
+
+def uri_of(host: Host, target: Target, seed: bool) -> str:
+    """The name that envelopes of this target carry."""
+    match target.kind:
+        case "root":
+            return uri.SEED_ROOT if seed else uri.ROOT
+        case "terminal":
+            return names.terminal_uri(host.part(Terminals).get(target.ident))
+        case "changeset":
+            return _changeset_uri(host, target.ident)
+        case "watch" | "logs":
+            return target.ident
+    session = host.find(target.ident)
+    if session is None:
+        raise NotFound("session", target.ident)
+    if target.kind == "chat":
+        return names.chat_uri(session.summary)
+    name = names.session_uri(session.summary)
+    return uri.annotations(name) if target.kind == "annotations" else name
+
+
+def _changeset_uri(host: Host, ident: str) -> str:
+    owner, _, view = ident.partition("/")
+    session = host.find(owner)
+    return names.changeset_uri(session.summary, view) if session is not None else names.CHANGESET + ident

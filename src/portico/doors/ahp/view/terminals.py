@@ -1,0 +1,93 @@
+"""Terminals on the wire: their state, their list in the root's, and the actions of their events. Pure."""
+
+from portico import events as e
+from portico.doors.ahp.view import names
+from portico.doors.ahp.wire.envelope import Outgoing
+from portico.doors.ahp.wire.record import Json
+from portico.events import Record
+from portico.host.host import Host
+from portico.terminals.terminals import OpenTerminal
+from portico.workspace.scrollback import Command
+
+
+def claim(host: Host, of: OpenTerminal) -> Json:
+    """What clients claim is in the protocol's words already; what an agent runs belongs to its chat."""
+    session = host.find(of.session) if of.command and of.session is not None else None
+    if session is None:
+        return of.claim
+    family = host.catalogue.root(session)
+    return {
+        "kind": "session",
+        "session": names.session_uri(family.summary),
+        "chat": names.chat_uri(session.summary),
+    }
+
+
+def state(host: Host, of: OpenTerminal) -> Json:
+    """Old and new forms of the end together: `exitCode`, and `lifecycle` since 0.9."""
+    shown: Json = {
+        "title": of.title,
+        "cwd": names.file_uri(of.cwd),
+        "cols": of.cols,
+        "rows": of.rows,
+        "content": [_part(part) for part in of.shown.parts],
+        "claim": claim(host, of),
+        "isPty": True,
+        **_life(of),
+    }
+    return shown | ({"supportsCommandDetection": True} if of.detects else {})
+
+
+def info(host: Host, of: OpenTerminal) -> Json:
+    shown: Json = {"resource": names.terminal_uri(of), "title": of.title, "claim": claim(host, of)}
+    return shown | _life(of)
+
+
+def _life(of: OpenTerminal) -> Json:
+    if not of.exited:
+        return {"lifecycle": {"status": "running"}}
+    code: Json = {} if of.exit_code is None else {"exitCode": of.exit_code}
+    return {"lifecycle": {"status": "exited", **code}, **code}
+
+
+def _part(part: object) -> Json:
+    if not isinstance(part, Command):
+        return {"type": "unclassified", "value": getattr(part, "value", "")}
+    shown: Json = {
+        "type": "command",
+        "commandId": part.command_id,
+        "commandLine": part.line,
+        "output": part.output,
+        "timestamp": int(part.started * 1000),
+        "isComplete": part.complete,
+    }
+    if part.exit_code is not None:
+        shown["exitCode"] = part.exit_code
+    return shown | ({"durationMs": int(part.seconds * 1000)} if part.seconds is not None else {})
+
+
+def actions(record: Record) -> list[Outgoing]:
+    match record.event:
+        case e.TerminalData() as event:
+            return [Outgoing("data", {"data": event.text})]
+        case e.TerminalCommand(command=command, line=line):
+            fields: Json = {"commandId": command, "commandLine": line, "timestamp": record.time}
+            return [Outgoing("commandExecuted", fields)]
+        case e.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
+            ended: Json = {"commandId": command, "durationMs": spent}
+            return [Outgoing("commandFinished", ended | ({"exitCode": code} if code is not None else {}))]
+        case e.TerminalDetects():
+            return [Outgoing("commandDetectionAvailable", {})]
+        case e.TerminalResized(cols=cols, rows=rows, by=by):
+            return [Outgoing("resized", {"cols": cols, "rows": rows}, by)]
+        case e.TerminalClaimed(claim=given, by=by):
+            return [Outgoing("claimed", {"claim": given}, by)]
+        case e.TerminalTitled(title=title, by=by):
+            return [Outgoing("titleChanged", {"title": title}, by)]
+        case e.TerminalMoved(cwd=cwd):
+            return [Outgoing("cwdChanged", {"cwd": names.file_uri(cwd)})]
+        case e.TerminalCleared(by=by):
+            return [Outgoing("cleared", {}, by)]
+        case e.TerminalExited(code=code):
+            return [Outgoing("exited", {"exitCode": code} if code is not None else {})]
+    return []

@@ -1,0 +1,485 @@
+"""From the log's events to the conversation's actions, in both dialects: `session/…` of version 1, `chat/…` later.
+
+`conversation(record, state, seed)` is pure. `state` is the session at the record or later: what it is asked for either
+never changes (a part's kind, a call's owner) or is sent whole each time, so that folding the actions always ends in
+the state that `snapshots` computes, also when a client comes back and hears an old record with today's state.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from portico import events as e
+from portico.doors.ahp.view import card, content, message, names, parts
+from portico.doors.ahp.view.snapshots import MODERN, client, model
+from portico.doors.ahp.wire.envelope import Outgoing
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.versions import Dialect, iso
+from portico.events import Record
+from portico.host.customization import KEY as CUSTOMIZATION
+from portico.host.draft import DRAFT
+from portico.host.state import CHANGES, CallPart, QuestionPart, SessionState, TextPart
+
+SEED = Dialect("1", lambda: 0)
+
+
+class Scene(Struct, frozen=True, gc=False):
+    record: Record
+    state: SessionState
+    seed: bool
+
+    @property
+    def dialect(self) -> Dialect:
+        return SEED if self.seed else MODERN
+
+    def part(self, turn: str, ident: str) -> Any:
+        found = self.state.turn(turn)
+        return found.part(ident) if found is not None else None
+
+    def call(self, turn: str, ident: str) -> CallPart | None:
+        part = self.part(turn, ident)
+        return part if isinstance(part, CallPart) else None
+
+    def is_over(self, turn: str) -> bool:
+        found = self.state.turn(turn)
+        return found is None or found.outcome is not None
+
+    def message(self, of: e.Message) -> Json:
+        return {self.dialect.message: message.to_wire(of, self.seed)}
+
+
+def conversation(record: Record, state: SessionState, seed: bool) -> list[Outgoing]:
+    event = record.event
+    translate = _TABLE.get(type(event))
+    said = translate(event, Scene(record, state, seed)) if translate is not None else []
+    return [*said, activity_changed(state)] if type(event) in ACTIVE else said
+
+
+def activity_changed(state: SessionState) -> Outgoing:
+    """What it is doing now; nothing, when the field is missing."""
+    words = card.activity(state)
+    return Outgoing("activityChanged", {"activity": words} if words else {})
+
+
+ACTIVE = frozenset(
+    {
+        e.TurnStarted,
+        e.TurnResumed,
+        e.TurnEnded,
+        e.SessionTruncated,
+        e.ToolReady,
+        e.ToolDecided,
+        e.ToolEnded,
+        e.ApprovalAsked,
+        e.ApprovalAnswered,
+        e.QuestionAsked,
+        e.QuestionAnswered,
+    }
+)
+"""Events that may change what a session is said to be doing."""
+
+
+# -- turns -----------------------------------------------------------------------------------------------------
+
+
+def _turn_started(event: e.TurnStarted, scene: Scene) -> list[Outgoing]:
+    fields: Json = {"turnId": event.turn, **scene.message(event.message)}
+    if not scene.seed:
+        fields["startedAt"] = iso(scene.record.time)
+    if event.pending is not None:
+        fields["queuedMessageId"] = event.pending
+    return [Outgoing("turnStarted", fields, event.by), *(_steering(scene) if event.pending is not None else [])]
+
+
+def _turn_ended(event: e.TurnEnded, scene: Scene) -> list[Outgoing]:
+    fields: Json = {"turnId": event.turn}
+    turn = scene.state.turn(event.turn)
+    if not scene.seed:
+        fields["duration"] = max(0, scene.record.time - (turn.started if turn is not None else scene.record.time))
+    if event.outcome == "completed":
+        return [Outgoing("turnComplete", fields)]
+    if event.outcome == "cancelled":
+        return [Outgoing("turnCancelled", fields, event.by)]
+    told = {**fields, "error": parts.error_info(event.error)}
+    if scene.seed:
+        return [Outgoing("error", told)]
+    # With `error` beside the part VS Code rebuilds it and forgets that the turn can be resumed.
+    part = parts.error_part(event.error)
+    return [
+        Outgoing("error", {**told, "part": part}, before="0.9.0"),
+        Outgoing("error", {**fields, "part": part}, since="0.9.0"),
+    ]
+
+
+def _turn_resumed(event: e.TurnResumed, scene: Scene) -> list[Outgoing]:
+    """Clients that know no resume see the turn taken back and begun again with all it has said."""
+    resumed = [Outgoing("turnResume", {"turnId": event.turn}, event.by)] if not scene.seed else []
+    index = next((at for at, turn in enumerate(scene.state.turns) if turn.id == event.turn), None)
+    if index is None:
+        return resumed
+    turn = scene.state.turns[index]
+    return resumed + _told_anew(scene, index, turn.stops[-1].parts if turn.stops else len(turn.parts), before="0.9.0")
+
+
+def _told_anew(scene: Scene, index: int, shown: int, before: str | None = None) -> list[Outgoing]:
+    """A turn told anew, with so many of its parts: no action changes what was said, or takes up a turn that ended."""
+    turn = scene.state.turns[index]
+    back: Json = {"turnId": scene.state.turns[index - 1].id} if index else {}
+    start: Json = {"turnId": turn.id, **scene.message(turn.message)}
+    if not scene.seed:
+        start["startedAt"] = iso(turn.started)
+    said = [Outgoing("truncated", back, before=before), Outgoing("turnStarted", start, before=before)]
+    for part in turn.parts[:shown]:
+        made = parts.response_part(part, scene.dialect)
+        if made is not None:
+            said.append(Outgoing("responsePart", {"turnId": turn.id, "part": made}, before=before))
+    if turn.usage is not None:
+        spent = parts.usage(turn.usage, scene.seed)
+        said.append(Outgoing("usage", {"turnId": turn.id, "usage": spent}, before=before))
+    return said
+
+
+def _truncated(event: e.SessionTruncated, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("truncated", {"turnId": event.turn} if event.turn is not None else {}, event.by)]
+
+
+def _part_started(event: e.PartStarted, scene: Scene) -> list[Outgoing]:
+    if event.kind == "notice":
+        return []
+    kind = "markdown" if event.kind == "text" else "reasoning"
+    return [Outgoing("responsePart", {"turnId": event.turn, "part": {"kind": kind, "id": event.part, "content": ""}})]
+
+
+def _part_delta(event: e.PartDelta, scene: Scene) -> list[Outgoing]:
+    part = scene.part(event.turn, event.part)
+    if not isinstance(part, TextPart) or part.kind == "notice":
+        return []
+    name = "delta" if part.kind == "text" else "reasoning"
+    return [Outgoing(name, {"turnId": event.turn, "partId": event.part, "content": event.text})]
+
+
+def _part_ended(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
+    part = scene.part(event.turn, event.part)
+    if not isinstance(part, TextPart):
+        return []
+    if part.kind != "notice":
+        return _corrected(event, scene) if event.replaces else []
+    return [
+        Outgoing("responsePart", {"turnId": event.turn, "part": parts.notice(event.part, event.text, scene.seed)}),
+    ]
+
+
+def _corrected(event: e.PartEnded, scene: Scene) -> list[Outgoing]:
+    index = next((at for at, turn in enumerate(scene.state.turns) if turn.id == event.turn), None)
+    if index is None or scene.record.pos not in scene.state.turns[index].corrections:
+        return []
+    said = _told_anew(scene, index, scene.state.turns[index].corrections[scene.record.pos])
+    # The turn's beginning counts as news; who has read it so far has read it still.
+    return [*said, Outgoing("isReadChanged", {"isRead": True})] if scene.state.read else said
+
+
+def _usage(event: e.UsageReported, scene: Scene) -> list[Outgoing]:
+    turn = scene.state.turn(event.turn)
+    if turn is None or turn.usage is None:
+        return []
+    return [Outgoing("usage", {"turnId": event.turn, "usage": parts.usage(turn.usage, scene.seed)})]
+
+
+# -- tool calls ------------------------------------------------------------------------------------------------
+
+
+def _of(turn: str, call: str) -> Json:
+    return {"turnId": turn, "toolCallId": call}
+
+
+def _tool_started(event: e.ToolStarted, scene: Scene) -> list[Outgoing]:
+    fields: Json = {**_of(event.turn, event.call), "toolName": event.tool, "displayName": event.tool}
+    if event.owner is not None:
+        fields |= {"toolClientId": event.owner} if scene.seed else {"contributor": parts.contributor(event.owner)}
+    meta = card.started(event.kind) | event.meta
+    if meta:
+        fields["_meta"] = meta
+    return [Outgoing("toolCallStart", fields)]
+
+
+def _tool_input(event: e.ToolInput, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("toolCallDelta", {**_of(event.turn, event.part), "content": event.text})]
+
+
+def _tool_ready(event: e.ToolReady, scene: Scene) -> list[Outgoing]:
+    call = scene.call(event.turn, event.call)
+    if call is not None and (call.rule or any(not each.result for each in call.approvals)):
+        return []  # the approval or the decision says it
+    return [_ready(scene, event.turn, call, "not-needed")] if call is not None else []
+
+
+def _ready(scene: Scene, turn: str, call: CallPart, confirmed: str | None, **more: Any) -> Outgoing:
+    """The call as it is shown from now on."""
+    fields: Json = {**_of(turn, call.id), "invocationMessage": card.message(call), **more}
+    if "toolInput" not in fields and (shown := card.tool_input(call)):
+        fields["toolInput"] = shown
+    if confirmed is not None:
+        fields["confirmed"] = confirmed
+    if not scene.seed and call.ready:
+        fields |= card.intention(call)
+    meta = parts.meta(call, scene.seed)
+    return Outgoing("toolCallReady", fields | ({"_meta": meta} if meta else {}))
+
+
+def _tool_decided(event: e.ToolDecided, scene: Scene) -> list[Outgoing]:
+    call = scene.call(event.turn, event.call)
+    if call is None:
+        return []
+    if event.allowed:
+        if any(each.answered for each in call.approvals):
+            return []  # it runs already, and a person said so
+        return [_ready(scene, event.turn, call, "setting"), *_again(event.turn, call, scene.seed)]
+    return [
+        _ready(scene, event.turn, call, None),
+        _refusal(event.turn, call.id, parts.ruled_out(event.rule)),
+    ]
+
+
+def _refusal(turn: str, call: str, why: Json, option: str | None = None, by: str = "") -> Outgoing:
+    fields: Json = {**_of(turn, call), "approved": False, **why}
+    if option is not None:
+        fields["selectedOptionId"] = option
+    return Outgoing("toolCallConfirmed", fields, by)
+
+
+def _again(turn: str, call: CallPart, seed: bool) -> list[Outgoing]:
+    """A confirmation in the middle of a run makes clients forget the content so far."""
+    shown = content.content_of(call, seed)
+    if not shown or call.done:
+        return []
+    return [Outgoing("toolCallContentChanged", {**_of(turn, call.id), "content": shown})]
+
+
+def _tool_output(event: e.ToolOutput, scene: Scene) -> list[Outgoing]:
+    call = scene.call(event.turn, event.part)
+    if call is None or call.done:
+        return []  # its end says it all
+    size = len(call.output)
+    if content.visible(size) == content.visible(max(0, size - len(event.text))):
+        return []
+    return _again(event.turn, call, scene.seed)
+
+
+def _tool_content(event: e.ToolContent, scene: Scene) -> list[Outgoing]:
+    call = scene.call(event.turn, event.call)
+    if call is None or (call.done and not event.by):
+        return []
+    shown = content.content_of(call, scene.seed) if not call.done else event.content
+    return [Outgoing("toolCallContentChanged", {**_of(event.turn, event.call), "content": shown}, event.by)]
+
+
+def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Outgoing]:
+    call = scene.call(event.turn, event.call)
+    if call is None:
+        return []
+    if event.outcome in ("cancelled", "interrupted"):
+        if scene.is_over(event.turn):
+            return []  # the turn's end skips it
+        return [
+            _ready(scene, event.turn, call, None, **({} if call.ready else {"invocationMessage": ""})),
+            _refusal(event.turn, call.id, {"reason": "skipped"}),
+        ]
+    said = [] if call.ready else [_ready(scene, event.turn, call, "not-needed")]
+    return [
+        *said,
+        Outgoing("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call, scene.seed)}, event.by),
+    ]
+
+
+def _approval_asked(event: e.ApprovalAsked, scene: Scene) -> list[Outgoing]:
+    call = scene.call(event.turn, event.call)
+    approval = next((each for each in call.approvals if each.id == event.approval), None) if call else None
+    if call is None or approval is None:
+        return []
+    if event.result:
+        result = parts.provisional(call, approval, scene.seed)
+        fields = {**_of(event.turn, call.id), "result": result, "requiresResultConfirmation": True}
+        return [Outgoing("toolCallComplete", fields, str(event.meta.get("by", "")))]
+    asked = card.shown_input(call, approval, event.input)
+    more = parts.confirmation(call, approval, scene.seed) | ({"toolInput": asked} if asked else {})
+    return [_ready(scene, event.turn, call, None, **more)]
+
+
+def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Outgoing]:
+    call, approval = None, None
+    turn = scene.state.turn(event.turn)
+    for part in turn.parts if turn is not None else []:
+        if isinstance(part, CallPart):
+            for each in part.approvals:
+                if each.id == event.approval:
+                    call, approval = part, each
+    if call is None or approval is None or event.option is None:
+        return []  # the turn's end answered it, and says so itself
+    if approval.result:
+        return [Outgoing("toolCallResultConfirmed", {**_of(event.turn, call.id), "approved": event.allowed}, event.by)]
+    if not event.allowed:
+        why = parts.refusal(event.meta, event.reason, scene.seed)
+        return [_refusal(event.turn, call.id, why, event.option, event.by)]
+    how = event.meta.get("confirmed", "user-action")
+    fields: Json = {**_of(event.turn, call.id), "approved": True, "confirmed": how}
+    fields["selectedOptionId"] = event.option
+    if event.input is not None:
+        fields["editedToolInput"] = card.shown_input(call, approval, event.input)
+    return [Outgoing("toolCallConfirmed", fields, event.by), *_again(event.turn, call, scene.seed)]
+
+
+# -- questions and the queue -----------------------------------------------------------------------------------
+
+
+def _question_asked(event: e.QuestionAsked, scene: Scene) -> list[Outgoing]:
+    part = QuestionPart(event.question, event.text, event.fields, event.url)
+    return [Outgoing("inputRequested", {"request": parts.request(part)})]
+
+
+def _question_drafted(event: e.QuestionDrafted, scene: Scene) -> list[Outgoing]:
+    fields: Json = {"requestId": event.question, "questionId": event.field}
+    return [Outgoing("inputAnswerChanged", fields | ({"answer": event.answer} if event.answer else {}), event.by)]
+
+
+def _question_answered(event: e.QuestionAnswered, scene: Scene) -> list[Outgoing]:
+    fields: Json = {"requestId": event.question, "response": event.response}
+    return [Outgoing("inputCompleted", fields | ({"answers": event.answers} if event.answers else {}), event.by)]
+
+
+_KINDS = {"queue": "queued", "steer": "steering"}
+
+
+def _queue_added(event: e.QueueAdded, scene: Scene) -> list[Outgoing]:
+    fields = {"kind": _KINDS[event.kind], "id": event.pending, **scene.message(event.message)}
+    return [Outgoing("pendingMessageSet", fields, event.by)]
+
+
+def _queue_edited(event: e.QueueEdited, scene: Scene) -> list[Outgoing]:
+    kind = _KINDS[event.kind]
+    fields = {"kind": kind, "id": event.pending, **scene.message(event.message)}
+    return [Outgoing("pendingMessageSet", fields, event.by), *(_steering(scene) if kind == "steering" else [])]
+
+
+def _steering(scene: Scene) -> list[Outgoing]:
+    """AHP has room for one steering message, the host for several: the last one is shown."""
+    waiting = [each for each in scene.state.queue if each.kind == "steer"]
+    if not waiting:
+        return []
+    fields = {"kind": "steering", "id": waiting[-1].id, **scene.message(waiting[-1].message)}
+    return [Outgoing("pendingMessageSet", fields)]
+
+
+def _queue_removed(event: e.QueueRemoved, scene: Scene) -> list[Outgoing]:
+    removed = Outgoing("pendingMessageRemoved", {"kind": _KINDS[event.kind], "id": event.pending}, event.by)
+    return [removed, *(_steering(scene) if event.kind == "steer" else [])]
+
+
+def _queue_reordered(event: e.QueueReordered, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("queuedMessagesReordered", {"order": event.order}, event.by), *_steering(scene)]
+
+
+def _kept(event: e.ClientKept, scene: Scene) -> list[Outgoing]:
+    if event.key == DRAFT:
+        if scene.seed:
+            return []
+        return [Outgoing("draftChanged", {"draft": event.value} if event.value is not None else {}, event.by)]
+    if event.key == CHANGES:
+        return [Outgoing("diffsChanged", {"diffs": parts.diffs(scene.state, event.value or {})})] if scene.seed else []
+    if event.key.startswith(CUSTOMIZATION) and scene.seed and event.value is not None:
+        if event.action.get("type") != "session/customizationToggled":
+            return []  # version 1 knows no servers
+        fields = {"uri": event.value["uri"], "enabled": event.value["enabled"]}
+        return [Outgoing("customizationToggled", fields, event.by)]
+    return []
+
+
+def _folder(event: e.FolderAdded | e.FolderRemoved, scene: Scene) -> list[Outgoing]:
+    if scene.seed or not event.chat:
+        return []
+    name = "workingDirectorySet" if isinstance(event, e.FolderAdded) else "workingDirectoryRemoved"
+    return [Outgoing(name, {"directory": names.file_uri(event.folder)}, event.by)]
+
+
+# -- what version 1 keeps beside the conversation, in the same state ------------------------------------------------
+
+
+def _only_seed(make: Callable[[Any, Scene], list[Outgoing]]) -> Callable[[Any, Scene], list[Outgoing]]:
+    return lambda event, scene: make(event, scene) if scene.seed else []
+
+
+def _renamed(event: e.SessionRenamed, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("titleChanged", {"title": event.title}, event.by)]
+
+
+def _model(event: e.SessionModel, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("modelChanged", {"model": model(event.model, event.config)}, event.by)]
+
+
+def configured(event: e.SessionConfigured, state: SessionState) -> Outgoing:
+    """What replaced all but some settings is told whole: a client would drop those, too."""
+    if event.replace:
+        return Outgoing(
+            "configChanged", {"config": state.config if event.keeps else event.values, "replace": True}, event.by
+        )
+    return Outgoing("configChanged", {"config": event.values}, event.by)
+
+
+def _configured(event: e.SessionConfigured, scene: Scene) -> list[Outgoing]:
+    return [configured(event, scene.state)]
+
+
+def _read(event: e.SessionRead, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("isReadChanged", {"isRead": event.read}, event.by)]
+
+
+def _archived(event: e.SessionArchived, scene: Scene) -> list[Outgoing]:
+    return [Outgoing("isArchivedChanged", {"isArchived": event.archived}, event.by)]
+
+
+def _client_changed(event: e.ClientJoined | e.ClientLeft, scene: Scene) -> list[Outgoing]:
+    clients = scene.state.clients
+    by = event.by if isinstance(event, e.ClientLeft) else str(event.meta.get("by", ""))
+    if by.endswith(".session/activeClientToolsChanged") and clients:
+        return [Outgoing("activeClientToolsChanged", {"tools": client(clients[-1])["tools"]}, by)]
+    fields: Json = {"activeClient": client(clients[-1]) if clients else None}
+    return [Outgoing("activeClientChanged", fields, by)]
+
+
+_TABLE: dict[type[e.Event], Callable[[Any, Scene], list[Outgoing]]] = {
+    e.TurnStarted: _turn_started,
+    e.TurnEnded: _turn_ended,
+    e.TurnResumed: _turn_resumed,
+    e.SessionTruncated: _truncated,
+    e.PartStarted: _part_started,
+    e.PartDelta: _part_delta,
+    e.PartEnded: _part_ended,
+    e.UsageReported: _usage,
+    e.ToolStarted: _tool_started,
+    e.ToolInput: _tool_input,
+    e.ToolReady: _tool_ready,
+    e.ToolDecided: _tool_decided,
+    e.ToolOutput: _tool_output,
+    e.ToolContent: _tool_content,
+    e.ToolEnded: _tool_ended,
+    e.ApprovalAsked: _approval_asked,
+    e.ApprovalAnswered: _approval_answered,
+    e.QuestionAsked: _question_asked,
+    e.QuestionDrafted: _question_drafted,
+    e.QuestionAnswered: _question_answered,
+    e.QueueAdded: _queue_added,
+    e.QueueEdited: _queue_edited,
+    e.QueueRemoved: _queue_removed,
+    e.QueueReordered: _queue_reordered,
+    e.ClientKept: _kept,
+    e.FolderAdded: _folder,
+    e.FolderRemoved: _folder,
+    e.SessionRenamed: _only_seed(_renamed),
+    e.SessionModel: _only_seed(_model),
+    e.SessionConfigured: _only_seed(_configured),
+    e.SessionRead: _read,
+    e.SessionArchived: _archived,
+    e.ClientJoined: _only_seed(_client_changed),
+    e.ClientLeft: _only_seed(_client_changed),
+}
+"""Chats have `isReadChanged` and `isArchivedChanged` since 1.0; the dialect's filter keeps them from older ones."""

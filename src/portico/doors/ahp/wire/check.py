@@ -1,0 +1,163 @@
+"""What comes over the wire, checked against its type (`types`, `types_v1`: written from the protocol's schemas).
+
+A check is for the fields we know: it names the first one that is missing or of the wrong type. Fields, union variants
+and enum values that we do not know pass through as they are, so a newer peer loses nothing by talking to us. What a
+client may dispatch is checked in full, because others are told what it said. A field that may be absent may be null,
+which counts as absent.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, NamedTuple, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
+
+from portico.doors.ahp.wire import types, types_v1
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.versions import Dialect
+from portico.errors import BadRequest
+
+Check = Callable[[Any, str], Any]
+"""A value and where it stands; gives it without the nulls that mean absent, or BadRequest."""
+
+_NAMES = {str: "string", float: "number", int: "integer", bool: "boolean", dict: "object", list: "array"}
+
+
+def check(kind: Any, value: Any, at: str = "") -> Any:
+    return checker(kind)(value, at)
+
+
+def check_action(dialect: Dialect, action: Any) -> Json:
+    """An action as a client sent it. Types that no client may dispatch are only checked to be an action at all."""
+    if not isinstance(action, dict):
+        raise _wrong("object", "action")
+    if not isinstance(action.get("type"), str):
+        raise _wrong("string", "action.type")
+    kind = (types_v1 if dialect.seed else types).ACTIONS.get(action["type"])
+    return action if kind is None else _record(_shape(kind), action, "action")
+
+
+@cache
+def checker(kind: Any) -> Check:
+    origin = get_origin(kind)
+    if kind is Any or kind is None:
+        return _anything
+    if is_typeddict(kind):
+        shape = _shape(kind)
+        return lambda value, at: _record(shape, _typed(dict, value, at), at)
+    if origin is list:
+        return _listed(checker(get_args(kind)[0]))
+    if origin is dict:
+        return _mapped(checker(get_args(kind)[1]))
+    if origin is UnionType:
+        return _union(get_args(kind))
+    plain = str if origin is Literal else kind
+    return lambda value, at: _typed(plain, value, at)
+
+
+def _anything(value: Any, at: str) -> Any:
+    return value
+
+
+def _listed(inner: Check) -> Check:
+    def run(value: Any, at: str) -> Any:
+        return [inner(each, f"{at}[{index}]") for index, each in enumerate(_typed(list, value, at))]
+
+    return run
+
+
+def _mapped(inner: Check) -> Check:
+    def run(value: Any, at: str) -> Any:
+        found = _typed(dict, value, at)
+        return found if inner is _anything else {key: inner(each, f"{at}.{key}") for key, each in found.items()}
+
+    return run
+
+
+def _union(kinds: tuple[Any, ...]) -> Check:
+    """Records are told apart by their tag; a record beside plain values (text or Markdown) by being one."""
+    records = [kind for kind in kinds if is_typeddict(kind)]
+    plain = [kind for kind in kinds if kind not in records]
+    tagged = _tagged(records) if len(records) > 1 else checker(records[0]) if records else None
+
+    def run(value: Any, at: str) -> Any:
+        if plain and not isinstance(value, dict):
+            return value if any(_is(kind, value) for kind in plain) else _typed(plain[0], value, at)
+        return _typed(str, value, at) if tagged is None else tagged(value, at)
+
+    return run
+
+
+def _tagged(records: list[Any]) -> Check:
+    hints = [get_type_hints(kind) for kind in records]
+    tag = next((name for name, kind in hints[0].items() if _constants(kind)), None)
+    if tag is None:  # nothing tells them apart
+        return checker(dict[str, Any])
+    variants = {
+        value: _shape(kind) for kind, hint in zip(records, hints, strict=True) for value in _constants(hint[tag])
+    }
+
+    def run(value: Any, at: str) -> Any:
+        found = _typed(dict, value, at)
+        shape = variants.get(_typed(str, found.get(tag), f"{at}.{tag}" if at else tag))
+        return found if shape is None else _record(shape, found, at)
+
+    return run
+
+
+def _constants(kind: Any) -> tuple[Any, ...]:
+    """The values of a tag."""
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+class _Shape(NamedTuple):
+    """A record type, taken apart once: the types of its fields, and those that must be there."""
+
+    fields: dict[str, Any]
+    required: frozenset[str]
+
+
+@cache
+def _shape(kind: Any) -> _Shape:
+    hints = get_type_hints(kind, include_extras=True)
+    fields = {name: get_args(each)[0] if get_origin(each) is NotRequired else each for name, each in hints.items()}
+    return _Shape(fields, frozenset(kind.__required_keys__))
+
+
+def _record(shape: _Shape, value: Json, at: str) -> Json:
+    """The value itself when nothing has to go: every action of every client passes here."""
+    fields, required = shape
+    if not required <= value.keys():
+        raise _missing(next(key for key in fields if key in required and key not in value), at)
+    checked = value
+    for key, found in value.items():
+        kind = fields.get(key)
+        if kind is None or kind is Any or (type(found) is str and (kind is str or get_origin(kind) is Literal)):
+            continue
+        if found is None:
+            if key in required:
+                raise _missing(key, at)
+            checked = {name: each for name, each in checked.items() if name != key}
+        elif (right := checker(kind)(found, f"{at}.{key}" if at else key)) is not found:
+            checked = {**checked, key: right}
+    return checked
+
+
+def _is(kind: type, value: Any) -> bool:
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _typed(kind: type, value: Any, at: str) -> Any:
+    if not _is(kind, value):
+        raise _wrong(_NAMES[kind], at)
+    return value
+
+
+def _wrong(name: str, at: str) -> BadRequest:
+    return BadRequest(f"{repr(at) if at else 'The value'} must be of type {name}.", field=at or None)
+
+
+def _missing(key: str, at: str) -> BadRequest:
+    path = f"{at}.{key}" if at else key
+    return BadRequest(f"{path!r} is missing.", field=path)

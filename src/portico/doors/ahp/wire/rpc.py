@@ -1,0 +1,129 @@
+"""JSON-RPC over frames: one message per text frame, read with care and written once."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from portico import limits
+from portico.doors.ahp.wire.record import Json
+from portico.doors.body import check_depth
+from portico.errors import AlreadyExists, BadRequest, NotFound, PorticoError, kind
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+SESSION_NOT_FOUND = -32001
+PROVIDER_NOT_FOUND = -32002
+SESSION_EXISTS = -32003
+UNSUPPORTED_VERSION = -32005
+AUTH_REQUIRED = -32007
+NOT_FOUND = -32008
+
+Raw = msgspec.Raw
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
+
+
+class WireError(PorticoError):
+    """An error with a JSON-RPC code of its own."""
+
+    code = "bad_request"
+
+    def __init__(self, rpc: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.rpc = rpc
+        self.data = data
+
+
+class Incoming(Struct, gc=False):
+    """A request (with `id`), a notification (without), or a reply to a request of ours (without `method`)."""
+
+    method: str
+    params: Json
+    id: Any
+    is_request: bool
+    size: int
+    """Bytes of the frame it came in."""
+    result: Any = None
+    error: Json | None = None
+
+
+def parse(data: bytes) -> Incoming:
+    message = _decode(data)
+    if not isinstance(message, dict):
+        raise WireError(INVALID_REQUEST, "One JSON-RPC message per frame, please; batches are not taken.")
+    ident = message.get("id")
+    if "method" not in message and ("result" in message or "error" in message):
+        error = message.get("error")
+        return Incoming(
+            "", {}, ident, False, len(data), message.get("result"), error if isinstance(error, dict) else None
+        )
+    method, params = message.get("method"), message.get("params")
+    has_id = "id" in message and ident is not None
+    if has_id and (isinstance(ident, bool) or not isinstance(ident, int | float | str)):
+        raise WireError(INVALID_REQUEST, "The id of a request is a number.")
+    if not isinstance(method, str) or message.get("jsonrpc", "2.0") != "2.0":
+        raise _invalid(ident if has_id else None, "This is not a JSON-RPC 2.0 message.")
+    if params is not None and not isinstance(params, dict):
+        raise _invalid(ident if has_id else None, "'params' must be an object.", INVALID_PARAMS)
+    return Incoming(method, params or {}, ident, has_id, len(data))
+
+
+def _decode(data: bytes) -> Any:
+    try:
+        check_depth(data, limits.JSON_DEPTH)
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, BadRequest) as error:
+        raise WireError(PARSE_ERROR, "Parse error") from error
+
+
+def _invalid(ident: Any, message: str, code: int = INVALID_REQUEST) -> "WireError":
+    error = WireError(code, message)
+    error.add_note(_encoder.encode(ident).decode())
+    return error
+
+
+def blamed(error: WireError) -> Any:
+    """The id of the broken request, where it could be read."""
+    notes = getattr(error, "__notes__", [])
+    return msgspec.json.decode(notes[0]) if notes else None
+
+
+def reply(ident: Any, result: Any) -> bytes:
+    return _encoder.encode({"jsonrpc": "2.0", "id": ident, "result": result})
+
+
+def failure(ident: Any, error: PorticoError) -> bytes:
+    body: Json = {"code": rpc_code(error), "message": error.message}
+    data = error.data if isinstance(error, WireError) else {"field": error.field} if error.field else None
+    if data is not None:
+        body["data"] = data
+    return _encoder.encode({"jsonrpc": "2.0", "id": ident, "error": body})
+
+
+def notification(method: str, params: Any) -> bytes:
+    return _encoder.encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def request(ident: int, method: str, params: Any) -> bytes:
+    return _encoder.encode({"jsonrpc": "2.0", "id": ident, "method": method, "params": params})
+
+
+def encode(value: Any) -> bytes:
+    return _encoder.encode(value)
+
+
+def rpc_code(error: PorticoError) -> int:
+    if isinstance(error, WireError):
+        return error.rpc
+    if isinstance(error, NotFound):
+        return {"session": SESSION_NOT_FOUND, "finished turn": SESSION_NOT_FOUND, "agent": PROVIDER_NOT_FOUND}.get(
+            error.what, INVALID_PARAMS if error.what == "model" else NOT_FOUND
+        )
+    return kind(error).rpc
+
+
+def exists(error: AlreadyExists) -> WireError:
+    return WireError(SESSION_EXISTS, error.message)

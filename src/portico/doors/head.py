@@ -1,0 +1,119 @@
+"""What the headers of a request tell the gate. A client sends the same ones again and again over its connection, so
+what was found out about them is remembered: which values there are, and whose token or cookie it is.
+
+Only the headers count here, never the path or the query; and who somebody is holds as long as no token has changed.
+"""
+
+import time
+from http.cookies import CookieError, SimpleCookie
+from typing import NamedTuple
+
+from starlette.types import Scope
+
+from portico.cache import Cache
+from portico.doors.identity import Tokens
+from portico.doors.proxy import ROOT
+from portico.doors.route import Caller
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+PAGE_KEY = b"x-portico-key"
+"""Where a page's key stands; in `?key=` for what cannot have headers: streams, sockets, links."""
+_REMEMBERED = 500
+_REMEMBERED_BYTES = 4096
+"""Of one head: that of a browser with its cookies. Larger ones are read anew each time, so all take at most 2 MB."""
+
+
+class Identity(NamedTuple):
+    """Who the headers stand for, by their token and by their cookie."""
+
+    version: object
+    until: float
+    token: Caller | None = None
+    cookie: Caller | None = None
+    cookie_text: str = ""
+    keyed: bool = False
+    """The page key that belongs to the cookie is there, too."""
+
+
+class Head:
+    def __init__(self, raw: RawHeaders, cookie_name: str) -> None:
+        self.size = sum(len(name) + len(value) + 4 for name, value in raw)
+        self._values: dict[bytes, bytes] = {}
+        for name, value in raw:
+            self._values.setdefault(name, value)
+        # All of them: of two, a proxy on the way may have looked at the other.
+        self.host = ", ".join([value.decode("latin-1") for name, value in raw if name == b"host"]) or None
+        self.bearer = self._bearer()
+        self.length = self.get(b"content-length")
+        self.bodiless = self.length is None and b"transfer-encoding" not in self._values
+        self.checked_for: object = None
+        """The names and origins of ours for which `host` was found right and `extra` was made."""
+        self.extra: RawHeaders = []
+        """What every answer carries."""
+        self._cookie_name = cookie_name
+        self._identity: Identity | None = None
+
+    def get(self, name: bytes) -> str | None:
+        value = self._values.get(name)
+        return value.decode("latin-1") if value is not None else None
+
+    def __contains__(self, name: bytes) -> bool:
+        return name in self._values
+
+    def identify(self, tokens: Tokens) -> Identity:
+        found, version = self._identity, tokens.version()
+        if found is None or found.version != version or time.time() >= found.until:
+            found = self._identity = self._look_up(tokens, version)
+        return found
+
+    def _look_up(self, tokens: Tokens, version: object) -> Identity:
+        if self.bearer is not None:
+            caller = tokens.by_token(self.bearer)
+            return Identity(version, tokens.until(caller), caller)
+        cookie = self._cookie()
+        caller = tokens.by_cookie(cookie) if cookie is not None else None
+        if cookie is None or caller is None:
+            return Identity(version, float("inf"))
+        keyed = tokens.is_page_key(self.get(PAGE_KEY) or "", cookie)
+        until = min(tokens.cookie_until(cookie), tokens.until(caller))
+        return Identity(version, until, None, caller, cookie, keyed)
+
+    def _bearer(self) -> str | None:
+        kind, _, token = (self.get(b"authorization") or "").partition(" ")
+        return token.strip() if kind.lower() == "bearer" and token.strip() else None
+
+    def _cookie(self) -> str | None:
+        text = self.get(b"cookie")
+        if text is None:
+            return None
+        try:
+            morsel = SimpleCookie(text).get(self._cookie_name)
+        except CookieError:
+            return None
+        return morsel.value if morsel else None
+
+
+class Heads:
+    """Those of the last few hundred clients."""
+
+    def __init__(self, cookie: str) -> None:
+        self._cookie = cookie
+        self._known = Cache[tuple[object, ...], Head](_REMEMBERED)
+
+    def of(self, scope: Scope) -> Head:
+        raw: RawHeaders = scope["headers"]
+        key = (scope["scheme"], scope.get(ROOT), *raw)
+        head = self._known.get(key)
+        if head is None:
+            head = Head(raw, self.cookie_of(scope))
+            if head.size <= _REMEMBERED_BYTES:
+                self._known[key] = head
+        return head
+
+    def cookie_of(self, scope: Scope) -> str:
+        """Its name. Over TLS browsers themselves refuse such a name to whoever is not this very server; without it
+        only the port in the name keeps two servers of one machine apart."""
+        if scope["scheme"] not in ("https", "wss"):
+            return self._cookie
+        return f"__Secure-{self._cookie}" if scope.get(ROOT) else f"__Host-{self._cookie}"

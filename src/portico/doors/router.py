@@ -1,0 +1,149 @@
+"""Finds the route of a request. Routes are looked at in the order in which they were added, and the first one counts;
+paths that have no parameter are found by one look into a dictionary.
+"""
+
+import re
+from collections import defaultdict
+from functools import cached_property
+from typing import Any
+
+from starlette.convertors import Convertor
+from starlette.requests import Request
+from starlette.routing import compile_path
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from portico.cache import Cache
+from portico.doors.route import Route, Socket
+from portico.errors import NotFound, WrongMethod
+
+_SHAPES = 1_000
+"""Of paths (their first segment, and how many there are) whose candidates are known: real ones are some dozens."""
+_ANY = "{"
+"""Patterns that begin with a parameter share this key: the pages' catch-all."""
+
+
+class Entry:
+    """A route, compiled when somebody first comes near it: most never are, and all together delay the start."""
+
+    def __init__(self, route: Route | Socket) -> None:
+        self.route = route
+        self.app = _app(route)
+        self.socket = isinstance(route, Socket)
+        self.held = isinstance(route, Socket) or route.stream
+        """A long connection: it ends when its token does."""
+        self.segments = None if ":path}" in route.path else route.path.count("/")
+
+    @cached_property
+    def _compiled(self) -> tuple[re.Pattern[str], str, dict[str, Convertor[Any]]]:
+        return compile_path(self.route.path)
+
+    @cached_property
+    def methods(self) -> frozenset[str]:
+        if isinstance(self.route, Socket):
+            return frozenset()
+        return frozenset({*self.route.methods, "HEAD"} if "GET" in self.route.methods else self.route.methods)
+
+    def match(self, path: str) -> dict[str, object] | None:
+        regex, _, converters = self._compiled
+        found = regex.match(path)
+        if found is None:
+            return None
+        try:
+            return {name: converters[name].convert(value) for name, value in found.groupdict().items()}
+        except ValueError:
+            return None
+
+
+class Router:
+    def __init__(self) -> None:
+        self._entries: defaultdict[str, list[Entry]] = defaultdict(list)
+        self._near = Cache[tuple[str, int], list[Entry]](_SHAPES)
+        self._exact: dict[tuple[str | None, str], Entry] = {}
+
+    def add(self, route: Route | Socket) -> None:
+        self._entries[_first(route.path)].append(Entry(route))
+        self._near.clear()
+
+    def taken(self, route: Route | Socket) -> str | None:
+        """The path of the route that would get the requests of this one."""
+        wanted = Entry(route)
+        for entry in self._entries.get(_first(route.path), ()):
+            overlap = entry.socket is wanted.socket and not (entry.methods and entry.methods.isdisjoint(wanted.methods))
+            if overlap and entry.match(route.path) is not None:
+                return entry.route.path
+        return None
+
+    def find(self, scope: Scope) -> Entry:
+        """Its parameters go into the scope. A route of another method is refused with those that there are."""
+        path: str = scope["path"]
+        method = scope["method"] if scope["type"] == "http" else None
+        entry = self._exact.get((method, path))
+        if entry is not None:
+            scope["path_params"] = {}
+            return entry
+        first, allowed = _first(path), set[str]()
+        for entry in self._candidates(first, path.count("/")) if first != _ANY else ():
+            if entry.socket is (method is not None):
+                continue
+            params = entry.match(path)
+            if params is None:
+                continue
+            if method is not None and method not in entry.methods:
+                allowed |= set(entry.route.methods) if isinstance(entry.route, Route) else set()
+                continue
+            return self._found(entry, scope, params, method)
+        if allowed:
+            raise WrongMethod(scope["method"], sorted(allowed))
+        return self._of_any(scope, path, method)
+
+    def _candidates(self, first: str, segments: int) -> list[Entry]:
+        found = self._near.get((first, segments))
+        if found is None:
+            entries = self._entries.get(first, ())
+            found = [each for each in entries if each.segments in (None, segments)]
+            self._near[first, segments] = found
+        return found
+
+    def _of_any(self, scope: Scope, path: str, method: str | None) -> Entry:
+        """The pages' catch-all matches everything: another method of it says nothing about this path."""
+        for entry in self._entries.get(_ANY, ()):
+            if entry.socket is (method is None) and (method is None or method in entry.methods):
+                params = entry.match(path)
+                if params is not None:
+                    return self._found(entry, scope, params, method)
+        raise NotFound("page", path)
+
+    def _found(self, entry: Entry, scope: Scope, params: dict[str, object], method: str | None) -> Entry:
+        scope["path_params"] = params
+        if entry.route.path == scope["path"] and not params:
+            self._exact[method, entry.route.path] = entry
+        return entry
+
+
+def _first(path: str) -> str:
+    """The first segment of a path: routes are found by it."""
+    segment = path.lstrip("/").partition("/")[0]
+    return _ANY if segment.startswith(_ANY) else segment
+
+
+def _app(route: Route | Socket) -> ASGIApp:
+    if isinstance(route, Socket):
+        return _socket_app(route)
+    if route.app is not None:
+        return route.app
+    endpoint = route.endpoint
+    assert endpoint is not None
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        response = await endpoint(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+    return app
+
+
+def _socket_app(route: Socket) -> ASGIApp:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await route.endpoint(WebSocket(scope, receive, send))
+
+    return app

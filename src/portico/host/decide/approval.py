@@ -1,0 +1,87 @@
+"""Decisions about approvals: the first valid answer wins, and what it is to be remembered for goes into its commit."""
+
+from collections.abc import Sequence
+
+from portico import commands as c
+from portico import events as e
+from portico.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
+from portico.events import Json, Option
+from portico.host.decide.decision import Context, Decision
+from portico.host.decide.host import new_grant
+from portico.host.fold import find_approval
+from portico.host.state import CallPart, SessionState
+
+ONCE = Option("allow-once", "Allow once", True)
+SESSION = Option("allow-session", "Allow in this session", True, "session")
+DENY = Option("deny", "Deny", False)
+OPTIONS = [ONCE, SESSION, DENY]
+
+TIMEOUT = "timeout"
+"""Who says no when nobody answers in time: that is no person's decision, and not in the audit record."""
+
+
+def answer(state: SessionState, command: c.AnswerApproval, context: Context) -> Decision:
+    """By option, or by `allow` alone (then it is for this once). If the grant is refused the approval stays open."""
+    found = find_approval(state, command.approval)
+    if found is None:
+        raise NotFound("approval", command.approval)
+    call, approval = found
+    if approval.answered:
+        raise AlreadyAnswered(f"{command.approval!r} was answered by {approval.by!r} before.")
+    chosen = _choose(approval.options, command.option, command.allow)
+    if command.input is not None and not approval.editable:
+        raise BadRequest("This call's input cannot be edited.", field="input")
+    if context.withdrawn or state.active is None:
+        raise Conflict("The turn is being cancelled: nothing of it can be approved any more.")
+    answered = e.ApprovalAnswered(
+        turn=state.active.id,
+        approval=command.approval,
+        allowed=chosen.allow,
+        by=context.by,
+        option=chosen.id,
+        reason=command.reason,
+        input=command.input,
+        meta=command.meta,
+    )
+    remembered = [*_remember(state, call, chosen, context), *_audit(answered)]
+    return Decision([answered], c.Decided(command.approval, chosen.allow, context.by), remembered)
+
+
+def _remember(state: SessionState, call: CallPart, chosen: Option, context: Context) -> list[e.Event]:
+    """What was shown, and no more: this program and subcommand, these files. None: nobody waits for it any more."""
+    covers: Sequence[str] | None = context.found
+    if chosen.grant == "once" or covers is None:
+        return []
+    grant = new_grant(
+        context.shared,
+        agent=state.agent,
+        tool=call.tool,
+        allow=chosen.allow,
+        session=state.id if chosen.grant == "session" else None,
+        project=state.cwd if chosen.grant == "project" else None,
+        covers=covers,
+        owner=context.owner if chosen.grant == "project" else "",
+    )
+    return [e.GrantAdded(grant=grant, by=context.by)]
+
+
+def _audit(answered: e.ApprovalAnswered) -> list[e.Event]:
+    """In the same commit: no kill can come between what a person allowed and the record of it."""
+    if answered.by == TIMEOUT:
+        return []
+    detail: Json = {"approval": answered.approval, "allowed": answered.allowed}
+    return [e.Audited(action="approval", by=answered.by, detail=detail)]
+
+
+def _choose(options: list[Option], option: str | None, allow: bool | None) -> Option:
+    if option is not None:
+        chosen = next((each for each in options if each.id == option), None)
+        if chosen is None:
+            names = ", ".join(repr(each.id) for each in options)
+            raise BadRequest(f"There is no option {option!r}; choose one of {names}.", field="option")
+        if allow is not None and allow is not chosen.allow:
+            raise BadRequest(f"Option {option!r} contradicts 'allow'; send one of them.", field="option")
+        return chosen
+    if allow is None:
+        raise BadRequest("Say 'allow': true or false, or name an 'option'.", field="allow")
+    return next((each for each in options if each.allow is allow and each.grant == "once"), ONCE if allow else DENY)

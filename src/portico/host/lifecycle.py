@@ -1,0 +1,233 @@
+"""How sessions begin and end: started, forked, spawned by an agent, deleted."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portico import commands as c
+from portico import events as e
+from portico import limits
+from portico.errors import BadRequest, NotFound, PorticoError
+from portico.events import HOST, Channel, Json, Message, Origin
+from portico.host import fallback
+from portico.host.autonomy import Answering, Loosened, audited, loosened
+from portico.host.autonomy import check as check_loosened
+from portico.host.config import check as check_config
+from portico.host.do import note_started
+from portico.host.folders import check_folder, check_folders
+from portico.host.session import Session
+from portico.host.state import TurnState
+from portico.host.turn import Turn
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+
+
+class Lifecycle:
+    """The methods `start`, `fork`, `spawn` and `delete` of a host."""
+
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+
+    async def start(
+        self,
+        *,
+        by: str,
+        agent: str | None = None,
+        model: str | None = None,
+        cwd: str | None = None,
+        title: str = "",
+        uri: str | None = None,
+        parent: str | None = None,
+        origin: Origin | None = None,
+        config: Json | None = None,
+        history: list[TurnState] | None = None,
+        worktree: c.Isolation | Json | None = None,
+        folders: Iterable[str] = (),
+        model_config: Json | None = None,
+        may_approve: bool = True,
+        draft: bool = False,
+        owner: str = "",
+    ) -> Session:
+        """A new session. Without an agent the default one; without a model its first; without a folder
+        the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
+        `folders` are those beside it. An agent that is not there is no mistake where the settings name a fallback
+        for it. Settings that loosen approval are refused to who may not approve, and audited."""
+        check_config(config or {})
+        if fallback.check(config or {}) and agent is not None and agent not in self._host.agents:
+            model = model or ""
+        else:
+            info = await self._host.described(agent) if agent else await self._host.readiness.default()
+            agent = info.id
+            if model is None:
+                model = info.models[0].id if info.models else ""
+            else:
+                await self._host.check_model(agent, model)
+        folder = check_folder(cwd if cwd is not None else str(self._host.default_folder()))
+        more = await check_folders(self._host, agent, folder, folders)
+        if parent is not None:
+            await self._host.get(parent)  # it hears of its child
+        source = await self._source(parent, origin)
+        found = loosened(self._host.agents, source, Answering(agent, config or {}))
+        if not may_approve:
+            check_loosened(found)
+        ident = self._host.catalogue.new_id()
+        if parent is not None and uri is None:
+            uri = self._child_uri(parent, ident, origin)
+        tree: Json = {}
+        if isinstance(worktree, c.Isolation):
+            folder, tree = await self._host.worktrees.isolate(folder, ident, worktree)
+        elif worktree:
+            tree = worktree
+        started = e.SessionStarted(
+            session=ident,
+            agent=agent,
+            model=model,
+            cwd=folder,
+            by=by,
+            title=title[: limits.TITLE_CHARS],
+            uri=uri,
+            parent=parent,
+            origin=origin,
+            config=config or {},
+            worktree=tree,
+            folders=more,
+            model_config=model_config or {},
+            draft=draft,
+            owner=owner if parent is None else "",
+        )
+        try:
+            session = await self._host.catalogue.reserve(ident, uri)
+            await asyncio.shield(
+                self._host.own(self._begin(session, started, found, *_copied(history or [])), f"start {ident}")
+            )
+        except PorticoError:
+            if isinstance(worktree, c.Isolation):
+                await self._host.worktrees.release(tree)
+            raise
+        return session
+
+    def _child_uri(self, parent: str, ident: str, origin: Origin | None) -> str | None:
+        """A name that is taken (an agent may use a call's id twice) is not given again."""
+        above = self._host.find(parent)
+        if self._host.name_child is None or above is None:
+            return None
+        uri = self._host.name_child(self._host.catalogue.root(above).summary, ident, origin)
+        return None if self._host.has(uri) else uri
+
+    async def _source(self, parent: str | None, origin: Origin | None) -> Answering | None:
+        """The session whose settings a new one takes over: to have what that one has loosens nothing."""
+        ident = origin.session if origin is not None and origin.kind != "agent" else parent
+        state = (await self._host.get(ident)).state if ident is not None and self._host.has(ident) else None
+        return Answering(state.agent, state.config) if state is not None else None
+
+    async def _begin(
+        self, session: Session, started: e.SessionStarted, found: Sequence[Loosened], *copied: e.Event
+    ) -> None:
+        listed = e.SessionListed(session=session.id, agent=started.agent, cwd=started.cwd, parent=started.parent)
+        # Together: a session that is there is also listed, and its parent knows of it.
+        events: list[tuple[Channel, e.Event]] = [(session.channel, event) for event in (started, *copied)]
+        events += [(HOST, event) for event in (listed, *audited(session.id, found, started.by))]
+        if started.parent is not None:
+            origin = started.origin or Origin("side", started.parent)
+            child = e.ChildStarted(session=session.id, kind=origin.kind, turn=origin.turn, call=origin.call)
+            events.append((f"session/{started.parent}", child))
+        note_started(session.id)
+        try:
+            await self._host.log.append_all(*events)
+        except PorticoError:  # the disk says no, or the settings or the history are too large
+            self._host.catalogue.forget(session)
+            raise
+
+    async def fork(self, ident: str, *, by: str, turn: str | None = None, uri: str | None = None) -> Session:
+        """A new session that begins with the other's turns, through `turn` (all finished ones, when None)."""
+        source = await self._host.get(ident)
+        turns = source.finished_turns(turn)
+        state = source.state
+        return await self.start(
+            by=by,
+            agent=state.agent,
+            model=state.model or None,
+            cwd=state.cwd,
+            title=f"Fork of {state.title}" if state.title else "",
+            uri=uri,
+            parent=source.id,
+            origin=Origin("fork", source.id, turns[-1].id if turns else None),
+            config=state.config,
+            history=turns,
+            worktree=state.worktree,
+            folders=state.folders,
+            model_config=state.model_config,
+        )
+
+    async def spawn(self, turn: Turn, prompt: str, title: str, call: str | None, agent: str) -> Turn:
+        """A sub-agent of a running turn: a child session whose only turn the parent's agent reports into."""
+        parent = turn.session
+        depth, above = 1, parent.state.parent
+        while above is not None and (found := self._host.catalogue.get(above)) is not None:
+            depth, above = depth + 1, found.summary.parent
+        if depth > limits.CHILD_DEPTH:
+            raise BadRequest(f"Sub-agents are nested at most {limits.CHILD_DEPTH} deep.")
+        state = parent.state
+        child = await self.start(
+            by="agent",
+            agent=state.agent,
+            model=state.model or None,
+            cwd=state.cwd,
+            title=title or agent,
+            parent=parent.id,
+            origin=Origin("agent", parent.id, turn.id, call),
+        )
+        message = Message(prompt, origin="agent")
+        ident = child.new_id("t")
+        await child.append(e.TurnStarted(turn=ident, message=message, by="agent"))
+        return child.adopt(ident, message)
+
+    async def delete(self, ident: str, *, by: str) -> str:
+        """Ends it with its terminals and forgets its history, and that of its children. Returns what stays of its
+        worktree, and why."""
+        session = await self._host.get(ident)
+        for child in [s.id for s in self._host.catalogue if s.summary.parent == session.id]:
+            await self.delete(child, by=by)
+        await session.close(by=by)
+        for pending in list(session.state.queue):
+            await session.queue.remove(pending.id, by=by)
+        for part in self._host.parts:
+            await part.forget(session, by)
+        stays = await self._release(session, by)
+        async with session.lock:
+            if self._host.catalogue.get(session.id) is None:
+                raise NotFound("session", ident)  # somebody else was faster
+            await self._host.catalogue.remove(session, by)
+        await self._host.catalogue.erase(session.channel)
+        self._host.deleted(session)
+        return stays
+
+    async def _release(self, session: Session, by: str) -> str:
+        """The worktree goes with the last session in it."""
+        tree = session.state.worktree
+        if not tree or any(
+            other.summary.cwd == session.summary.cwd for other in self._host.catalogue if other is not session
+        ):
+            return ""
+        stays = await self._host.worktrees.release(tree)
+        if stays:
+            await self._host.audit("worktree.kept", by, session=session.id, reason=stays)
+        return stays
+
+
+def _copied(history: list[TurnState]) -> list[e.Event]:
+    """The turns in as few events as fit."""
+    events: list[e.Event] = []
+    turns: list[Json] = []
+    size = 0
+    for turn in history:
+        length = len(msgspec.json.encode(turn))
+        if turns and size + length > limits.EVENT_BYTES // 2:
+            events.append(e.HistoryCopied(turns=turns))
+            turns, size = [], 0
+        turns.append(msgspec.to_builtins(turn))
+        size += length
+    return [*events, e.HistoryCopied(turns=turns)] if turns else events

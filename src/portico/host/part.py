@@ -1,0 +1,146 @@
+"""What the host needs of the rooms beside it, and what stands there when a room is left out.
+
+The application registers the rooms (`compose.py`); the core imports none of them. A bare host runs sessions: it asks
+about every call, captures no folder, makes no worktree and has no terminals.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from portico.commands import Isolation
+from portico.errors import BadRequest, NotFound
+from portico.events import Channel, Json, Record
+from portico.host.state import ChangeList
+
+if TYPE_CHECKING:
+    from portico.host.approval import Request, Ruling
+    from portico.host.session import Session
+
+
+class Part:
+    """A room's share in the life of a host: each method is called at its time, and does nothing unless overridden."""
+
+    prefix: str = ""
+    """Of the channels whose records it is told of when they are committed."""
+
+    async def recover(self) -> None:
+        """At start: gives what a crash left open its end."""
+
+    def apply(self, record: Record) -> None:
+        """A record of one of its channels was committed."""
+
+    async def compactable(self, before: int) -> dict[Channel, int]:
+        """By channel: the first position that has to stay when what is older than `before` goes."""
+        return {}
+
+    async def sweep(self) -> None:
+        """Once a minute."""
+
+    async def forget(self, session: "Session", by: str) -> None:
+        """The session is being deleted."""
+
+    async def close(self) -> None:
+        """The host stops; its turns have ended."""
+
+
+class Judge(Protocol):
+    """Which calls pass without a person, and which never do."""
+
+    def refuse(self, session: "Session", request: "Request") -> "Ruling | None":
+        """Asked before anything else."""
+
+    def allow(self, session: "Session", request: "Request") -> "Ruling | None":
+        """Asked after the session's own setting."""
+
+    def must_ask(self, session: "Session", request: "Request") -> str | None:
+        """The rule by which a person is asked, whatever else would let it pass."""
+
+    def coverage(self, request: "Request") -> list[str]:
+        """What a yes for a while is about; empty: the tool, whatever it is called with."""
+
+    def covered(self, covers: Iterable[str], request: "Request") -> bool:
+        """Whether a remembered answer speaks of this call."""
+
+    def push(self, values: Json) -> None:
+        """The settings that editors share have changed."""
+
+
+class AskAlways:
+    """Nothing passes by a rule, and an answer is remembered for the very same call only."""
+
+    def refuse(self, session: "Session", request: "Request") -> "Ruling | None":
+        return None
+
+    def allow(self, session: "Session", request: "Request") -> "Ruling | None":
+        return None
+
+    def must_ask(self, session: "Session", request: "Request") -> str | None:
+        return None
+
+    def coverage(self, request: "Request") -> list[str]:
+        return [f"call:{request.tool}:{request.input}"]
+
+    def covered(self, covers: Iterable[str], request: "Request") -> bool:
+        return self.coverage(request)[0] in covers
+
+    def push(self, values: Json) -> None:
+        pass
+
+
+class FolderCaptures(Protocol):
+    """What the turns of one session change in its folder."""
+
+    def begin(self, turn: str, *, resumed: bool = False) -> None:
+        """The turn starts. Returns at once; `ready` waits."""
+
+    async def ready(self, turn: str) -> None:
+        """To be awaited before an effect."""
+
+    async def finish(self, turn: str, *, effects: bool) -> None:
+        """The turn is over."""
+
+    def recover(self, turn: str) -> None:
+        """The host died in this turn."""
+
+    async def list(self, turn: str | None) -> ChangeList: ...
+
+    async def diff(self, path: str | None, turn: str | None) -> str: ...
+
+
+class NoCaptures:
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+
+    def begin(self, turn: str, *, resumed: bool = False) -> None:
+        pass
+
+    async def ready(self, turn: str) -> None:
+        pass
+
+    async def finish(self, turn: str, *, effects: bool) -> None:
+        pass
+
+    def recover(self, turn: str) -> None:
+        pass
+
+    async def list(self, turn: str | None) -> ChangeList:
+        return ChangeList(git=False)
+
+    async def diff(self, path: str | None, turn: str | None) -> str:
+        raise NotFound("capture", turn or self._session.id, "This host captures no folders.")
+
+
+class Worktrees(Protocol):
+    async def isolate(self, folder: str, session: str, wanted: Isolation) -> tuple[str, Json]:
+        """A worktree for one session: its folder, and what `release` needs to know."""
+
+    async def release(self, tree: Json) -> str:
+        """Removes it as far as nothing is lost; says what stays, in a sentence."""
+
+
+class NoWorktrees:
+    async def isolate(self, folder: str, session: str, wanted: Isolation) -> tuple[str, Json]:
+        raise BadRequest("This host makes no worktrees.", field="worktree")
+
+    async def release(self, tree: Json) -> str:
+        return f"The worktree {tree.get('path')!r} stays: this host makes no worktrees."

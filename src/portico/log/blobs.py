@@ -1,0 +1,41 @@
+"""Contents by their hash, beside the events that refer to them."""
+
+import asyncio
+import hashlib
+
+from portico import limits
+from portico.errors import NotFound, TooLarge
+from portico.events import Channel
+from portico.log.store import Store
+
+
+class Blobs:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: set[str] = set()
+        """Those that were stored since the last deletion began."""
+
+    async def put(self, data: bytes) -> str:
+        if len(data) > limits.BLOB_BYTES:
+            raise TooLarge(f"A blob of {len(data)} bytes is over the limit of {limits.BLOB_BYTES}.")
+        digest = await asyncio.to_thread(_digest, data)  # not in the loop: a large one takes a tenth of a second
+        self._kept.add(digest)
+        await self._store.put_blob(digest, data)
+        return digest
+
+    async def get(self, digest: str) -> bytes:
+        data = await self._store.blob(digest)
+        if data is None:
+            raise NotFound("blob", digest)
+        return data
+
+    async def delete_with(self, channel: Channel) -> None:
+        """The channel, and what only its events refer to. What was stored again while we looked has a new owner, whose
+        event may come only now."""
+        self._kept.clear()
+        blobs = await self._store.own_blobs(channel)
+        await self._store.delete(channel, blobs - self._kept)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,38 @@
+"""When the write-ahead log goes into the database: beside the commits, or in their place when these are faster."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+
+from portico import limits
+
+
+class Checkpoints:
+    def __init__(self, checkpoint: Callable[[], int], writer: Executor) -> None:
+        self._checkpoint = checkpoint
+        """Returns the bytes that the write-ahead log has afterwards."""
+        self._writer = writer
+        self._thread = ThreadPoolExecutor(1, "portico-checkpoint")
+        self._running = False
+        self._closed = False
+        self._waiting = 0
+        """Bytes that were committed since the last one began."""
+
+    def committed(self, size: int) -> None:
+        self._waiting += size
+        if self._waiting > limits.CHECKPOINT_BYTES and not self._running and not self._closed:
+            self._running, self._waiting = True, 0
+            done = asyncio.get_running_loop().run_in_executor(self._thread, self._checkpoint)
+            done.add_done_callback(self._done)
+
+    def _done(self, future: "asyncio.Future[int]") -> None:
+        """Commits that are faster for so long that the write-ahead log only grows wait for the next checkpoint."""
+        self._running = False
+        if not self._closed and future.result() > limits.WAL_BYTES:
+            future.get_loop().run_in_executor(self._writer, self._checkpoint)
+
+    def stop(self) -> None:
+        self._closed = True
+
+    def shutdown(self) -> None:
+        self._thread.shutdown()

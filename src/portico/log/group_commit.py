@@ -1,0 +1,298 @@
+"""Group commit and delivery after the commit, as every log does them.
+
+The way of an event: `append` or `post` puts it into `_pending`; when the writer is free, everything pending becomes one
+batch, which each log writes in its own way (`_write`); when that is durable the batch goes to the commit listeners
+and to the followers. Deltas merge while they wait. There is one batch in flight at a time, so a failed one leaves no
+hole.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from portico import faults, limits
+from portico.cache import Cache
+from portico.errors import BadRequest, LogUnavailable
+from portico.events import Channel, Event, Record
+from portico.log.hub import Hub
+from portico.log.listeners import Listeners
+from portico.log.log import CommitListener, FailureListener
+from portico.log.notes import KeyValue, Notes
+from portico.log.page import Page
+from portico.log.pending import Pending
+
+SIZES = 1_000
+"""Channels whose size is known without counting."""
+PROBE_SECONDS = 0.5
+"""Between two tries to write again after a failure: soon enough for a person who just freed some space."""
+
+
+class Committed(NamedTuple):
+    """A batch that is durable, with the numbers that it was given."""
+
+    records: Page
+    heads: dict[Channel, int]
+
+
+class GroupCommit(ABC):
+    """The writing half of a log. Below it: `_write`, which makes a batch durable, and `_probe`, which tries again."""
+
+    def __init__(self, seq: int, heads: dict[Channel, int]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._hub = Hub()
+        self._commit_listeners = Listeners[[Sequence[Record]]]("commit")
+        self._listeners = Listeners[[LogUnavailable]]("failure")
+        self._seq, self._heads = seq, heads
+        self._pending: list[Pending] = []
+        self._last: dict[Channel, Pending] = {}
+        self._notes = Notes()
+        self._pending_bytes = 0
+        self._ticket = 0
+        self._settled = 0
+        self._urgent = False
+        self._busy = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._committed_at = 0.0
+        self._changed: set[asyncio.Future[None]] = set()
+        self._sizes = Cache[Channel, int](SIZES)
+        """The bytes of channels that somebody asked for."""
+        self._down: LogUnavailable | None = None
+        self._failure: LogUnavailable | None = None
+        """Why the last failed commit failed; `_down` says the same until the disk is back."""
+        self._failures = 0
+        self._probing = False
+        self._closed = False
+        self.commits = 0
+
+    @abstractmethod
+    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[Committed]":
+        """Numbers and writes a batch. It fails with `LogUnavailable`, and then nothing of it is durable."""
+
+    @abstractmethod
+    def _probe(self) -> "asyncio.Future[None]":
+        """Done when the log can write again; fails while it cannot."""
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    @property
+    def seq(self) -> int:
+        return self._seq
+
+    @property
+    def down(self) -> LogUnavailable | None:
+        return self._down
+
+    @property
+    def followers(self) -> int:
+        return self._hub.followers
+
+    def head(self, channel: Channel) -> int:
+        return self._heads.get(channel, 0)
+
+    def channels(self, prefix: str) -> list[Channel]:
+        return [name for name, pos in self._heads.items() if pos and name.startswith(prefix)]
+
+    async def append(self, channel: Channel, *events: Event) -> int:
+        return await self.append_all(*[(channel, event) for event in events])
+
+    async def append_all(self, *events: tuple[Channel, Event]) -> int:
+        if not events:
+            raise BadRequest("append needs at least one event.")
+        self.check_open()
+        group = [Pending(channel, event) for channel, event in events]  # refuses before anything is taken in
+        waiter: asyncio.Future[int] = self._loop.create_future()
+        group[-1].waiter = waiter
+        for pending in group:
+            pending.more = pending is not group[-1]
+            self._add(pending)
+        faults.reach("before-append")
+        self._urgent = True
+        self._kick()
+        seq = await self._decided(waiter)
+        faults.reach("after-append")
+        return seq
+
+    @staticmethod
+    async def _decided(waiter: "asyncio.Future[int]") -> int:
+        """A cancelled caller's events are written all the same. It may hold a lock over what it checked, so it is let
+        go only when the commit is decided."""
+        try:
+            return await asyncio.shield(waiter)
+        except asyncio.CancelledError:
+            await asyncio.wait({waiter})
+            waiter.exception()
+            raise
+
+    def post(self, channel: Channel, event: Event) -> None:
+        self.check_open()
+        pending = Pending(channel, event)
+        last = self._last.get(channel)
+        if last is not None and last.join(pending):
+            self._pending_bytes += pending.size
+        else:
+            self._add(pending)
+        if not self._busy and self._timer is None:
+            self._kick()
+
+    def put_kv(self, channel: Channel, key: str, data: bytes | None, *, lazy: bool = False) -> None:
+        if lazy:
+            self._notes.put_lazy((channel, key), data)
+            return
+        self._ticket += 1
+        self._notes.put((channel, key), self._ticket, data)
+        self._loop.call_soon(self._kick)  # not at once: what is appended in the same breath joins this commit
+
+    async def wait_capacity(self) -> None:
+        while self._pending_bytes > limits.PENDING_BYTES and self._down is None:
+            await self._change()
+
+    async def flush(self) -> None:
+        ticket, failures = self._ticket, self._failures  # later ones are not waited for: there is always something
+        while self._settled < ticket and self._down is None and not self._closed:
+            self._urgent = True
+            self._kick()
+            await self._change()
+        refused = self._down or (self._failure if self._failures != failures else None)  # the disk may be back already
+        if refused is not None:
+            raise refused.copy()
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise LogUnavailable("The host is stopping; nothing more is written.")
+        if self._down is not None:
+            raise self._down.copy()
+
+    def _add(self, pending: Pending) -> None:
+        self._ticket += 1
+        pending.ticket = self._ticket
+        self._pending.append(pending)
+        self._pending_bytes += pending.size
+        self._last[pending.channel] = pending
+
+    def _kick(self) -> None:
+        """Starts the next commit if the writer is free: at once, or after the cadence when only deltas wait."""
+        if self._busy or self._closed or self._down is not None or not (self._pending or self._notes):
+            return
+        wait = 0.0 if self._urgent else self._committed_at + limits.COMMIT_CADENCE - self._loop.time()
+        if wait > 0:
+            if self._timer is None:
+                self._timer = self._loop.call_later(wait, self._on_cadence)
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._commit()
+
+    def _on_cadence(self) -> None:
+        self._timer = None
+        self._urgent = True
+        self._kick()
+
+    def _commit(self) -> None:
+        cut = limits.BATCH_EVENTS
+        while cut < len(self._pending) and self._pending[cut - 1].more:
+            cut += 1
+        taken, self._pending = self._pending[:cut], self._pending[cut:]
+        settles = taken[-1].ticket if self._pending else self._ticket
+        self._urgent = bool(self._pending)
+        self._last.clear()
+        self._busy = True
+        done = self._write(taken, self._notes.take(settles))
+        done.add_done_callback(lambda future: self._finish(future, taken, settles))
+
+    def _finish(self, future: "asyncio.Future[Committed]", taken: list[Pending], settles: int) -> None:
+        self._busy = False
+        self._committed_at = self._loop.time()
+        error = future.exception()
+        self._notes.written(failed=error is not None)
+        if error is not None:
+            self._fail(error if isinstance(error, LogUnavailable) else LogUnavailable(str(error)), taken)
+            return
+        records, heads = future.result()
+        self.commits += 1
+        self._settled = settles
+        self._pending_bytes -= sum(pending.size for pending in taken)
+        if records:
+            self._deliver(records, heads, taken)
+        self._announce()
+        self._after_commit(records)
+        self._kick()
+
+    def _deliver(self, records: Page, heads: dict[Channel, int], taken: Sequence[Pending] = ()) -> None:
+        """First to the taps, then to whoever waits for the append, then to the followers."""
+        self._seq = records[-1].seq
+        self._heads.update(heads)
+        if self._sizes:
+            self._measure(records)
+        self._commit_listeners.call(records)
+        for pending, record in zip(taken, records, strict=False):
+            if pending.waiter is not None and not pending.waiter.done():
+                pending.waiter.set_result(record.seq)
+        self._hub.publish(records)
+
+    @abstractmethod
+    def _after_commit(self, records: Page) -> None:
+        """What a log does besides, after each commit."""
+
+    def _measure(self, records: list[Record]) -> None:
+        sizes = self._sizes
+        for record in records:
+            if record.channel in sizes:
+                dict.__setitem__(sizes, record.channel, sizes[record.channel] + len(record.data))
+
+    # -- when the disk says no ---------------------------------------------------------------------------------
+
+    def on_commit(self, on_commit: CommitListener) -> None:
+        self._commit_listeners.add(on_commit)
+
+    def on_failure(self, listener: FailureListener) -> None:
+        self._listeners.add(listener)
+
+    async def available(self) -> None:
+        while self._down is not None:
+            await self._change()
+
+    def _fail(self, error: LogUnavailable, taken: list[Pending]) -> None:
+        """Nothing of the batch is visible to anyone. Everything that waits is told; a probe finds the disk's return."""
+        self._down = self._failure = error = error.copy()  # without the frames that hold the batch
+        self._failures += 1
+        for pending in [*taken, *self._pending]:
+            if pending.waiter is not None and not pending.waiter.done():
+                pending.waiter.set_exception(error.copy())
+        self._pending.clear()
+        self._notes.refuse()
+        self._last.clear()
+        self._pending_bytes = 0
+        self._settled = self._ticket
+        self._listeners.call(error)
+        self._announce()
+        if not self._closed and not self._probing:
+            self._probing = True
+            self._loop.call_later(PROBE_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        if not self._closed:
+            self._probe().add_done_callback(self._probed)
+
+    def _probed(self, future: "asyncio.Future[None]") -> None:
+        error = None if future.cancelled() else future.exception()
+        if error is None:
+            self._down, self._probing = None, False
+            self._announce()
+            self._kick()
+        elif not self._closed:
+            self._loop.call_later(PROBE_SECONDS, self._try_again)
+
+    async def _change(self) -> None:
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._changed.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._changed.discard(waiter)
+
+    def _announce(self) -> None:
+        for waiter in self._changed:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,47 @@
+"""Connections to the database, all with the same bounds: nobody who stands still may hold up the others."""
+
+from typing import Any
+
+import asyncpg
+
+from portico.log.postgres.schema import SCHEMA
+
+CALL_SECONDS = 30.0
+"""One call: a silent network looks like a slow commit, so every call has its end."""
+CONNECT_SECONDS = 5.0
+READERS = 4
+"""Connections for reading: replays go on beside each other, and a hundred hosts fit into one database."""
+
+_BOUNDS = {
+    "search_path": SCHEMA,
+    "jit": "off",  # every statement here is short
+    "lock_timeout": "5s",  # of a commit: who waits longer fails as log_unavailable and tries again
+    "statement_timeout": f"{int(CALL_SECONDS)}s",
+    "idle_in_transaction_session_timeout": "2s",  # frees the lock of a stalled host
+    # Keepalive alone did nothing in 12 s where the last answer was unacknowledged.
+    "tcp_keepalives_idle": "2",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "4000",
+}
+
+
+async def connect(url: str, name: str) -> Any:
+    return await asyncpg.connect(
+        url, timeout=CONNECT_SECONDS, command_timeout=CALL_SECONDS, server_settings=_named(name)
+    )
+
+
+async def pool(url: str, name: str) -> Any:
+    return await asyncpg.create_pool(
+        url,
+        min_size=1,
+        max_size=READERS,
+        timeout=CONNECT_SECONDS,
+        command_timeout=CALL_SECONDS,
+        server_settings=_named(name),
+    )
+
+
+def _named(name: str) -> dict[str, str]:
+    return {**_BOUNDS, "application_name": f"portico {name}"[:63]}

@@ -1,0 +1,494 @@
+"""The log on PostgreSQL: every host commits under one advisory lock and hears of the others' commits by one bell.
+
+A commit is one function call (`append_batch`). Without an answer its outcome is found out, never guessed: a new
+connection shuts the old one out and looks for the batch. What other hosts commit goes to the same taps and followers
+as one's own, in the order of `seq`: the bell only says how far to read, so a lost bell costs a second.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import asyncpg
+
+from portico import faults, limits
+from portico.errors import Conflict, LogUnavailable, PorticoError
+from portico.events import HOST, Channel, Delta, Event, Record
+from portico.log.checksum import kv_sum
+from portico.log.group_commit import PROBE_SECONDS, Committed
+from portico.log.identity import Identity
+from portico.log.log import DiskUse
+from portico.log.mark import Mark
+from portico.log.notes import KeyValue
+from portico.log.page import Page
+from portico.log.pending import Pending
+from portico.log.postgres.connect import connect, pool
+from portico.log.postgres.identity import identify, mark_of
+from portico.log.postgres.lease import LEASE_SECONDS, Lease, claim, folder_of, reconnect, release, renew
+from portico.log.postgres.schema import BELL, prepare
+from portico.log.postgres.store import PostgresStore, stored_sum
+from portico.log.postgres.trouble import Fenced, check_url, is_lost, translate
+from portico.log.schema import blobs_in
+from portico.log.stored import StoredLog
+
+logger = logging.getLogger("portico.log")
+
+LOOK_SECONDS = 1.0
+"""Between two looks without a bell: what a lost one costs."""
+PATIENCE_SECONDS = 2.0
+"""A lost connection is repaired in silence for this long: a server that restarts, a network that changes."""
+UNKNOWN_SECONDS = 20.0
+"""Who waits for a commit whose outcome cannot be found out is told so after this."""
+_DISK_SECONDS = 60.0
+_DISK_BYTES = 1 << 50
+"""The database's disk is not ours to see."""
+_APPEND = "SELECT * FROM append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
+
+
+class Opening(NamedTuple):
+    """What a log is opened with, and again after a takeover."""
+
+    url: str
+    folder: Path
+    host: str = "portico"
+    place: str = ""
+    lease_seconds: float = LEASE_SECONDS
+    clock: Callable[[], float] | None = None
+    """None: the database's."""
+    shared: frozenset[Channel] = frozenset({HOST})
+    """Channels that several hosts write: their positions are given by the database."""
+
+
+class PostgresLog(StoredLog):
+    def __init__(
+        self,
+        opening: Opening,
+        writer: Any,
+        store: PostgresStore,
+        lease: Lease,
+        identity: Identity,
+        heads: dict[str, int],
+        mark: Mark,
+    ) -> None:
+        super().__init__(store, identity, identity.last, heads)
+        self.opening = opening
+        self.lease = lease
+        self.info: Callable[[], str] = lambda: "{}"
+        """What the host says of itself at each renewal: its address, its load."""
+        self.renewed: list[Callable[[], None]] = []
+        self.fenced: list[Callable[[], None]] = []
+        """Called when another host has taken over: nothing that this one had is its own any more."""
+        self._rows = store
+        self._writer = writer
+        self._address = check_url(opening.url)
+        self._mark = mark
+        self._mending = asyncio.Lock()
+        self._feed = asyncio.Lock()
+        self._background = asyncio.Lock()
+        """Held by the tasks below while they ask the database: they are ended between two questions."""
+        self._heard = 0
+        self._reading: asyncio.Task[None] | None = None
+        self._lost_lease = False
+        self._used, self._measured = 0, -_DISK_SECONDS
+        self._tasks = [
+            self._loop.create_task(self._listen(), name="log bell"),
+            self._loop.create_task(self._renew(), name="log lease"),
+            self._loop.create_task(self._look_often(), name="log look"),
+        ]
+
+    @classmethod
+    async def open(cls, opening: Opening) -> "PostgresLog":
+        address = check_url(opening.url)
+        async with contextlib.AsyncExitStack() as failing:
+            try:
+                writer = await connect(opening.url, opening.host)
+                failing.callback(writer.terminate)
+                await prepare(writer)
+                mark = mark_of(opening.folder)
+                failing.callback(mark.close)
+                identity = await identify(writer, mark)
+                rows = PostgresStore(await pool(opening.url, opening.host), address, identity.salt)
+                failing.push_async_callback(rows.close)
+                lease = await cls._claim(writer, opening)
+                # The lease first: from here on nobody writes to what is ours while we read how far it is.
+                heads = await rows.heads()
+                identity.last = max(identity.last, await rows.last())
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError, ValueError) as error:
+                raise translate(error, address, "then start again") from error
+            rows.host = lease.host
+            log = cls(opening, writer, rows, lease, identity, heads, mark)
+            failing.pop_all()
+        return log
+
+    @staticmethod
+    async def _claim(connection: Any, opening: Opening) -> Lease:
+        folder = folder_of(opening.folder)
+        return await claim(connection, opening.host, folder, opening.place, "{}", opening.lease_seconds)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def journal(self, channel: Channel, key: str, data: bytes | None) -> None:
+        """A commit of its own: another host may be asked for it next."""
+        self.check_open()
+        self.put_kv(channel, key, data)
+
+    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[Committed]":
+        return self._loop.create_task(self._commit_batch(taken, values), name="log commit")
+
+    async def _commit_batch(self, taken: list[Pending], values: list[KeyValue]) -> Committed:
+        wholes = [pending.whole() for pending in taken]
+        while True:
+            ids = await self._rows.ids([*(p.channel for p in taken), *(v.channel for v in values)])
+            events = [(p.channel, *whole) for p, whole in zip(taken, wholes, strict=True)]
+            rows, shared = self._placed(events, ids)
+            faults.reach("before-commit")
+            try:
+                answer = await self._submit(
+                    taken, [*self._clocked(), *rows, *_notes(values, ids), *_users(events, ids)]
+                )
+            except asyncpg.UniqueViolationError as error:
+                channel = self._rows.channel_in(error.detail or "")
+                wholes = self._give_up(taken, wholes, channel)
+                if not taken and not values:
+                    return Committed(Page(), {})
+                continue
+            break
+        faults.reach("after-commit")
+        if not events:
+            return Committed(Page(), {})
+        last, at, heads = answer
+        places = self._numbers(rows[1], [ids[channel] for channel, _, _ in events], shared, last, heads)
+        records = Page(
+            Record(seq, channel, pos, at, data, event)
+            for (seq, pos), (channel, event, data) in zip(places, events, strict=True)
+        )
+        await self._catch_up_surely(records[0].seq - 1)
+        return Committed(records, {record.channel: record.pos for record in records})
+
+    def _clocked(self) -> list[Any]:
+        clock = self.opening.clock
+        now = int(clock() * 1000) if clock is not None else None
+        return [self.lease.host, self.lease.epoch, self.lease.conn, self.lease.batch + 1, now]
+
+    def _placed(
+        self, events: list[tuple[Channel, Event, bytes]], ids: dict[Channel, int]
+    ) -> tuple[list[Any], list[int]]:
+        """The columns of the rows, and the channels whose positions the database gives: counted from -1 downwards."""
+        heads: dict[Channel, int] = {}
+        shared: dict[Channel, int] = {}
+        positions = []
+        for channel, _, _ in events:
+            if channel in self.opening.shared:
+                shared[channel] = shared.get(channel, 0) - 1
+                positions.append(shared[channel])
+            else:
+                heads[channel] = (heads.get(channel) or self.head(channel)) + 1
+                positions.append(heads[channel])
+        numbers = [ids[channel] for channel, _, _ in events]
+        sums = [stored_sum(self._identity.salt, ids[channel], data) for channel, _, data in events]
+        deltas = [isinstance(event, Delta) for _, event, _ in events]
+        common = [ids[channel] for channel in shared]
+        return [numbers, positions, deltas, sums, [data for _, _, data in events], common], common
+
+    @staticmethod
+    def _numbers(
+        positions: list[int], channels: list[int], shared: list[int], last: int, heads: list[int] | None
+    ) -> list[tuple[int, int]]:
+        known = dict(zip(shared, heads or [], strict=True))
+        first = last - len(positions) + 1
+        return [
+            (first + index, known[channel] - pos if pos < 0 else pos)
+            for index, (pos, channel) in enumerate(zip(positions, channels, strict=True))
+        ]
+
+    def _give_up(self, taken: list[Pending], wholes: list[Any], channel: Channel) -> list[Any]:
+        """Another host writes this channel now: what we have for it is refused, with all of the same append; the rest
+        is sent again."""
+        kept: list[tuple[Pending, Any]] = []
+        group: list[tuple[Pending, Any]] = []
+        for pending, whole in zip(tuple(taken), wholes, strict=True):
+            group.append((pending, whole))
+            if pending.more:
+                continue
+            if any(each.channel == channel for each, _ in group):
+                self._pending_bytes -= sum(each.size for each, _ in group)
+                waiter = group[-1][0].waiter
+                if waiter is not None and not waiter.done():
+                    waiter.set_exception(Conflict(f"Another host writes {channel!r} now; ask it."))
+            else:
+                kept += group
+            group = []
+        taken[:] = [pending for pending, _ in kept]
+        return [whole for _, whole in kept]
+
+    async def _submit(self, taken: list[Pending], arguments: list[Any]) -> Any:
+        """The answer of the commit, also when it was lost on the way."""
+        while True:
+            arguments[2] = self.lease.conn
+            sent = not self._writer.is_closed()
+            try:
+                answer = await self._writer.fetchrow(_APPEND, *arguments)
+            except asyncpg.UniqueViolationError:
+                raise
+            except Exception as error:
+                if not is_lost(error):
+                    raise self._refusal(error) from error
+                answer = await self._find_out(taken, arguments, error, sent)
+            if answer is not None:
+                self.lease.batch += 1
+                self._mark.put(answer[0] or self._seq)
+                return answer
+
+    def _refusal(self, error: BaseException) -> LogUnavailable:
+        refused = translate(error, self._address)
+        self._lost_lease = self._lost_lease or isinstance(refused, Fenced)
+        return refused
+
+    async def _find_out(self, taken: list[Pending], arguments: list[Any], error: BaseException, sent: bool) -> Any:
+        """None: it was not committed, and may be sent again. What was never sent has no outcome to wait for."""
+        began = self._loop.time()
+        while True:
+            try:
+                done = await self._reconnect()
+                break
+            except Fenced as fenced:
+                raise self._refusal(fenced) from error
+            except LogUnavailable as away:
+                waited = self._loop.time() - began
+                if not sent and waited > PATIENCE_SECONDS:
+                    raise
+                if self._down is None and waited > PATIENCE_SECONDS:
+                    self._fail(away, [])
+                if waited > UNKNOWN_SECONDS or self._closed:
+                    self._tell_unknown(taken)
+                if self._closed:
+                    raise
+            await asyncio.sleep(0.1)
+        if done == arguments[3]:
+            return await self._found(arguments)
+        if self._down is not None:
+            raise translate(error, self._address) from error
+        return None
+
+    async def _found(self, arguments: list[Any]) -> Any:
+        sql = "SELECT seq FROM batches WHERE host = $1 AND batch = $2"
+        last = await self._writer.fetchval(sql, self.lease.host, arguments[3])
+        count = len(arguments[5])
+        places = await self._rows.places(last - count + 1, last) if count else []
+        heads: dict[int, int] = {}
+        for (_, pos, _), channel, relative in zip(places, arguments[5], arguments[6], strict=True):
+            if relative < 0:
+                heads[channel] = pos + relative
+        return last, places[0][2] if places else 0, [heads[channel] for channel in arguments[10]]
+
+    @staticmethod
+    def _tell_unknown(taken: Iterable[Pending]) -> None:
+        for pending in taken:
+            if pending.waiter is not None and not pending.waiter.done():
+                pending.waiter.set_exception(
+                    LogUnavailable(
+                        "The database went away in the middle of this commit: whether it was written will show when it "
+                        "is back. Ask again with the same id."
+                    )
+                )
+
+    async def _reconnect(self) -> int:
+        """A new connection for writing; the last batch of ours that is committed."""
+        async with self._mending:
+            self._writer.terminate()
+            try:
+                self._writer = await connect(self.opening.url, self.opening.host)
+                return await reconnect(self._writer, self.lease)
+            except LogUnavailable:
+                raise
+            except Exception as error:
+                raise translate(error, self._address) from error
+
+    def _after_commit(self, records: Page) -> None:
+        if self._heard > self._seq:
+            self._read_on()
+
+    # -- when the database is away -----------------------------------------------------------------------------
+
+    def _probe(self) -> "asyncio.Future[None]":
+        return self._loop.create_task(self._mend(), name="log probe")
+
+    async def _mend(self) -> None:
+        """Can we write again? Whatever others wrote meanwhile is known before anybody here may write."""
+        if self._busy:
+            raise LogUnavailable("A commit is still being found out.")
+        fenced = self._lost_lease
+        if fenced:
+            await self._begin_anew()
+        else:
+            self.lease.batch = await self._reconnect()
+        await self._catch_up(await self._rows.last())
+        await self._submit(
+            [],
+            [
+                *self._clocked(),
+                *[[]] * 6,
+                *_notes([KeyValue(HOST, "probe", b"1")], await self._rows.ids([HOST])),
+                [],
+                [],
+            ],
+        )
+        if fenced:
+            self._lost_lease = False
+            for listener in self.fenced:
+                listener()
+
+    async def _begin_anew(self) -> None:
+        """After a takeover: the same host with a new epoch."""
+        try:
+            self._writer.terminate()
+            self._writer = await connect(self.opening.url, self.opening.host)
+            self.lease = await self._claim(self._writer, self.opening)
+        except PorticoError:
+            raise
+        except Exception as error:
+            raise translate(error, self._address) from error
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(self.opening.lease_seconds / 3)
+            if self._lost_lease:
+                continue
+            try:
+                async with self._background:
+                    await self._rows.with_connection(
+                        lambda connection: renew(connection, self.lease, self.opening.lease_seconds, self.info())
+                    )
+                for listener in self.renewed:
+                    listener()
+            except LogUnavailable as error:
+                self._lost_lease = isinstance(error, Fenced)
+                logger.warning("the lease was not renewed: %s", error.message)
+                if self._down is None and not self._busy:
+                    self._fail(error, [])
+
+    # -- the bell ----------------------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        wait = 0.1
+        while True:
+            gone = asyncio.Event()
+            try:
+                bell = await connect(self.opening.url, f"{self.opening.host} bell")
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+                logger.debug("the bell: %s", translate(error, self._address).message)
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, 2.0)
+                continue
+            try:
+                bell.add_termination_listener(lambda _: gone.set())  # noqa: B023 - its own event
+                await bell.add_listener(BELL, self._ring)
+                wait = 0.1
+                await self._look()  # what was committed before we listened
+                await gone.wait()
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+                await asyncio.sleep(wait)
+            finally:
+                bell.terminate()
+
+    def _ring(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
+        host, _, last = payload.split(":")
+        if int(host) != self.lease.host:
+            self._heard = max(self._heard, int(last))
+            self._read_on()
+
+    def _read_on(self) -> None:
+        """Not while a commit of ours is on its way: its rows may be there before its answer is."""
+        if not self._busy and self._reading is None and not self._closed and self._heard > self._seq:
+            self._reading = self._loop.create_task(self._read_heard(self._heard), name="log feed")
+
+    async def _read_heard(self, upto: int) -> None:
+        try:
+            await self._catch_up(upto)
+        except LogUnavailable as error:
+            logger.debug("the feed: %s", error.message)
+        finally:
+            self._reading = None
+        self._read_on()
+
+    async def _catch_up(self, upto: int) -> None:
+        """Delivers what other hosts have committed, up to that number."""
+        async with self._feed:
+            while self._seq < upto:
+                found = Page(await self._rows.read_all((), self._seq, upto, limits.READ_EVENTS, False))
+                if found:
+                    self._deliver(found, {record.channel: record.pos for record in found})
+                    self._announce()
+                else:
+                    self._seq = upto  # numbers of commits that failed
+
+    async def _catch_up_surely(self, upto: int) -> None:
+        """What lies before a commit of ours, which is durable by now: its delivery may wait, and not fail."""
+        while True:
+            try:
+                return await self._catch_up(upto)
+            except LogUnavailable:
+                if self._closed:
+                    raise
+                await asyncio.sleep(PROBE_SECONDS)
+
+    async def _look_often(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self._look()
+
+    async def _look(self) -> None:
+        """Without a bell. No commit of ours is on its way meanwhile, so everything that is found is the others'."""
+        if self._busy or self._closed or self._down is not None:
+            return
+        self._busy = True
+        try:
+            async with self._background:
+                last = await self._rows.last()
+                if self._loop.time() - self._measured > _DISK_SECONDS:
+                    self._measured, self._used = self._loop.time(), await self._rows.disk()
+        except LogUnavailable as error:
+            self._busy = False
+            self._fail(error, [])
+            return
+        self._busy = False
+        self._heard = max(self._heard, last)
+        self._read_on()
+        self._kick()
+
+    # -- housekeeping ------------------------------------------------------------------------------------------
+
+    def disk(self) -> DiskUse:
+        """The database's disk is its administrator's; only what the database takes is known."""
+        return DiskUse(self._used, _DISK_BYTES - self._used, _DISK_BYTES)
+
+    async def _shut(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._background.acquire(), 2)
+        for task in (*self._tasks, *([self._reading] if self._reading is not None else [])):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(release(self._writer, self.lease), 2)
+        self._writer.terminate()
+        self._mark.close()
+        await self._rows.close()
+
+
+def _notes(values: list[KeyValue], ids: dict[Channel, int]) -> list[list[Any]]:
+    """The columns of the notes; of two for one key the later one counts."""
+    last = {(ids[value.channel], value.key): value.data for value in values}
+    sums = [kv_sum(channel, key, data) if data is not None else None for (channel, key), data in last.items()]
+    return [[channel for channel, _ in last], [key for _, key in last], sums, list(last.values())]
+
+
+def _users(events: list[tuple[Channel, Event, bytes]], ids: dict[Channel, int]) -> list[list[Any]]:
+    """Which channels refer to which blobs."""
+    found = {(ids[channel], digest) for channel, _, data in events if b'"blob":"' in data for digest in blobs_in(data)}
+    return [[channel for channel, _ in sorted(found)], [digest for _, digest in sorted(found)]]
+
+
+__all__ = ["PROBE_SECONDS", "Opening", "PostgresLog"]

@@ -1,0 +1,76 @@
+"""What PostgreSQL and the way to it say, in words that tell what to do. A password is never among them."""
+
+from typing import NoReturn
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import asyncpg
+
+from portico.errors import BadRequest, LogUnavailable
+
+GOES_ON = "the host goes on by itself"
+FENCED, READ_ONLY = "PT001", "25006"
+_LOST = ("08", "57P")
+"""Classes of SQLSTATE that mean: the connection is gone, or is about to."""
+
+
+class Fenced(LogUnavailable):
+    """Another host has taken over what this one had: nothing that it still wants to write counts."""
+
+
+def check_url(url: str) -> str:
+    """The address without its secrets, for messages. BadRequest when it is no address of a database."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise BadRequest(f"log.url: {error}.", field="log.url") from None
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise BadRequest(
+            "log.url has to look like postgresql://USER:PASSWORD@HOST:5432/DATABASE; without it the log is a SQLite "
+            "file in the home folder.",
+            field="log.url",
+        )
+    host = parts.hostname or parse_qs(parts.query).get("host", [""])[0] or "the default socket"
+    return f"{unquote(host)}{f':{port}' if port else ''}/{parts.path.strip('/')}"
+
+
+def is_lost(error: BaseException) -> bool:
+    """Everything but an answer of the server with its SQLSTATE: whether the statement was done is not known."""
+    state = getattr(error, "sqlstate", None)
+    return not isinstance(error, asyncpg.PostgresError) or state is None or str(state).startswith(_LOST)
+
+
+_STATES: dict[str, str] = {
+    "28": "refuses the login ({text}). Check user and password in log.url; {then}",
+    "3D000": "has no database of that name. Make it (createdb), or correct log.url; {then}",
+    "42501": "gives no rights ({text}). Grant CREATE on the database, or all on the schema portico; {then}",
+    "53100": "has a full disk. Free some space; {then}",
+    "53300": "has no free connection. Raise max_connections, or run fewer hosts; {then}",
+    "53": "has too little of something: {text}. {then}",
+    READ_ONLY: "is read-only (a replica?). Point log.url at the primary; {then}",
+    "55P03": "is held up: another host or program keeps the log locked. {then}",
+    "57014": "is too slow: the statement was ended after its time. {then}",
+    "42P01": "lacks a table of the log ({text}). Restore a backup of the whole schema portico; {then}",
+}
+
+
+def translate(error: BaseException, address: str, then: str = GOES_ON) -> LogUnavailable:
+    """What the database said, what the user can do about it, and what happens `then`."""
+    if isinstance(error, LogUnavailable):
+        return error
+    state = str(getattr(error, "sqlstate", None) or "")
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if state == FENCED:
+        return Fenced("Another host has taken over the sessions of this one, which did not answer for a while.")
+    for length in (5, 2):
+        words = _STATES.get(state[:length]) if state else None
+        if words:
+            said = words.format(text=text.rstrip("."), then=then).rstrip(". ")
+            return LogUnavailable(f"The database {address!r} {said}.")
+    if is_lost(error):
+        return LogUnavailable(f"The database {address!r} cannot be reached ({text.rstrip('.')}). Start it; {then}.")
+    return LogUnavailable(f"The database {address!r} refuses: {text}.")
+
+
+def refuse(error: BaseException, address: str) -> NoReturn:
+    raise translate(error, address) from error

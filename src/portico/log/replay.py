@@ -1,0 +1,37 @@
+"""Pages of what followers have missed: one read from the disk for all who ask for the same page."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from portico import limits
+from portico.cache import Cache
+from portico.events import Channel
+from portico.log.page import Page
+
+PageKey = tuple[tuple[Channel, ...], int]
+"""The channels that are followed, and the cursor."""
+
+
+class Replay:
+    def __init__(self, read: Callable[[tuple[Channel, ...], int, int], Awaitable[Page]]) -> None:
+        self._read = read
+        self._pages = Cache[PageKey, asyncio.Task[Page]](limits.REPLAY_PAGES)
+
+    async def page(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
+        key = (channels, after)
+        reading = self._pages.get(key)
+        if reading is None:
+            reading = self._pages[key] = asyncio.get_running_loop().create_task(self._load(channels, after, mark))
+            reading.add_done_callback(lambda task: self._forget_empty(key, task))
+        return await asyncio.shield(reading)
+
+    async def _load(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
+        return await self._read(channels, after, mark)
+
+    def _forget_empty(self, key: PageKey, task: "asyncio.Task[Page]") -> None:
+        if (task.cancelled() or task.exception() is not None or not task.result()) and self._pages.get(key) is task:
+            del self._pages[key]
+
+    def clear(self) -> None:
+        """What was read is not what is on the disk any more."""
+        self._pages.clear()

@@ -1,0 +1,156 @@
+"""The reading half of a log and its housekeeping, over stored rows: replay and then live, notes, blobs, compaction."""
+
+import contextlib
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Mapping
+
+import msgspec
+
+from portico import faults, limits
+from portico.errors import LogUnavailable
+from portico.events import Channel, Record
+from portico.log.blobs import Blobs
+from portico.log.group_commit import GroupCommit
+from portico.log.hub import Follower
+from portico.log.identity import Identity
+from portico.log.page import Page
+from portico.log.replay import Replay
+from portico.log.store import Store
+
+
+def compacted_key(part: str) -> str:
+    """The note that remembers which pieces of a part were compacted away: seq and length, in turns."""
+    return f"trail/{part}"
+
+
+class StoredLog(GroupCommit):
+    def __init__(self, store: Store, identity: Identity, seq: int, heads: dict[Channel, int]) -> None:
+        super().__init__(seq, heads)
+        self._store = store
+        self._identity = identity
+        self._replay = Replay(self._read_page)
+        self._blobs = Blobs(store)
+
+    @abstractmethod
+    async def _shut(self) -> None:
+        """Ends what the log holds open, when everything is written."""
+
+    @property
+    def epoch(self) -> str:
+        return self._identity.epoch
+
+    @property
+    def identity(self) -> Identity:
+        return self._identity
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def read(self, channel: Channel, after: int = 0, limit: int = 1000) -> list[Record]:
+        upto = self.head(channel)
+        if after >= upto:
+            return []
+        return await self._store.read(channel, after, upto, max(0, min(limit, limits.READ_EVENTS)))
+
+    async def read_all(
+        self, *channels: Channel, after: int = 0, limit: int = 1000, whole: bool = False
+    ) -> list[Record]:
+        upto = self._seq
+        if after >= upto:
+            return []
+        count = max(0, min(limit, limits.READ_EVENTS))
+        return await self._store.read_all(channels, after, upto, count, whole)
+
+    async def follow(self, *channels: Channel, after: int = 0) -> AsyncIterator[Page]:
+        single = channels[0] if len(channels) == 1 else None
+        follower = Follower(limits.FOLLOWER_BYTES)
+        while True:  # replay until there is nothing left, and join the live ones in the same breath
+            mark = self._seq if single is None else self.head(single)
+            if after >= mark:
+                self._hub.add(follower, channels)
+                break
+            page = await self._replay.page(channels, after, mark)
+            after = mark if not page else page[-1].seq if single is None else page[-1].pos
+            if page:
+                yield page
+            del page  # a reader that stands still must not hold what it has sent
+        try:
+            while True:
+                yield await follower.take()
+        finally:
+            self._hub.remove(follower, channels)
+
+    async def _read_page(self, channels: tuple[Channel, ...], after: int, mark: int) -> Page:
+        count, size = limits.READ_EVENTS, limits.REPLAY_BYTES
+        if len(channels) == 1:
+            return Page(await self._store.read(channels[0], after, mark, count, size))
+        return Page(await self._store.read_all(channels, after, mark, count, False, size))
+
+    async def list_kv(self, key: str) -> dict[Channel, bytes]:
+        found: dict[Channel, bytes | None] = {**await self._store.list_kv(key)}
+        found |= {channel: data for (channel, name), data in self._notes.uncommitted().items() if name == key}
+        return {channel: data for channel, data in found.items() if data is not None}
+
+    async def get_kv(self, channel: Channel, key: str) -> bytes | None:
+        waiting = self._notes.uncommitted()
+        if (channel, key) in waiting:
+            return waiting[channel, key]
+        return await self._store.get_kv(channel, key)
+
+    async def put_blob(self, data: bytes) -> str:
+        return await self._blobs.put(data)
+
+    async def blob(self, digest: str) -> bytes:
+        return await self._blobs.get(digest)
+
+    # -- housekeeping ------------------------------------------------------------------------------------------
+
+    async def compact(self, before: int, keep: Mapping[Channel, int] | None = None) -> int:
+        """In small transactions of their own, so that commits go on in between."""
+        total = 0
+        while True:
+            dropped = await self._store.drop_deltas(before, dict(keep or {}))
+            total += dropped
+            self._replay.clear()
+            faults.reach("compaction")
+            if dropped == 0:
+                return total
+
+    async def compact_channel(self, channel: Channel, below: int) -> int:
+        total = 0
+        while dropped := await self._store.drop_channel_deltas(channel, below):
+            total += dropped
+            self._replay.clear()
+        return total
+
+    async def size(self, channel: Channel) -> int:
+        if channel not in self._sizes:
+            self._sizes[channel] = await self._store.size(channel)
+        return self._sizes[channel]
+
+    async def expire_kv(self, prefix: str, before: int) -> int:
+        return await self._store.expire_kv(prefix, before)
+
+    async def compacted_offsets(self, channel: Channel, part: str) -> list[tuple[int, int]]:
+        data = await self.get_kv(channel, compacted_key(part))
+        flat = msgspec.msgpack.decode(data, type=list[int]) if data else []
+        return list(zip(flat[::2], flat[1::2], strict=True))
+
+    async def delete(self, channel: Channel) -> None:
+        await self.flush()
+        self._notes.forget(channel)
+        await self._blobs.delete_with(channel)
+        self._replay.clear()
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        with contextlib.suppress(LogUnavailable):  # whoever wrote it has heard
+            if self._notes.lazy and self._down is None:
+                (channel, key), data = self._notes.pop_lazy()
+                self.put_kv(channel, key, data)  # a commit for those that found none to go with
+            await self.flush()
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._announce()
+        await self._shut()

@@ -1,0 +1,164 @@
+"""The list that people leave open: one row per session with what it does now, and which rows have changed since.
+
+It lives in memory and follows the host's watchers; after a restart nothing runs, so nothing is lost with it.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from portico.events import Record
+from portico.host.host import Host
+from portico.host.state import Approval, CallPart, QuestionPart, Summary
+from portico.people.view import View
+from portico.queries.activity import Waiting, activity, waiting_of
+
+
+class Row(Struct, omit_defaults=True):
+    session: Summary
+    activity: str = ""
+    """What it does now; empty when nothing runs."""
+    since: int = 0
+    """When that began: milliseconds since the epoch."""
+    waiting: list[Waiting] = []
+
+
+class Asked(Struct, omit_defaults=True):
+    """Something that waits for a person, with all that the answer needs."""
+
+    id: str
+    session: str
+    title: str
+    agent: str
+    cwd: str
+    turn: str
+    since: int
+    text: str
+    by: str = ""
+    """Who began the session: `task:ID` for one of a job."""
+    call: CallPart | None = None
+    approval: Approval | None = None
+    question: QuestionPart | None = None
+
+
+class Changed(Struct):
+    version: int
+    rows: list[Row]
+    removed: list[str]
+    jobs: list[str]
+    """Jobs that have moved on."""
+
+
+class Board:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.version = 0
+        self._moved: dict[str, int] = {}
+        """Sessions and jobs by the version in which they last changed; gone sessions stay, as removed."""
+        self._doing: dict[str, tuple[str, int]] = {}
+        self._asked: dict[str, int] = {}
+        self._bell = asyncio.Event()
+        host.watch(self._changed)
+        host.log.on_commit(self._committed)
+
+    # -- following ---------------------------------------------------------------------------------------------
+
+    def _changed(self, ident: str, summary: Summary | None) -> None:
+        session = self._host.catalogue.get(ident)
+        if summary is None or session is None:
+            self._doing.pop(ident, None)
+        elif session.loaded:
+            now = self._host.now()
+            doing = activity(session.state)
+            if self._doing.get(ident, ("", 0))[0] != doing:
+                self._doing[ident] = (doing, now)
+            for each in waiting_of(session.state):
+                self._asked.setdefault(each.id, now)
+        self._touch(ident)
+
+    def _committed(self, records: Iterable[Record]) -> None:
+        for channel in {record.channel for record in records if record.channel.startswith("job/")}:
+            self._touch(channel)
+
+    def _touch(self, name: str) -> None:
+        self.version += 1
+        self._moved.pop(name, None)  # the newest stand at the end
+        self._moved[name] = self.version
+        self._bell.set()
+        self._bell = asyncio.Event()
+
+    async def wait(self, version: int) -> None:
+        """Returns when something has changed since."""
+        while self.version <= version:
+            await self._bell.wait()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def row(self, summary: Summary) -> Row:
+        session = self._host.catalogue.get(summary.id)
+        if session is None or not session.loaded or session.state.active is None:
+            return Row(summary)
+        doing, since = self._doing.get(summary.id) or (activity(session.state), summary.last_turn_at)
+        return Row(summary, doing, since, waiting_of(session.state))
+
+    def rows(self, view: View, limit: int, before: int | None = None, archived: bool = False) -> tuple[list[Row], int]:
+        """What is going on, and the newest `limit` besides; the second number counts the older ones left out. With
+        `before`, the newest of those that changed before that time."""
+        found = view.list(archived=archived)
+        if before is not None:
+            older = [each for each in found if each.modified < before]
+            return [self.row(each) for each in older[:limit]], max(0, len(older) - limit)
+        busy = [each for each in found[limit:] if each.status in ("running", "waiting")]
+        return [self.row(each) for each in (*found[:limit], *busy)], max(0, len(found) - limit - len(busy))
+
+    def since(self, version: int, view: View) -> Changed:
+        """What is not (any more) for this reader counts as removed."""
+        rows: list[Row] = []
+        removed: list[str] = []
+        jobs: list[str] = []
+        for name, moved in reversed(self._moved.items()):
+            if moved <= version:
+                break
+            session = self._host.catalogue.get(name)
+            if name.startswith("job/"):
+                jobs += [name.removeprefix("job/")] if view.sees(name) else []
+            elif session is None or not view.sees(session.channel):
+                removed.append(name)
+            else:
+                rows.append(self.row(session.summary))
+        return Changed(self.version, rows, removed, jobs)
+
+    def inbox(self, view: View) -> list[Asked]:
+        """Everything that waits for a person, oldest first."""
+        found: list[Asked] = []
+        for session in self._host.catalogue:
+            if session.loaded and session.summary.status == "waiting" and view.sees(session.channel):
+                found += self._asked_by(session.summary)
+        return sorted(found, key=lambda each: each.since)
+
+    def _asked_by(self, summary: Summary) -> list[Asked]:
+        session = self._host.catalogue.get(summary.id)
+        turn = session.state.active if session is not None else None
+        if session is None or turn is None:
+            return []
+        found: list[Asked] = []
+        for each in waiting_of(session.state):
+            asked = Asked(
+                id=each.id,
+                session=summary.id,
+                title=summary.title,
+                agent=summary.agent,
+                cwd=summary.cwd,
+                turn=turn.id,
+                since=self._asked.get(each.id, turn.started),
+                text=each.text,
+                by=summary.by,
+            )
+            for part in turn.parts:
+                if isinstance(part, QuestionPart) and part.id == each.id:
+                    asked.question = part
+                elif isinstance(part, CallPart) and part.approval is not None and part.approval.id == each.id:
+                    asked.call, asked.approval = part, part.approval
+            found.append(asked)
+        return found

@@ -1,0 +1,72 @@
+"""Commands about terminals: decided purely, appended, and then done."""
+
+from typing import Any
+
+from portico import commands as c
+from portico.errors import BadRequest, NotFound, PorticoError
+from portico.host.host import Host
+from portico.host.ownership import Access
+from portico.terminals.decide import DECISIONS, Context, decide
+from portico.terminals.terminals import OpenTerminal, Terminals
+
+
+def open_terminals(host: Host) -> Terminals:
+    """The room's share in the host, with its commands."""
+    terminals = Terminals(host)
+
+    async def begin(command: c.OpenTerminal, caller: c.Caller) -> OpenTerminal:
+        return await terminals.start(
+            claim=command.claim or {"kind": "client", "clientId": caller.by},
+            cwd=_folder(host, command, caller),
+            by=caller.by,
+            title=command.title,
+            cols=command.cols,
+            rows=command.rows,
+            uri=command.uri,
+            session=command.session,
+            owner=host.ownership.owner_for(caller),
+        )
+
+    async def perform(command: Any, caller: c.Caller) -> Any:
+        terminal = terminals.get(command.terminal)
+        decision = decide(terminal, command, Context(caller, host.connected))
+        if decision.events:
+            await host.log.append(terminal.channel, *decision.events)
+        elif isinstance(command, c.TypeInput):
+            terminal.input(command.data)
+        elif isinstance(command, c.CloseTerminal):
+            await terminals.dispose(terminal.id, by=caller.by)
+        return terminal if decision.answer is None else decision.answer
+
+    def access(ident: str) -> Access | None:
+        """What an agent runs is its session's; a shell is theirs who opened it, whatever session it stands beside."""
+        terminal = terminals.find(ident)
+        if terminal is None:
+            return None
+        session = host.find(terminal.session) if terminal.command and terminal.session else None
+        return host.ownership.of_session(session) if session is not None else Access(terminal.owner)
+
+    host.ownership.finders["terminal"] = access
+    host.commands.handle(c.OpenTerminal, begin)
+    for kind in DECISIONS:
+        host.commands.handle(kind, perform)
+    return terminals
+
+
+def _folder(host: Host, command: c.OpenTerminal, caller: c.Caller) -> str:
+    """Where the shell begins: in the folder of the session it is opened from, a workspace, or any session's folder."""
+    first: list[str] = []
+    if command.session is not None:
+        found = host.find(command.session)
+        if found is None:
+            raise NotFound("session", command.session)
+        first = [found.summary.cwd] if found.summary.cwd not in ("", "/") else []
+    try:
+        jail = host.jail(*first, caller=caller)
+        where = jail.resolve(command.cwd if command.cwd is not None else str(jail.root))
+    except PorticoError as error:
+        error.field = "cwd"
+        raise
+    if not where.is_dir():
+        raise BadRequest(f"There is no folder {str(where)!r}.", field="cwd")
+    return str(where)

@@ -1,0 +1,64 @@
+"""What is known of a terminal: it follows from its records, so nobody sees what a crash forgets."""
+
+from portico import events as e
+from portico.events import Record
+from portico.workspace.scrollback import Command, Scrollback
+
+
+class TerminalState:
+    def __init__(self, started: e.TerminalStarted) -> None:
+        self.id = started.terminal
+        self.uri = started.uri
+        self.title = started.title
+        self.cwd = started.cwd
+        self.cols, self.rows = started.cols, started.rows
+        self.claim = started.claim
+        self.session = started.session
+        self.command = started.command
+        """What an agent runs in it; empty for a shell, into which people type."""
+        self.owner = started.owner
+        self.pos = 0
+        """Of the last record that is part of what is known here: whoever shows it goes on from there."""
+        self.shown = Scrollback()
+        self.detects = False
+        self.exit_code: int | None = None
+        self.exited = False
+        self.kept = 0
+        """The position up to which a whole event holds what was shown: the pieces before it may go."""
+        self.since: int | None = None
+        """When the first piece behind that came."""
+
+    def apply(self, record: Record) -> None:
+        self.pos = record.pos
+        match record.event:
+            case e.TerminalData() as event:
+                self.shown.add(event.text)
+                self.since = self.since or record.time
+            case e.TerminalShown(upto=upto):
+                self.kept, self.since = upto, record.time if record.pos > upto + 1 else None
+            case e.TerminalCommand(command=command, line=line):
+                self.shown.start(Command(command, line, record.time / 1000))
+            case e.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
+                self._complete(command, code, spent / 1000)
+            case e.TerminalDetects():
+                self.detects = True
+            case e.TerminalMoved(cwd=cwd):
+                self.cwd = cwd
+            case e.TerminalTitled(title=title):
+                self.title = title
+            case e.TerminalResized(cols=cols, rows=rows):
+                self.cols, self.rows = cols, rows
+            case e.TerminalClaimed(claim=claim, session=session):
+                if "session" in (claim.get("kind"), self.claim.get("kind")):
+                    self.session = session  # one that was only opened from a session still ends with it
+                self.claim = claim
+            case e.TerminalCleared():
+                self.shown.clear()
+            case e.TerminalExited(code=code):
+                self.exited, self.exit_code = True, code
+
+    def _complete(self, command: str, code: int | None, seconds: float) -> None:
+        for part in reversed(self.shown.parts):
+            if isinstance(part, Command) and part.command_id == command:
+                part.complete, part.exit_code, part.seconds = True, code, seconds
+                return

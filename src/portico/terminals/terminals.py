@@ -1,0 +1,322 @@
+"""Terminals as things of the host: they outlive the client that opened them, and their story is in the log.
+
+Each has a channel `terminal/ID`. The program is a child of this process, so a restart ends it: at start, terminals
+that a crash left open get their end. What a terminal shows is kept in memory, bounded, for those who come later.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from portico import events as e
+from portico import limits
+from portico.errors import Conflict, LogUnavailable, NotFound
+from portico.events import HOST, Channel, Json, Record, number_of
+from portico.host.part import Part
+from portico.host.session import Session
+from portico.log.listeners import Listeners
+from portico.terminals.decide import check_new
+from portico.terminals.state import TerminalState
+from portico.workspace import terminal as pty
+from portico.workspace.process import environment
+from portico.workspace.scrollback import Scrollback
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+
+OPEN = "terminal"
+"""The note beside a channel that says: this one was running."""
+_AHEAD_BYTES = 1024 * 1024
+"""Output that may be ahead of the disk before the program is held up: a fifth of a second at full speed."""
+
+_LISTED = (e.TerminalStarted, e.TerminalTitled, e.TerminalClaimed, e.TerminalExited)
+"""What changes the line of a terminal in a list."""
+
+Watcher = Callable[[], None]
+Pace = Callable[[str], Awaitable[None]]
+"""Returns when at least one of those who look at the terminal keeps up with it, or nobody looks."""
+Listener = Callable[[pty.Event], None]
+
+
+class OpenTerminal(TerminalState):
+    """One terminal with its program. What people ask of it takes effect when it is committed (`apply`)."""
+
+    def __init__(
+        self, terminals: "Terminals", started: e.TerminalStarted, env: Mapping[str, str], listener: Listener | None
+    ) -> None:
+        super().__init__(started)
+        self.channel = f"terminal/{self.id}"
+        self._terminals = terminals
+        self._listener = listener
+        self._ahead = 0
+        self._stored = 0
+        """Bytes of output that the log holds in pieces."""
+        self._holding = False
+        self.pty = pty.Terminal(
+            self._heard,
+            command=started.command or (os.environ.get("SHELL") or "/bin/sh",),
+            cwd=Path(started.cwd),
+            env=environment(**env),
+            cols=started.cols,
+            rows=started.rows,
+            scrollback=0,
+            typed=not started.command,
+        )
+
+    def apply(self, record: Record) -> None:
+        super().apply(record)
+        match record.event:
+            case e.TerminalData():
+                self._stored += len(record.data)
+                if self._stored > limits.TERMINAL_BYTES:
+                    self._stored = 0
+                    self._terminals.host.own(self._trim(), f"trim {self.channel}")
+            case e.TerminalResized(cols=cols, rows=rows):
+                self.pty.resize(cols, rows)
+        if isinstance(record.event, _LISTED):
+            self._terminals.changed()
+
+    # -- what the program does ---------------------------------------------------------------------------------
+
+    def _heard(self, event: pty.Event) -> None:
+        if self._listener is not None:
+            self._listener(event)
+        match event:
+            case pty.Data(text):
+                for start in range(0, len(text), limits.DELTA_BYTES):
+                    self._post(e.TerminalData(turn="", part=self.id, text=text[start : start + limits.DELTA_BYTES]))
+                self._hold_up(len(text))
+            case pty.DetectionAvailable():
+                self._post(e.TerminalDetects())
+            case pty.CommandStarted(command, line, _):
+                self._post(e.TerminalCommand(command=command, line=line))
+            case pty.CommandFinished(command, code, seconds):
+                self._post(e.TerminalCommandEnded(command=command, code=code, milliseconds=int(seconds * 1000)))
+            case pty.CwdChanged(cwd):
+                self._post(e.TerminalMoved(cwd=cwd))
+            case pty.TitleChanged(title):
+                if title:
+                    self._post(e.TerminalTitled(title=title, by="program"))
+            case pty.Exited(code):
+                self._post(e.TerminalExited(code=code))
+
+    def _post(self, event: e.Event) -> None:
+        try:
+            self._terminals.host.log.post(self.channel, event)
+        except LogUnavailable:
+            # The disk is full: the terminal goes on, and those who come later still see it in its scrollback.
+            self._terminals.host.logger.warning("terminal %s: the log cannot write", self.id)
+
+    def _hold_up(self, size: int) -> None:
+        self._ahead += size
+        if self._ahead > _AHEAD_BYTES and not self._holding:
+            self._holding = True
+            self.pty.pause()
+            self._terminals.host.own(self._catch_up(), f"hold {self.channel}")
+
+    async def _catch_up(self) -> None:
+        """Waits for the disk, and for somebody who looks."""
+        try:
+            with contextlib.suppress(LogUnavailable):  # the terminal goes on without its story
+                await self._terminals.host.log.flush()
+            for pace in self._terminals.paces:
+                await pace(self.id)
+        finally:
+            self._ahead = 0
+            self._holding = False
+            self.pty.resume()
+
+    async def _trim(self) -> None:
+        """A program that prints for ever must not fill the disk: what is shown now is one event, and the pieces go."""
+        if not self.exited:
+            await self.keep()
+            await self._terminals.host.log.compact_channel(self.channel, self.kept + 1)
+
+    # -- what people do ----------------------------------------------------------------------------------------
+
+    def input(self, text: str) -> None:
+        self.pty.input(text)
+
+    async def kill(self) -> None:
+        """Ends the program and all it started; what it has shown stays."""
+        await self.pty.dispose()
+
+    async def close(self, *, by: str) -> None:
+        """Ends it for good."""
+        await self._terminals.dispose(self.id, by=by)
+
+    async def keep(self, *events: e.Event) -> None:
+        """Writes down in one event what is shown now, and `events` behind it."""
+        shown = e.TerminalShown(upto=self.pos, text=self.shown.text())
+        await self._append(*([shown] if shown.text else []), *events)
+
+    async def _append(self, *events: e.Event) -> None:
+        await self._terminals.host.log.append(self.channel, *events)
+
+
+class Terminals(Part):
+    prefix = "terminal/"
+
+    def __init__(self, host: "Host") -> None:
+        self.host = host
+        self._open: dict[str, OpenTerminal] = {}
+        self._running: dict[str, asyncio.Task[int]] = {}
+        self._watchers = Listeners[[]]("terminal")
+        self.paces: list[Pace] = []
+        """A program that prints faster than any of its watchers reads is held up, as by a real terminal."""
+        self._next = 1
+        host.commands.subject("terminal", self.get)
+
+    async def recover(self) -> None:
+        """Gives terminals that a crash left open their end."""
+        names = self.host.log.channels("terminal/")
+        self._next = max([0, *(number_of(name) for name in names)]) + 1 + self.host.log.identity.lost
+        for channel in await self.host.log.list_kv(OPEN):
+            if channel.startswith("terminal/"):
+                await self._close_story(channel)
+
+    async def _close_story(self, channel: Channel) -> None:
+        """The end of a terminal whose program does not run (any more). With a full disk the next start writes it."""
+        log = self.host.log
+        log.put_kv(channel, OPEN, None)
+        if head := log.head(channel):
+            text = await self._shown(channel)
+            shown = [e.TerminalShown(upto=head, text=text)] if text else []
+            with contextlib.suppress(LogUnavailable):
+                await log.append(channel, *shown, e.TerminalExited(), e.TerminalRemoved(by="host"))
+
+    async def _shown(self, channel: Channel) -> str:
+        """The last of what a terminal showed, from the log: as many events as one read has, however long it ran."""
+        shown = Scrollback()
+        after = max(0, self.host.log.head(channel) - limits.READ_EVENTS)
+        while records := await self.host.log.read(channel, after, limits.READ_EVENTS):
+            for record in records:
+                _show(shown, record.event)
+            after = records[-1].pos
+        return shown.text()
+
+    async def compactable(self, before: int) -> dict[Channel, int]:
+        """Keeps what the open terminals show whose output from before that time is about to go. Returns, by channel,
+        the first position that has to stay."""
+        for terminal in self.list():
+            if terminal.since is not None and terminal.since < before and terminal.shown.size:
+                await terminal.keep()
+        return {terminal.channel: terminal.kept + 1 for terminal in self.list()}
+
+    async def start(
+        self,
+        *,
+        claim: Json,
+        cwd: str,
+        by: str,
+        title: str = "",
+        cols: int = 80,
+        rows: int = 24,
+        uri: str | None = None,
+        session: str | None = None,
+        command: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        listener: Listener | None = None,
+        owner: str = "",
+    ) -> OpenTerminal:
+        """A shell, or with `command` what an agent wants to run: `listener` hears of it at once."""
+        ident = f"terminal-{self._next}"
+        shell = os.path.basename(os.environ.get("SHELL") or "sh")
+        started = e.TerminalStarted(
+            terminal=ident,
+            title=title or shell,
+            cwd=cwd,
+            claim=claim,
+            by=by,
+            cols=cols,
+            rows=rows,
+            uri=uri,
+            session=session,
+            command=list(command),
+            owner=owner,
+        )
+        check_new(len(self._open), [*self._open, *filter(None, (each.uri for each in self.list()))], started)
+        self._next += 1
+        terminal = OpenTerminal(self, started, env or {}, listener)
+        self._open[ident] = terminal
+        try:
+            self.host.log.put_kv(terminal.channel, OPEN, b"open")
+            audited = e.Audited(action="terminal.started", by=by, detail={"terminal": ident, "cwd": cwd})
+            await self.host.log.append_all((terminal.channel, started), (HOST, audited))
+            await terminal.pty.start()
+        except BaseException:  # also a cancel: what began gets its end
+            del self._open[ident]
+            await self._close_story(terminal.channel)
+            raise
+        self._running[ident] = self.host.own(terminal.pty.run(), terminal.channel)
+        return terminal
+
+    def get(self, ident: str) -> OpenTerminal:
+        found = self.find(ident)
+        if found is None:
+            raise NotFound("terminal", ident)
+        return found
+
+    def find(self, ident: str) -> OpenTerminal | None:
+        """By id, or by the name that a client gave it."""
+        return self._open.get(ident) or next((each for each in self._open.values() if each.uri == ident), None)
+
+    def apply(self, record: Record) -> None:
+        terminal = self._open.get(record.channel.removeprefix("terminal/"))
+        if terminal is not None:
+            terminal.apply(record)
+
+    def list(self) -> list[OpenTerminal]:
+        return list(self._open.values())
+
+    async def dispose(self, ident: str, *, by: str) -> None:
+        """Ends the program and all it started, and forgets the terminal."""
+        terminal = self.get(ident)
+        running = self._running.pop(terminal.id, None)
+        if running is None:
+            raise Conflict(f"The terminal {ident!r} is being closed.")
+        await self._end(terminal, running)
+        await self.host.log.flush()
+        self.host.log.put_kv(terminal.channel, OPEN, None)
+        await terminal.keep(e.TerminalRemoved(by=by))
+        self._open.pop(terminal.id, None)
+        self.changed()
+
+    async def forget(self, session: Session, by: str) -> None:
+        """A session goes, and the terminals opened from it go with it. One that is being closed ends by itself."""
+        for terminal in self.list():
+            if terminal.session == session.id and terminal.id in self._running:
+                await self.dispose(terminal.id, by=by)
+
+    async def _end(self, terminal: OpenTerminal, running: "asyncio.Task[int]") -> None:
+        if not running.done():
+            await terminal.pty.dispose()
+        await asyncio.wait({running})
+
+    async def close(self) -> None:
+        """The host stops: every program ends. With a full disk the next start writes down their ends."""
+        if self.host.log.down is not None:
+            return
+        for ident in [ident for ident in self._open if ident in self._running]:
+            await self.dispose(ident, by="host")
+
+    def watch(self, watcher: Watcher) -> None:
+        """Calls `watcher` when the list of terminals, or what it shows, changes."""
+        self._watchers.add(watcher)
+
+    def changed(self) -> None:
+        self._watchers.call()
+
+
+def _show(shown: Scrollback, event: e.Event) -> None:
+    match event:
+        case e.TerminalData(text=text):
+            shown.add(text)
+        case e.TerminalShown(text=text):
+            shown.clear()
+            shown.add(text)
+        case e.TerminalCleared():
+            shown.clear()

@@ -1,0 +1,42 @@
+"""Copied turns told again as the events they once were, for whoever reads a session by its events."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from portico import events as e
+from portico.host.state import CallPart, Part, QuestionPart, TextPart, TurnState
+
+
+def retold(copied: e.HistoryCopied) -> Iterator[e.Event]:
+    """What was asked on the way (approvals, questions) is over, and left out; so are pieces of what is complete."""
+    for turn in msgspec.convert(copied.turns, list[TurnState]):
+        yield e.TurnStarted(turn.id, turn.message, turn.by)
+        for part in turn.parts:
+            yield from _part(turn.id, part)
+        yield e.TurnEnded(turn.id, turn.outcome or "completed", turn.error)
+
+
+def _part(turn: str, part: Part) -> Iterator[e.Event]:
+    match part:
+        case TextPart():
+            yield e.PartStarted(turn, part.id, part.kind)
+            yield e.PartEnded(turn, part.id, part.text)
+        case CallPart():
+            yield e.ToolStarted(turn, part.id, part.tool, part.title, part.kind, part.owner, part.parent, part.meta)
+            yield e.ToolReady(turn, part.id, part.input, part.title)
+            yield e.ToolEnded(
+                turn,
+                part.id,
+                part.ok,
+                part.output,
+                part.blob,
+                part.content,
+                part.error,
+                part.past,
+                part.detail,
+                part.outcome or "completed",
+                exit_code=part.exit_code,
+            )
+        case QuestionPart():
+            return

@@ -1,0 +1,63 @@
+"""The thirty tasks of `bench/tasks`: each can be failed, each can be done, and `loop` carries out what a model says."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from bench.tasks import TASKS
+from bench.tasks.__main__ import table
+from bench.tasks.run import play
+from bench.tasks.scripted import script
+from bench.tasks.task import Task, judge, lay_out, solve
+
+from portico.agents.agent import Agent, AgentContext
+from portico.agents.loop import LoopAgent
+from portico.testing.model import ModelServer
+
+
+def test_there_are_thirty_of_four_kinds() -> None:
+    kinds = [task.kind for task in TASKS.values()]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"fix": 8, "rename": 6, "write": 9, "answer": 7}
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
+def test_its_check_fails_before_and_passes_after(task: Task, tmp_path: Path) -> None:
+    lay_out(task, tmp_path)
+    assert judge(task, tmp_path, "I do not know.") != ""
+    solve(task, tmp_path)
+    assert judge(task, tmp_path, task.said) == ""
+
+
+@pytest.mark.parametrize(
+    "task", [task for task in TASKS.values() if task.keep or task.answer], ids=lambda task: task.name
+)
+def test_what_has_to_stay_is_looked_at(task: Task, tmp_path: Path) -> None:
+    lay_out(task, tmp_path)
+    solve(task, tmp_path)
+    name = next(iter(task.keep or task.files))
+    (tmp_path / name).write_text("changed")
+    assert judge(task, tmp_path, task.said) == f"it changed {name}"
+
+
+async def test_the_built_in_agent_carries_out_the_solutions(tmp_path: Path) -> None:
+    """One of each kind, and the one that deletes a file."""
+    tasks = [TASKS[name] for name in ("fix-median", "rename-module", "write-csvsum", "answer-port")]
+    async with ModelServer(script(tasks)) as server:
+        make = partial(_loop, tmp_path, server.url)
+        played = [await play(task, make, None, 60) for task in tasks]
+    assert [(each.task, each.problem) for each in played] == [(task.name, "") for task in tasks]
+    assert all(each.input and each.output for each in played)
+    assert [each.calls for each in played] == [2, 6, 1, 0]
+    assert "4/4" in table(played)
+
+
+async def test_a_wrong_answer_is_a_failure_with_its_reason(tmp_path: Path) -> None:
+    task = TASKS["answer-port"]
+    async with ModelServer(script([TASKS["fix-median"]])) as server:
+        found = await play(task, partial(_loop, tmp_path, server.url), None, 60)
+    assert found.problem
+    assert "0/1" in table([found])
+
+
+def _loop(home: Path, model: str) -> Agent:
+    return LoopAgent(AgentContext(home, {}), {"OPENAI_BASE_URL": f"{model}/v1", "OPENAI_API_KEY": "k"})

@@ -1,0 +1,175 @@
+"""Approvals and grants as pure decisions: properties over state and command, without a host."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico import commands as c
+from portico import events as e
+from portico import limits
+from portico.errors import AlreadyAnswered, BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
+from portico.events import Grant, Message, Option, Record
+from portico.host.decide import HOST_DECISIONS, decide
+from portico.host.decide.approval import OPTIONS, TIMEOUT
+from portico.host.decide.decision import Context, Decision, HostState
+from portico.host.fold import fold
+from portico.host.state import SessionState
+
+ADA = c.Caller("token-1", "ada", frozenset(c.SCOPES))
+HOST = HostState(frozenset({"play"}), now=1_000, next_grant="grant-7")
+ALWAYS = [*OPTIONS, Option("always", "In this project", True, "project"), Option("never", "Never", False, "project")]
+
+
+def apply(state: SessionState, *events: e.Event) -> SessionState:
+    for event in events:
+        fold(state, Record(state.pos + 1, "session/s", state.pos + 1, 0, e.encode(event), event))
+    return state
+
+
+def asked(**given: Any) -> SessionState:
+    """A session whose turn waits for an approval."""
+    approval = {"tool": "shell", "title": "make", "kind": "shell", "input": "{}", "expires": 0, "options": ALWAYS}
+    return apply(
+        SessionState("s"),
+        e.SessionStarted(session="s", agent="play", model="", cwd="/work", by="ada"),
+        e.TurnStarted(turn="t1", message=Message("go"), by="ada"),
+        e.ToolStarted(turn="t1", call="c1", tool="shell"),
+        e.ApprovalAsked(turn="t1", approval="s.a1", call="c1", **{**approval, **given}),
+    )
+
+
+def context(**given: Any) -> Context:
+    return Context(ADA, str, **{"found": ["command:make all"], "shared": HOST, **given})
+
+
+def answer(**given: Any) -> c.AnswerApproval:
+    return c.AnswerApproval(approval="s.a1", **given)
+
+
+ANSWERS = st.builds(
+    answer,
+    allow=st.none() | st.booleans(),
+    option=st.none() | st.sampled_from([*(each.id for each in ALWAYS), "nosuch"]),
+    input=st.none() | st.just("{}"),
+)
+
+
+@given(st.lists(ANSWERS, max_size=6), st.booleans())
+def test_the_first_valid_answer_wins(answers: list[c.AnswerApproval], editable: bool) -> None:
+    """One answer, at most one grant, and one line in the audit record; a refusal changes nothing."""
+    state, accepted = asked(editable=editable), list[Decision]()
+    for each in answers:
+        try:
+            decision = decide(state, each, context())
+        except AlreadyAnswered:
+            assert accepted
+            continue
+        except BadRequest:
+            continue
+        assert not accepted
+        accepted.append(decision)
+        apply(state, *decision.events)
+    for decision in accepted:
+        [answered] = decision.events
+        assert isinstance(answered, e.ApprovalAnswered)
+        chosen = next(each for each in ALWAYS if each.id == answered.option)
+        granted = [event.grant for event in decision.host_events if isinstance(event, e.GrantAdded)]
+        assert [grant.covers for grant in granted] == ([] if chosen.grant == "once" else [["command:make all"]])
+        assert [(grant.session, grant.project) for grant in granted] == {
+            "once": [],
+            "session": [("s", None)],
+            "project": [(None, "/work")],
+        }[chosen.grant]
+        assert all(grant.allow is answered.allowed for grant in granted)
+        assert isinstance(decision.host_events[-1], e.Audited)
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "error"),
+    [
+        (answer(allow=True), {"withdrawn": True}, Conflict),
+        (answer(), {}, BadRequest),
+        (answer(option="deny", allow=True), {}, BadRequest),
+        (answer(allow=True, input="{}"), {}, BadRequest),
+        (c.AnswerApproval(approval="s.a9", allow=True), {}, NotFound),
+        (answer(option="always"), {"shared": HostState(now=1)}, NotFound),
+    ],
+)
+def test_an_answer_is_refused(command: c.AnswerApproval, given: Any, error: type[PorticoError]) -> None:
+    with pytest.raises(error):
+        decide(asked(), command, context(**given))
+
+
+@pytest.mark.parametrize("option", ["allow-session", "always"])
+def test_nobody_waits_any_more_so_nothing_is_remembered(option: str) -> None:
+    decision = decide(asked(), answer(option=option), context(found=None))
+    assert [type(each) for each in decision.host_events] == [e.Audited]
+
+
+def test_a_timeout_is_no_persons_decision() -> None:
+    inside = Context(c.Caller.inside(TIMEOUT), str, shared=HOST)
+    assert decide(asked(), answer(allow=False), inside).host_events == []
+
+
+# -- grants ----------------------------------------------------------------------------------------------------
+
+
+def shared(command: c.Command, state: HostState = HOST, caller: c.Caller = ADA) -> Decision:
+    return HOST_DECISIONS[type(command)](state, command, Context(caller, str))
+
+
+def add(**given: Any) -> c.AddGrant:
+    return c.AddGrant(**{"agent": "play", "tool": "shell", "allow": True, "project": "/", **given})
+
+
+def full(expires: int) -> HostState:
+    grants = {str(i): Grant(str(i), "play", "*", True, expires, project="/") for i in range(limits.GRANTS)}
+    return HostState(HOST.agents, grants, now=1_000)
+
+
+def test_a_grant_has_an_end() -> None:
+    decision = shared(add(seconds=2))
+    assert decision.answer == Grant("grant-7", "play", "shell", True, 3_000, None, "/", "*", [])
+    assert decision.host_events == [e.GrantAdded(grant=decision.answer, by="token:ada")]
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "error"),
+    [
+        (add(project=None), HOST, BadRequest),
+        (add(session="s"), HOST, BadRequest),
+        (add(agent="nobody"), HOST, NotFound),
+        (add(seconds=0), HOST, BadRequest),
+        (add(seconds=limits.GRANT_SECONDS_MAX + 1), HOST, BadRequest),
+        (add(), full(expires=1_001), RateLimited),
+        (add(), full(expires=1_000), None),
+        (c.RevokeGrant(grant="grant-1"), HOST, NotFound),
+        (c.RevokeGrant(grant="1"), full(expires=1), None),
+    ],
+)
+def test_grants(command: c.Command, state: HostState, error: type[PorticoError] | None) -> None:
+    if error is None:
+        assert len(shared(command, state).host_events) == 1
+        return
+    with pytest.raises(error):
+        shared(command, state)
+
+
+@given(
+    st.dictionaries(st.sampled_from("ab"), st.integers(0, 1)), st.dictionaries(st.sampled_from("ab"), st.integers(0, 1))
+)
+def test_settings_are_written_down_when_they_are_news(before: dict[str, int], values: dict[str, int]) -> None:
+    decision = shared(c.ConfigureHost(values=values), HostState(settings=before))
+    news = {**before, **values} != before
+    assert (decision.answer, len(decision.host_events)) == (news, int(news))
+
+
+@pytest.mark.parametrize("key", ["globalAutoApproveEnabled", "editAutoApprovePatterns", "permissions"])
+@pytest.mark.parametrize("replace", [True, False])
+def test_rules_of_approval_need_the_scope(key: str, replace: bool) -> None:
+    driver = c.Caller("token-2", "bob", frozenset({"read", "drive"}))
+    before = HostState(settings={} if not replace else {key: True})
+    with pytest.raises(Forbidden):
+        shared(c.ConfigureHost(values={} if replace else {key: True}, replace=replace), before, driver)

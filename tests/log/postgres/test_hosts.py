@@ -1,0 +1,183 @@
+"""Two hosts on one log: each sees what the other commits, in one order, and nobody's number is given twice."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from portico.errors import Conflict, HomeInUse, LogUnavailable, NotFound
+from portico.events import HOST, Record
+from portico.log.postgres import log as module
+from portico.log.postgres.connect import _BOUNDS, connect
+from portico.log.postgres.log import PostgresLog
+from portico.log.postgres.schema import LOCK
+from tests.log.events import fact
+from tests.log.postgres.conftest import Hosts
+from tests.log.test_notes import ran
+
+
+async def seen(log: PostgresLog, upto: int) -> None:
+    """Returns when the log knows that number."""
+    async with asyncio.timeout(20):
+        while log.seq < upto:
+            await log._change()
+
+
+async def test_each_hears_of_the_others_commits(hosts: Hosts) -> None:
+    a, b = await hosts("a"), await hosts("b")
+    taps: list[tuple[str, int]] = []
+    b.on_commit(lambda records: taps.extend((record.channel, record.pos) for record in records))
+    follower = aiter(b.follow("session/x"))
+    first = asyncio.ensure_future(anext(follower))
+    await asyncio.sleep(0)
+    seq = await a.append("session/x", fact(1), fact(2))
+    assert [record.event for record in await asyncio.wait_for(first, 20)] == [fact(1), fact(2)]
+    assert taps == [("session/x", 1), ("session/x", 2)]
+    assert (b.seq, b.head("session/x"), b.channels("session/")) == (seq, 2, ["session/x"])
+    assert await b.read("session/x") == await a.read("session/x")
+    assert (a.epoch, a.identity.why) == (b.epoch, "")
+
+
+async def test_everybody_sees_everything_in_one_order(hosts: Hosts) -> None:
+    """Three hosts write at once, to channels of their own and to the one that all of them write."""
+    logs = [await hosts(name) for name in "abc"]
+    told: list[list[Record]] = [[], [], []]
+    for log, list_ in zip(logs, told, strict=True):
+        log.on_commit(list_.extend)
+
+    async def write(index: int, log: PostgresLog) -> None:
+        for number in range(40):
+            if number % 3:
+                log.post(f"session/{index}", fact(number))
+            else:
+                await log.append_all((f"session/{index}", fact(number)), (HOST, fact(f"{index}:{number}")))
+            await asyncio.sleep(0)
+        await log.flush()
+
+    await asyncio.gather(*(write(index, log) for index, log in enumerate(logs)))
+    last = max(log.seq for log in logs)
+    for log in logs:
+        await seen(log, last)
+    assert told[0] == told[1] == told[2] == await logs[0].read_all(limit=1000)
+    for channel in (HOST, "session/0", "session/1", "session/2"):
+        assert [r.pos for r in told[0] if r.channel == channel] == [*range(1, logs[0].head(channel) + 1)]
+    assert all(one.seq < other.seq for one, other in pairwise(told[0]))
+
+
+async def test_a_lost_bell_costs_a_look(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
+    a, b = await hosts("a"), await hosts("b")
+    monkeypatch.setattr(b, "_ring", lambda *_: None)
+    await hosts.cut("b bell")
+    await seen(b, await a.append("session/x", fact(1)))
+
+
+async def test_what_was_committed_while_nobody_listened_is_read(hosts: Hosts) -> None:
+    a, b = await hosts("a"), await hosts("b")
+    for number in range(20):
+        if number % 5 == 0:
+            await hosts.cut("b")
+        await a.append("session/x", fact(number))
+    await seen(b, a.seq)
+    assert await b.read("session/x") == await a.read("session/x")
+
+
+async def test_a_channel_that_another_host_writes_is_refused_and_the_rest_is_written(hosts: Hosts) -> None:
+    a, b = await hosts("a"), await hosts("b")
+    await seen(b, await a.append("session/x", fact("of a")))
+    b._heads["session/x"] = 0  # as if it had not heard
+    results = await asyncio.gather(
+        b.append("session/y", fact(1)),
+        b.append_all(("session/z", fact(2)), ("session/x", fact(3)), (HOST, fact(4))),
+        b.append("session/y", fact(5)),
+        return_exceptions=True,
+    )
+    assert [type(each) for each in results] == [int, Conflict, int]
+    assert [r.event for r in await b.read("session/y")] == [fact(1), fact(5)]
+    assert (await b.read("session/z"), await b.read(HOST)) == ([], [])
+    assert b._pending_bytes == 0
+    await b.append("session/z", fact(6))
+
+
+async def test_two_hosts_with_one_name(hosts: Hosts) -> None:
+    await hosts("a")
+    with pytest.raises(HomeInUse, match="runs on this log already"):
+        await hosts("a", folder="elsewhere")
+    again = await hosts("a")  # the same folder, whose lock only one can hold: an earlier run of ours
+    assert await again.append("session/x", fact(1))
+
+
+async def test_a_host_that_was_taken_over_writes_nothing_and_begins_anew(hosts: Hosts) -> None:
+    a, b = await hosts("a"), await hosts("b")
+    await a.append("session/x", fact("before"))
+    [(owner,)] = await hosts.sql("UPDATE hosts SET epoch = epoch + 1 WHERE name = 'a' RETURNING id")
+    assert owner == a.lease.host
+    fenced: list[int] = []
+    a.fenced.append(lambda: fenced.append(a.seq))
+    await seen(b, a.seq)
+    after = await b.append("session/x", fact("taken over"))
+    with pytest.raises(LogUnavailable, match="taken over"):
+        await a.append("session/y", fact("late"))
+    await asyncio.wait_for(a.available(), 20)
+    assert fenced == [after], "it has read what was done to its sessions before it may write again"
+    await a.append("session/y", fact("anew"))
+    assert [r.event for r in await b.read("session/x")] == [fact("before"), fact("taken over")]
+    await seen(b, a.seq)
+    assert [r.event for r in await b.read("session/y")] == [fact("anew")]
+
+
+async def test_a_lease_is_renewed_and_given_back(hosts: Hosts) -> None:
+    a = await hosts("a", lease=0.3)
+    renewed = asyncio.Event()
+    a.renewed.append(renewed.set)
+    await asyncio.wait_for(renewed.wait(), 20)
+    valid = "SELECT expires > clock_timestamp(), state FROM hosts"
+    assert tuple((await hosts.sql(valid))[0]) == (True, "up")
+    await a.close()
+    assert tuple((await hosts.sql(valid))[0]) == (False, "stopped")
+
+
+async def test_a_stalled_program_holds_nobody_up_for_long(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A waiter fails as with a full disk, and goes on by itself."""
+    monkeypatch.setitem(_BOUNDS, "lock_timeout", "100ms")
+    a = await hosts("a")
+    other = await connect(hosts.url, "stalled")
+    await other.execute("SELECT pg_advisory_lock($1)", LOCK)
+    with pytest.raises(LogUnavailable, match="locked"):
+        await a.append("session/x", fact(1))
+    await other.close()
+    await asyncio.wait_for(a.available(), 20)
+    await a.append("session/x", fact(2))
+    assert [r.event for r in await a.read("session/x")] == [fact(2)]
+
+
+async def test_a_deletion_is_everywhere(hosts: Hosts) -> None:
+    a, b = await hosts("a"), await hosts("b")
+    digest = await a.put_blob(b"output")
+    await seen(b, await a.append("session/x", ran(digest)))
+    assert await b.blob(digest) == b"output"
+    await a.delete("session/x")
+    assert await b.read("session/x") == []
+    with pytest.raises(NotFound):
+        await b.blob(digest)
+
+
+async def test_a_blob_that_another_host_has_just_stored_stays(hosts: Hosts) -> None:
+    a, b = await hosts("a"), await hosts("b")
+    digest = await a.put_blob(b"the same output")
+    await a.append("session/x", ran(digest))
+    await b.put_blob(b"the same output")
+    await a.delete("session/x")
+    await b.append("session/y", ran(digest))
+    assert await a.blob(digest) == b"the same output"
+
+
+async def test_a_changed_row_is_unreadable(hosts: Hosts) -> None:
+    a = await hosts("a")
+    await a.append("session/x", fact(1), fact(2))
+    a.put_kv("session/x", "k", b"v")
+    await a.flush()
+    await hosts.sql("UPDATE events SET data = 'x' || data WHERE pos = 1")
+    await hosts.sql("UPDATE notes SET data = 'x' WHERE key = 'k'")
+    assert [r.event.__struct_config__.tag for r in await a.read("session/x")] == ["unreadable", "audit"]
+    assert await a.get_kv("session/x", "k") is None

@@ -1,0 +1,57 @@
+"""What a list says that a session does: one line, whatever the call."""
+
+import pytest
+
+from portico import limits
+from portico.events import Message, Option
+from portico.host.state import Approval, CallPart, Part, QuestionPart, SessionState, TextPart, TurnState
+from portico.queries.activity import activity, waiting_of
+
+
+def state(*parts: Part) -> SessionState:
+    return SessionState("s", turns=[TurnState("t1", Message("go"), "token:owner", 0, 1, parts=[*parts])])
+
+
+def asked(kind: str, **given: str) -> CallPart:
+    approval = Approval("s.a1", kind, given.pop("title", ""), "{}", 0, [Option("y", "Yes", True)], **given)  # type: ignore[arg-type]
+    return CallPart("c1", "tool", approvals=[approval])
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        (TextPart("p", "reasoning"), "Thinking"),
+        (TextPart("p", "text"), "Writing"),
+        (TextPart("p", "text", done=True), "Waiting for the model"),
+        (CallPart("c", "bash", kind="execute", title="pytest -q"), "Running pytest -q"),
+        (CallPart("c", "bash", kind="execute", input='{"command":"ls  -l\\n"}', ready=True), "Running ls -l"),
+        (CallPart("c", "edit", kind="edit", input='{"path":"a.py"}', ready=True), "Editing a.py"),
+        (CallPart("c", "grep", input='{"query":"x"}', ready=True), "grep: x"),
+        (CallPart("c", "grep", input="[1]", ready=True), "Using grep"),
+        (CallPart("c", "grep", input="{", ready=True), "Using grep"),
+        (CallPart("c", "grep", title="Search for x"), "Search for x"),
+        (CallPart("c", "bash", kind="execute", done=True), "Waiting for the model"),
+        (CallPart("c", "plan", kind="think", title="Plan"), "Waiting for the model"),
+        (asked("write", path="/w/src/limits.py"), "Wants to change limits.py"),
+        (asked("shell", command="rm -r x"), "Wants to run rm -r x"),
+        (asked("other", title="Fetch a page"), "Wants to use Fetch a page"),
+        (QuestionPart("q", "Which\ncolour?"), "Asks: Which colour?"),
+    ],
+)
+def test_one_line_for_every_part(part: Part, says: str) -> None:
+    assert activity(state(part)) == says
+
+
+def test_what_waits_is_said_before_what_runs() -> None:
+    both = state(asked("shell", command="make"), CallPart("c2", "bash", kind="execute", title="ls"))
+    assert activity(both) == "Wants to run make"
+    assert [each.id for each in waiting_of(both)] == ["s.a1"]
+
+
+def test_nothing_runs_nothing_is_said() -> None:
+    assert activity(SessionState("s")) == ""
+
+
+def test_a_long_line_is_cut() -> None:
+    line = activity(state(CallPart("c", "bash", kind="execute", title="x" * 1000)))
+    assert len(line) == limits.ACTIVITY_CHARS

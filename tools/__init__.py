@@ -1,0 +1,1 @@
+"""Scripts that write files of this repository."""
