@@ -127,10 +127,11 @@ class Logins:
         except PorticoError as error:
             await self._gate.wrong_token(request.scope)
             await self._app.host.audit("login.refused", "nobody", reason=error.message[:200])
-            return Response(_refusal(error.message, f"{root(request)}/login"), 403, UNKEPT_HTML)
-        where = landing(self._gate, request, caller, wanted)
-        answer = Response(_onward(where.address), headers=UNKEPT_HTML)
-        log_in(self._gate, request, answer, where)
+            answer = Response(_refusal(error.message, f"{root(request)}/login"), 403, UNKEPT_HTML)
+        else:
+            where = landing(self._gate, request, caller, wanted)
+            answer = Response(_onward(where.address), headers=UNKEPT_HTML)
+            log_in(self._gate, request, answer, where)
         secure = request.url.scheme == "https"
         answer.delete_cookie(self._cookie(request), path=f"{root(request)}/", secure=secure, httponly=True)
         return answer
