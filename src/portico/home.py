@@ -76,6 +76,10 @@ class Home:
         return self.path / "settings.toml"
 
     @property
+    def automations_path(self) -> Path:
+        return self.path / "automations.toml"
+
+    @property
     def endpoint_path(self) -> Path:
         return self.path / "endpoint.json"
 

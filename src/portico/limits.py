@@ -165,3 +165,29 @@ RECENT_TOTAL_BYTES = 16 * MIB
 
 EACH_ITEMS = 1_000
 """Of one Each in a job: each is at least one session; more is a mistake in a glob."""
+
+# -- automations -----------------------------------------------------------------------------------------------
+AUTOMATIONS = 20_000
+"""Automations: each takes about 2 KB of memory and 0.2 ms at a start."""
+CRON_CHARS = 200
+"""Of a cron expression: any real one fits three times; reading 100 KB of it takes 0.7 seconds."""
+EVERY_SECONDS = 10.0
+"""The shortest interval: agents take longer, and each run stays in the history."""
+MISSED_RUNS = 100
+"""Missed times that are counted or made up for: more is a pile of work that nobody waits for any more."""
+LATE_SECONDS = 60.0
+"""A time that is so long ago was missed; a restart takes less."""
+QUEUED_RUNS = 1_000
+"""Runs of one automation that wait for the one before: a busy day of a hook."""
+AUTOMATION_DEPTH = 8
+"""Automations that start one another: deeper is a loop."""
+AUTOMATION_STARTS = 30
+"""Runs of one automation in a minute, hooks apart: above any use, and a loop costs little."""
+HOOK_BYTES = 1024 * KIB
+"""The body of one delivery: GitHub's largest are 25 MB, and what a prompt can use is far less."""
+HOOKS_PER_MINUTE = 120_000
+"""The most that one hook may be allowed: twice what the host was measured to accept."""
+HOOK_SECONDS = 300.0
+"""How old a signed delivery may be, or how far ahead its clock: as Standard Webhooks has it."""
+TIMER_SECONDS = 10.0
+"""The longest sleep of the scheduler: a clock that was set, or a machine that slept, is noticed by then."""

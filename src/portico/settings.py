@@ -53,6 +53,9 @@ class Security(Struct, forbid_unknown_fields=True):
 
 
 class LogSettings(Struct, forbid_unknown_fields=True):
+    url: str = ""
+    """A PostgreSQL database for the log (`postgresql://USER@HOST/NAME`), so that several hosts share it; empty: a
+    file in the home folder. Read at start."""
     durability: Literal["normal", "full"] = "normal"
     """`full` also survives a loss of power, at the price of an fsync per commit. Read at start."""
     retention_hours: float = limits.RETENTION_HOURS
@@ -63,6 +66,23 @@ class LogSettings(Struct, forbid_unknown_fields=True):
     """Form of the lines on standard error. Read at start."""
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least that is logged."""
+
+
+class ClusterSettings(Struct, forbid_unknown_fields=True):
+    host: str = ""
+    """This host's name among those on one log; the machine's name when empty. Read at start."""
+    place: str = ""
+    """Hosts of one place see the same files; the machine's name when empty. Read at start."""
+    labels: list[str] = []
+    """What this host is good for, for those who choose one. Read at start."""
+    capacity: int = 100
+    """Sessions at work at once before others are preferred. Read at start."""
+    lease_seconds: float = 10.0
+    """Without a sign of life for this long, other hosts of its place take over its sessions. Read at start."""
+    address: str = "127.0.0.1"
+    """Where this host listens for the other hosts, and what they call. Read at start."""
+    port: int = 0
+    """The port for that; 0 picks a free one. Read at start."""
 
 
 class Telemetry(Struct, forbid_unknown_fields=True):
@@ -203,6 +223,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     server: Server = msgspec.field(default_factory=Server)
     security: Security = msgspec.field(default_factory=Security)
     log: LogSettings = msgspec.field(default_factory=LogSettings)
+    cluster: ClusterSettings = msgspec.field(default_factory=ClusterSettings)
     telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     http: HttpSettings = msgspec.field(default_factory=HttpSettings)
@@ -244,6 +265,7 @@ SECTIONS = (
     "server",
     "security",
     "log",
+    "cluster",
     "telemetry",
     "agent",
     "http",
@@ -407,6 +429,10 @@ def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
     timeout = settings.agent.approval_timeout
     rules: list[tuple[str, bool, str]] = [
         ("server.port", 0 <= settings.server.port <= 65535, "a port is a number from 0 to 65535"),
+        ("log.url", not settings.log.url or settings.log.url.startswith(("postgresql://", "postgres://")), _URL),
+        ("cluster.capacity", 1 <= settings.cluster.capacity <= 100_000, "1 to 100000 sessions"),
+        ("cluster.lease_seconds", 0.5 <= settings.cluster.lease_seconds <= 3600, "half a second to an hour"),
+        ("cluster.port", 0 <= settings.cluster.port <= 65535, "a port is a number from 0 to 65535"),
         ("log.retention_hours", 0 <= settings.log.retention_hours <= _MOST_HOURS, "0 hours to 100 years"),
         ("log.disk_share", 0 < settings.log.disk_share <= 1, "more than 0, at most 1"),
         ("agent.max_steps", 1 <= settings.agent.max_steps <= 1000, "1 to 1000 steps"),
@@ -449,6 +475,7 @@ def _rules_of_people(settings: Settings) -> list[tuple[str, bool, str]]:
     ]
 
 
+_URL = "an address such as postgresql://USER:PASSWORD@HOST:5432/DATABASE, or empty for a file in the home folder"
 _RULE = "each is some text of at most 500 characters, and what stands between slashes is a regular expression"
 
 

@@ -3,16 +3,20 @@
 import asyncio
 import contextlib
 import re
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 import websockets
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from portico import limits
+from portico.doors import identity
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens, new_token, revoke_token
 from portico.doors.rate import WrongTokens
@@ -33,6 +37,22 @@ async def _length(request: Request) -> Response:
     return PlainTextResponse(str(len(await request.body())))
 
 
+_HEADS: dict[str, list[tuple[bytes, bytes]]] = {
+    "length": [(b"content-length", b"2")],
+    "chunked": [],
+    "upper": [(b"Content-Length", b"2"), (b"X-Two", b"2")],
+    "close": [(b"content-length", b"2"), (b"connection", b"close")],
+    "split": [(b"content-length", b"2"), (b"x-two", b"a\r\nset-cookie: b")],
+    "name": [(b"content-length", b"2"), (b"x two", b"a")],
+    "short": [(b"content-length", b"3")],
+}
+
+
+async def _raw(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": _HEADS[scope["path_params"]["how"]]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
 async def _echo(socket: WebSocket) -> None:
     await socket.accept()
     try:
@@ -51,6 +71,7 @@ async def shared(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -
                 Route("/test/length", _length, "drive", ("POST",)),
                 Route("/test/small", _length, "drive", ("POST",), max_body=10),
                 Route("/test/limited", _length, "drive", ("POST",), limited=True),
+                Route("/test/raw/{how}", None, "read", app=_raw),
                 Socket("/test/echo", _echo, "drive"),
             ]
         )
@@ -562,3 +583,65 @@ async def test_two_host_headers_are_none(shared: Standing) -> None:
             head = await reader.readline()
         writer.close()
         assert head.split()[1] in (b"400", b"421"), head
+
+
+# -- what is remembered of a client's headers ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["revoked", "owner", "hosts", "origins", "scopes"])
+async def test_a_remembered_head_counts_only_as_long_as_what_it_was_checked_against(
+    tmp_path: Path, change: str
+) -> None:
+    async with standing(tmp_path, flags={"security.allow_origins": ["https://pal.example"]}) as here:
+        token = here.home.token() if change == "owner" else new_token(here.home, "phone", ["read", "drive"])
+        async with here.client(token, Origin="https://pal.example") as client:
+            for _ in range(2):
+                assert (await client.get("/v1/sessions")).status_code == 200
+            if change == "hosts":
+                here.server.gate.hosts = frozenset({"elsewhere"})
+            elif change == "origins":
+                here.server.gate.origins = frozenset()
+            else:
+                revoke_token(here.home, "owner" if change == "owner" else "phone")
+            if change == "scopes":
+                assert new_token(here.home, "phone", ["read"]) != token
+            status = {"hosts": 421, "origins": 403}.get(change, 401)
+            assert (await client.get("/v1/sessions")).status_code == status
+
+
+async def test_a_remembered_cookie_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with standing(tmp_path) as here:
+        tokens = here.server.tokens
+        cookie = tokens.cookie(tokens.owner())
+        headers = {"Cookie": f"{here.server.gate.cookie}={cookie}", "X-Portico-Key": tokens.page_key(cookie)}
+        for _ in range(2):
+            assert (await here.stranger.get("/v1", headers=headers)).status_code == 200
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + identity.COOKIE_SECONDS + 1)
+        assert (await here.stranger.get("/v1", headers=headers)).status_code == 401
+
+
+# -- answers on the wire ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "framing"),
+    [
+        ("length", "content-length"),
+        ("chunked", "transfer-encoding"),
+        ("upper", "content-length"),
+        ("close", "connection"),
+    ],
+)
+async def test_an_answer_is_framed_as_its_headers_say(shared: Standing, how: str, framing: str) -> None:
+    for _ in range(2):  # the second time its headers are known
+        answer = await shared.http.get(f"/test/raw/{how}")
+        assert (answer.status_code, answer.text, framing in answer.headers) == (200, "ok", True)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("how", ["split", "name", "short"])
+async def test_an_answer_with_a_wrong_head_is_not_sent(shared: Standing, how: str) -> None:
+    for _ in range(2):
+        with pytest.raises(httpx.RemoteProtocolError):
+            await shared.http.get(f"/test/raw/{how}")

@@ -124,6 +124,25 @@ def test_a_login_survives_a_restart(home: Home) -> None:
     assert Tokens(home).by_cookie(cookie) == before.owner()
 
 
+def test_a_token_and_its_logins_end_when_it_expires(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = Tokens(home)
+    token, lasting = new_token(home, "phone", ["read"], days=1), new_token(home, "box", ["read"])
+    caller = tokens.by_token(token)
+    assert caller is not None
+    cookie = tokens.cookie(caller)
+    later = time.time() + 86_401
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert (tokens.by_token(token), tokens.by_cookie(cookie), tokens.by_id(caller.id)) == (None, None, None)
+    assert tokens.by_token(lasting) is not None
+
+
+@pytest.mark.parametrize("days", [0, -1, 4000, float("nan")])
+def test_a_token_lasts_some_days(home: Home, days: float) -> None:
+    with pytest.raises(BadRequest) as refused:
+        new_token(home, "phone", ["read"], days=days)
+    assert refused.value.field == "days"
+
+
 def test_a_login_ends_after_a_month(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = Tokens(home)
     cookie = tokens.cookie(tokens.owner())

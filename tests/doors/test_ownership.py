@@ -120,7 +120,20 @@ def without(text: str, *idents: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("name", [name for name, kind in c.COMMANDS.items() if kind.about != "host"])
+HOSTS_OWN = ("automation", "run")
+"""What is nobody's in particular: an admin's, on a host with people."""
+
+
+@pytest.mark.parametrize("name", [name for name, kind in c.COMMANDS.items() if kind.about in HOSTS_OWN])
+async def test_a_command_about_what_is_the_hosts(world: World, name: str) -> None:
+    kind = c.COMMANDS[name]
+    said = msgspec.to_builtins(sample(kind))
+    body = {key: value for key, value in said.items() if key != "command" and key not in kind.private}
+    answer = await world.clients["bob"].post("/v1/commands", json={"command": name, "arguments": body})
+    assert (answer.status_code, "admin" in answer.text) == (403, True), answer.text
+
+
+@pytest.mark.parametrize("name", [name for name, kind in c.COMMANDS.items() if kind.about not in ("host", *HOSTS_OWN)])
 async def test_a_command_about_what_is_not_ones_own(world: World, name: str) -> None:
     """It is refused with the words for an id of nothing, by both ways in, and nothing is written."""
     kind = c.COMMANDS[name]
@@ -204,6 +217,8 @@ def reading(world: World) -> list[str]:
         if any(part in route.path for part in ("/api/stop", "/start/", "/query", "/stop", "installJobs")):
             continue  # GETs that change something: the commands behind them are above
         kind = next((kind for kind in ("job", "task", "terminal") if f"/{kind}" in route.path), "session")
+        if any(part in route.path for part in ("/automations", "/runs")):
+            continue  # refused as a whole, below
         path = route.path
         for part in [part for part in path.split("/") if part.startswith("{")]:
             name = part[1:-1]
@@ -240,6 +255,12 @@ async def test_single_things_are_not_found(world: World) -> None:
                 answer = await world.get("bob", path + "?q=/")
             text = answer.text
             assert answer.status_code == 404 or "NotFound" in text, (path, answer.status_code, text)
+
+
+async def test_what_is_the_hosts_is_an_admins(world: World) -> None:
+    for path in ("/v1/automations", "/v1/automations/x", "/v1/automations/x/runs", "/v1/runs", "/v1/runs/x"):
+        assert (await world.get("bob", path)).status_code == 403, path
+        assert (await world.get("carol", path)).status_code in (200, 404), path
 
 
 async def test_the_counts_are_ones_own(world: World) -> None:

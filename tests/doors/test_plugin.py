@@ -127,7 +127,7 @@ def test_doctor_names_a_door_that_cannot_be_loaded(tmp_path: Path, monkeypatch: 
     (home / "settings.toml").write_text('[doors]\ndisabled = ["mcp"]\n')
     done = inside(home, "doctor", "--json", PATH="/usr/bin:/bin")
     found = {each["what"]: (each["ok"], each["detail"]) for each in json.loads(done.stdout)}
-    assert found["doors"] == (True, "ahp, anywhere, jobs, openapi, ops, portal, rest, web (disabled: mcp)")
+    assert found["doors"] == (True, "ahp, anywhere, automations, jobs, openapi, ops, portal, rest, web (disabled: mcp)")
     assert found["door aaa"][0] is False
     assert "No module named 'no_such_module'" in found["door aaa"][1]
     assert done.returncode == 1

@@ -167,6 +167,32 @@ async def test_files_come_with_their_type_packed_and_cached_by_name(shared: Stan
     assert strange.headers["content-type"] == "application/octet-stream"
 
 
+async def test_a_page_that_the_browser_has_is_not_sent_again(shared: Standing) -> None:
+    for accepted in ("identity", "gzip"):
+        headers = {"Accept-Encoding": accepted}
+        first = await shared.stranger.get("/index.js", headers=headers)
+        again = await shared.stranger.get("/index.js", headers={**headers, "If-None-Match": first.headers["etag"]})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+        other = await shared.stranger.get("/index.js", headers={**headers, "If-None-Match": '"other"'})
+        assert (other.status_code, other.text) == (200, first.text)
+    assert (await shared.http.get("/app/s/1")).headers["etag"]
+
+
+def test_a_page_that_was_built_anew_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "_LOOK_SECONDS", -1.0)
+    page = tmp_path / "page.js"
+    page.write_text("old")
+    pages = Pages(tmp_path)
+    old = pages.answer("page.js", "")
+    assert pages.answer("page.js", "", old.headers["etag"]).status_code == 304
+    (tmp_path / "new").write_text("new")
+    (tmp_path / "new").rename(page)
+    assert pages.answer("page.js", "", old.headers["etag"]).body == b"new"
+    page.unlink()
+    with pytest.raises(NotFound):
+        pages.answer("page.js", "")
+
+
 @pytest.mark.parametrize(
     "path",
     ["/../secret.txt", "/%2e%2e/secret.txt", "/assets/..%2f..%2fsecret.txt", "/link.html", "/%00", "/assets", "/x"],

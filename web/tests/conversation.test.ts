@@ -3,7 +3,7 @@ import { changedFiles } from "../src/conversation/changes";
 import { Conversation } from "../src/conversation/conversation";
 import { diffView, kindsOf, unified } from "../src/conversation/diff";
 import { exact, pretty, relative } from "../src/conversation/pieces";
-import { markdownReady } from "../src/conversation/rows";
+import { markdownReady, pieceEnd, TextRow } from "../src/conversation/rows";
 import type { CallPart, SessionState } from "../src/conversation/state";
 import { Transcript } from "../src/conversation/transcript";
 import { ago, count, duration, folder, who, words } from "../src/conversation/words";
@@ -162,6 +162,71 @@ describe("the transcript", () => {
     expect([(first!.firstElementChild as HTMLInputElement).value, built.length, stand.size]).toEqual(["kept", 32, 7]);
     view.remove();
     vi.unstubAllGlobals();
+  });
+
+  test("of a very long conversation only some sections have boxes, and what is long away is built anew", () => {
+    const [stand, report] = observed();
+    const view = document.createElement("div");
+    document.body.append(view);
+    const transcript = new Transcript(view);
+    let built = 0;
+    const row = (key: string) => ({ key, build: () => (built++, Object.assign(document.createElement("p"), { textContent: key })) });
+    transcript.append(...Array.from({ length: 10_000 }, (_, n) => row(`row-${n}`)));
+    transcript.settle();
+    const sections = [...view.querySelectorAll<HTMLElement>(".section")];
+    expect([sections.length, built, transcript.built("row-9999")?.textContent, sections[4]!.style.getPropertyValue("--height")]).toEqual([10, 48, "row-9999", "4096rem"]);
+    report(sections[0]!, false, 777);
+    expect([sections[0]!.children.length, sections[0]!.style.getPropertyValue("--height"), view.querySelectorAll(".chunk").length < 70]).toEqual([0, "777px", true]);
+    report(sections[4]!, true);
+    const chunks = [...sections[4]!.children];
+    for (const chunk of chunks) report(chunk, true);
+    expect([chunks.length, chunks[0]!.children.length, built]).toEqual([64, 16, 48 + 1024]);
+    report(sections[4]!, false, 5000);
+    expect(view.querySelectorAll(".chunk").length).toBeLessThan(70);
+    // One more that leaves makes the oldest forget its elements.
+    transcript.element("row-0");
+    report(sections[0]!, false, 777);
+    const before = built;
+    transcript.element("row-4096");
+    expect([built - before, transcript.built("row-4096")?.textContent, stand.size < 150]).toEqual([16, "row-4096", true]);
+    view.remove();
+    vi.unstubAllGlobals();
+  });
+
+  test.each<[string, string, number | "anywhere"]>([
+    ["a paragraph", `${"word ".repeat(500)}\n\nNext `, 2502],
+    ["a fence", "```\n" + "code\n\n".repeat(700), 0],
+    ["a list", "- one\n\n".repeat(700), 0],
+    ["a line", "x".repeat(5_000), 0],
+    ["far too much code", "```\n" + "code\n\n".repeat(7000), "anywhere"],
+    ["a line without end", "x".repeat(40_000), "anywhere"],
+  ])("a long text is cut behind %s", (_, text, cut) => {
+    const end = pieceEnd(`${text}- ${"y".repeat(4_000)}`, 0);
+    if (cut === "anywhere") expect(end).toBeGreaterThan(30_000);
+    else expect(end).toBe(cut);
+  });
+
+  test("code that is cut goes on as code, and a line that is no prose stays text", async () => {
+    await markdownReady;
+    const text = `\`\`\`py\n${"a = **1**\n".repeat(7_000)}\`\`\`\n\nThen **this**.\n\n${"!".repeat(5_000)}`;
+    const element = new TextRow({ part: "text", id: "p", kind: "text", text, done: true }).build();
+    expect([element.querySelectorAll("pre").length > 1, element.querySelectorAll("pre strong").length, element.querySelector("p strong")?.textContent]).toEqual([true, 0, "this"]);
+    expect(element.querySelector(".markdown-piece:last-child")!.textContent).toContain("!".repeat(5_000));
+  });
+
+  test("a growing text is rendered in pieces and looks as it would in one", async () => {
+    await markdownReady;
+    const part = { part: "text" as const, id: "p", kind: "text" as const, text: "" };
+    const row = new TextRow(part);
+    const element = row.build();
+    for (let n = 0; n < 60; n++) {
+      part.text += `Paragraph **${n}** ${"of many words ".repeat(60)}\n\n`;
+      row.update();
+    }
+    Object.assign(part, { done: true });
+    row.update();
+    expect(element.querySelectorAll(".markdown-piece").length).toBeGreaterThan(2);
+    expect([element.querySelectorAll("p").length, element.querySelectorAll("strong").length, element.textContent!.includes("59")]).toEqual([60, 60, true]);
   });
 
   test("what is said while the end is away stands there when it comes back", () => {

@@ -1,6 +1,9 @@
-"""`portico log`: what is damaged in the log, and a new log with what can still be read."""
+"""`portico log`: what is damaged in the log, a new log with what can still be read, and a copy in another database."""
 
+import asyncio
+import contextlib
 import sys
+import time
 from typing import Annotated
 
 import typer
@@ -11,7 +14,7 @@ from portico.home import Home
 from portico.maintenance import repair as work
 from portico.maintenance.repair import Report
 
-app = typer.Typer(help="Look at the log as a file, and repair it.", no_args_is_help=True)
+app = typer.Typer(help="Look at the log as a file, repair it, and move it.", no_args_is_help=True)
 
 
 @app.command()
@@ -53,3 +56,54 @@ def _tell(found: Report) -> None:
         )
     else:
         print(f"Whole: {counts}.", file=sys.stderr)
+
+
+@app.command()
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A home folder, a log.db, or postgresql://...")],
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="The same; it has to be empty, or a copy that was cut off.")
+    ],
+    as_json: JsonFlag = False,
+) -> None:
+    """Copy a log between SQLite and PostgreSQL, with every number kept, and compare both.
+
+    No host may run on either. Started again after it was cut off, it goes on where it was. Clients go on with their
+    cursors; the old log must not be used any more.
+
+    Example: portico log copy ~/.local/share/portico postgresql://portico@db.example/portico
+    """
+    from portico.maintenance.copy import Report, file_of, opened
+    from portico.maintenance.copy import copy as copy_log
+
+    async def run() -> Report:
+        async with opened(source, new=False) as one, opened(target, new=True) as other:
+            return await copy_log(one, other, _Progress(quiet=as_json))
+
+    with contextlib.ExitStack() as stack:
+        for place in (source, target):
+            if "://" not in place:
+                home = Home(file_of(place).parent)
+                home.make()
+                home.lock()
+                stack.callback(home.unlock)
+        done = asyncio.run(run())
+    if as_json:
+        print_json(done)
+    else:
+        counts = f"{done.events} events in {done.channels} channels, {done.notes} notes, {done.blobs} blobs"
+        print(f"Copied and compared: {counts}, up to number {done.seq}.", file=sys.stderr)
+
+
+class _Progress:
+    """A line on standard error, at most four a second."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._shown = 0.0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if not self._quiet and (now - self._shown > 0.25 or done == total):
+            self._shown = now
+            print(f"{what}: {done} of {total}", file=sys.stderr)

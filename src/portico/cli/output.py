@@ -70,7 +70,13 @@ def when(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000).strftime("%Y-%m-%d %H:%M")
 
 
-_LISTS = {"session": "portico sessions list", "job": "portico jobs list", "token": "portico token list"}
+_LISTS = {
+    "session": "portico sessions list",
+    "job": "portico jobs list",
+    "token": "portico token list",
+    "automation": "portico automations list",
+    "run": "portico automations history",
+}
 """The verb that shows what there is, for whoever named one that is not there."""
 _MISSING = re.compile(r"There is no (\w+) '[^']*'\.$")
 

@@ -45,6 +45,9 @@ def serve(
     agent: Annotated[list[str] | None, typer.Option(help="Offer only this agent; repeatable.")] = None,
     script: Annotated[Path | None, typer.Option(help="What the scripted agent plays.")] = None,
     script_delay: Annotated[float, typer.Option(min=0, help="Milliseconds every scripted turn waits.")] = 0,
+    log_url: Annotated[
+        str | None, typer.Option("--log", help="The log in PostgreSQL: postgresql://... [a file]")
+    ] = None,
     test: Annotated[bool, typer.Option("--test", help="Test mode: short countdowns, test-only routes.")] = False,
     test_folder: Annotated[Path, typer.Option(help="Where test entries may lie, in test mode.")] = Path("test"),
     api_level: Annotated[str, typer.Option(help="Portal API level: 000 or latest.")] = "latest",
@@ -75,6 +78,7 @@ def serve(
         "server.tls_key": str(tls_key.absolute()) if tls_key else None,
         "server.root_path": root_path,
         "server.public_url": public_url,
+        "log.url": log_url,
         "workspaces": [str(each.absolute()) for each in workspace] if workspace else None,
     }
     if api_level not in ("000", "latest"):

@@ -20,15 +20,15 @@ def new(
     name: str,
     scope: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(SCOPES)}; repeatable. [all]")] = None,
     person: PersonOption = "",
-    days: Annotated[float | None, typer.Option(help="How long it lasts. [for ever]")] = None,
+    days: Annotated[float | None, typer.Option(help="How long it lasts. [until it is revoked]")] = None,
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
     """Make a token and print it, this once.
 
-    Example: portico token new phone --scope read --scope approve
+    Example: portico token new phone --scope read --scope approve --days 30
     """
-    made = new_token(Home.default(home), name, list(scope or SCOPES), person, days)
+    made = new_token(Home.default(home), name, list(scope or SCOPES), person, days=days)
     told = {"name": name, "token": made, "scopes": list(scope or SCOPES)} | ({"person": person} if person else {})
     print_json(told) if as_json else print(made)
 

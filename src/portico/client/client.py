@@ -1,7 +1,7 @@
 """Calls and streams. A dropped stream comes back by itself, from the last event it has given out."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from portico.events import Json, TurnEnded, TurnStarted
 from portico.home import Endpoint, Home
 from portico.host.agent import AgentInfo, Check
 from portico.host.state import ChangeList, SessionState, Summary
+from portico.usage.shapes import UsageAnswer
 
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Waits between attempts to come back; the last one repeats."""
@@ -142,6 +143,11 @@ class Client:
             agents: list[AgentInfo]
 
         return msgspec.json.decode(await self.call("GET", "/v1/agents"), type=_Agents).agents
+
+    async def usage(self, by: Sequence[str], days: int = 30, east: int = 840) -> UsageAnswer:
+        """Added up by some of day, session, agent, model, by; `east` is the zone as in `GET /v1/usage`."""
+        found = await self.call("GET", "/v1/usage", by=",".join(by), days=days, east=east)
+        return msgspec.json.decode(found, type=UsageAnswer)
 
     async def default_agent(self) -> str | None:
         """The agent of sessions that name none, as far as the host can tell without starting one."""

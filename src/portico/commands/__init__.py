@@ -6,6 +6,7 @@ true. Imports events, errors and limits only.
 """
 
 from portico.commands.answers import *
+from portico.commands.automation import *
 from portico.commands.caller import *
 from portico.commands.client import *
 from portico.commands.command import *

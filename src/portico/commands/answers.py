@@ -60,6 +60,24 @@ class TaskNamed(Struct):
     task: str
 
 
+class AutomationMade(Struct, omit_defaults=True):
+    automation: str
+    secret: str = ""
+    """Of its hook: shown this once."""
+
+
+class AutomationNamed(Struct):
+    automation: str
+
+
+class HookSecret(Struct):
+    secret: str
+
+
+class RunNamed(Struct):
+    run: str
+
+
 class Done(Struct):
     """It was done, and there is nothing to tell."""
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from portico.commands.caller import Scope
 
-About = Literal["host", "session", "approval", "question", "terminal", "job", "task", "grant"]
+About = Literal["host", "session", "approval", "question", "terminal", "job", "task", "grant", "automation", "run"]
 """What a command is about: the kind of thing whose id it names. `host`: none."""
 
 

@@ -4,6 +4,7 @@ from typing import get_args
 
 import msgspec
 
+from portico.commands.automation import AutomationCommand
 from portico.commands.client import ClientCommand
 from portico.commands.command import Command, check_table
 from portico.commands.job import JobCommand
@@ -12,7 +13,9 @@ from portico.commands.person import PersonCommand
 from portico.commands.session import SessionCommand
 from portico.commands.terminal import TerminalCommand
 
-AnyCommand = SessionCommand | MessageCommand | PersonCommand | ClientCommand | TerminalCommand | JobCommand
+AnyCommand = (
+    SessionCommand | MessageCommand | PersonCommand | ClientCommand | TerminalCommand | JobCommand | AutomationCommand
+)
 
 COMMANDS: dict[str, type[Command]] = check_table(get_args(AnyCommand))
 """By their tags."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.websockets import WebSocket
 
+from portico.automation.automations import Automations
 from portico.doors.route import Caller, caller
 from portico.home import Home
 from portico.host.host import Host
@@ -44,8 +45,9 @@ class App:
     """`--api-level`, for the Portal door."""
     test_folder: Path = Path("test")
     gate: "Gate" = field(init=False)
-    """These two are there before any door is built."""
+    """These three are there before any door is built."""
     jobs: Jobs = field(init=False)
+    automations: Automations = field(init=False)
     doors: list[DoorInfo] = field(default_factory=list)
     """Every door there is, also those that could not be loaded."""
 

@@ -21,7 +21,7 @@ from portico.correlation import REQUEST, begin_request
 from portico.doors.body import error_response, too_large
 from portico.doors.cors import answer_headers, is_preflight, preflight_headers
 from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
-from portico.doors.head import PAGE_KEY, Head, Heads, RawHeaders
+from portico.doors.head import HEAD, PAGE_KEY, Head, Heads, RawHeaders
 from portico.doors.identity import Tokens
 from portico.doors.origin import check_host, check_origin, is_editor_origin
 from portico.doors.proxy import PROXY_LOGIN
@@ -140,7 +140,7 @@ class Gate:
         if route.scope != "open" or scope.get("method") not in ("GET", "HEAD"):
             self._check_origin(scope, head, entry)
         self.tokens.seen(caller)
-        scope["portico.caller"] = caller
+        scope["portico.caller"], scope[HEAD] = caller, head
         if isinstance(route, Socket):
             await self._hold(caller, entry, scope, receive, send)
             return

@@ -17,6 +17,8 @@ from portico.doors.route import Caller
 
 RawHeaders = list[tuple[bytes, bytes]]
 
+HEAD = "portico.head"
+"""Where a request's scope has it."""
 PAGE_KEY = b"x-portico-key"
 """Where a page's key stands; in `?key=` for what cannot have headers: streams, sockets, links."""
 _REMEMBERED = 500

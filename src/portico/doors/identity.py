@@ -68,6 +68,7 @@ class Tokens:
 
     def __init__(self, home: Home, required: bool = True) -> None:
         self._home = home
+        self._paths = (str(home.token_path), str(home.tokens_path))
         self.required = required
         self._stamp: tuple[int, int] | None = None
         self._named: list[NamedToken] = []
@@ -94,7 +95,7 @@ class Tokens:
 
     def version(self) -> object:
         """Another one whenever who somebody is may have changed."""
-        return stamp(self._home.token_path), stamp(self._home.tokens_path), self.people.version()
+        return stamp(self._paths[0]), stamp(self._paths[1]), self.people.version()
 
     def until(self, caller: Caller | None) -> float:
         """When this token ends, in seconds since the epoch."""
@@ -234,7 +235,7 @@ def read_tokens(home: Home) -> list[NamedToken]:
         raise BadRequest(f"{str(home.tokens_path)!r} is not valid: {error}. Remove it to start anew.") from error
 
 
-def new_token(home: Home, name: str, scopes: list[str], person: str = "", days: float | None = None) -> str:
+def new_token(home: Home, name: str, scopes: list[str], person: str = "", *, days: float | None = None) -> str:
     """Makes a named token and returns it; this is the only time it can be seen."""
     if not name or len(name) > 64 or not name.replace("-", "").replace("_", "").isalnum():
         raise BadRequest("A token's name has 1 to 64 letters, digits, '-' or '_'.", field="name")

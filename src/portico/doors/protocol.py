@@ -6,17 +6,75 @@ all connections. A request that comes in one piece, as nearly all do, costs no t
 """
 
 import asyncio
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from portico import limits
+from portico.cache import Cache
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGISendEvent
 
 Stage = Literal["silent", "head", "body"]
 """What the connection waits for: the first byte, the rest of a head, the rest of a body."""
 
 _REFUSAL = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: application/json\r\n"
+
+_LINES = Cache[tuple[bytes, bytes], bytes](1_000)
+"""Headers as they stand on the wire: nearly all of an answer's were in the one before, and need no second check."""
+_FRAMING = (b"transfer-encoding", b"connection")
+_CHANGING = (b"content-length", b"x-request-id", b"etag")
+
+
+class QuickCycle(RequestResponseCycle):
+    """Writes the heads of answers whose length is known; all others are uvicorn's."""
+
+    async def send(self, message: "ASGISendEvent") -> None:
+        if not self.response_started and not self.flow.write_paused and not self.disconnected:
+            head = self._head(message)
+            if head is not None:
+                self.transport.write(head)
+                return
+        await super().send(message)
+
+    def _head(self, message: Any) -> bytes | None:
+        if message["type"] != "http.response.start" or self.access_log:
+            return None
+        status, length = message["status"], None
+        lines = [STATUS_LINE[status]]
+        for pair in (*self.default_headers, *message.get("headers", ())):
+            line = (_LINES.get(pair) or _line(pair)) if type(pair) is tuple else None
+            if line is None:
+                return None
+            lines.append(line)
+            if pair[0] == b"content-length":
+                length = int(pair[1])
+        if length is None and status not in (204, 304):
+            return None
+        if length is not None:
+            self.expected_content_length, self.chunked_encoding = length, False
+        self.response_started, self.waiting_for_100_continue = True, False
+        lines.append(b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n")
+        return b"".join(lines)
+
+
+def _line(pair: tuple[bytes, bytes]) -> bytes | None:
+    """None: uvicorn has to see it, to frame the answer or to refuse it."""
+    name, value = pair
+    if name in _FRAMING or name != name.lower() or HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
+        return None
+    line = b"%b: %b\r\n" % pair
+    if name not in _CHANGING:
+        _LINES[pair] = line
+    return line
 
 
 class BoundedHttp(HttpToolsProtocol):
@@ -61,6 +119,10 @@ class BoundedHttp(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._stage = None
         super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        cycle.__class__ = QuickCycle  # uvicorn has no place to name it
+        super()._start_asgi_task(cycle, app)
 
     # -- who is too slow ---------------------------------------------------------------------------------------
 

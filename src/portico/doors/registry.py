@@ -16,7 +16,7 @@ from portico.doors.gate import Gate
 from portico.errors import BadRequest, LogUnavailable, PorticoError, nearest
 
 GROUP = "portico.doors"
-OWN = ("ahp", "anywhere", "jobs", "mcp", "openapi", "ops", "portal", "rest", "web")
+OWN = ("ahp", "anywhere", "automations", "jobs", "mcp", "openapi", "ops", "portal", "rest", "web")
 
 logger = logging.getLogger("portico.doors")
 

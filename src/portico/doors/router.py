@@ -1,5 +1,5 @@
 """Finds the route of a request. Routes are looked at in the order in which they were added, and the first one counts;
-paths that have no parameter are found by one look into a dictionary.
+what was found for a path is remembered, since pages and polls ask for the same ones again and again.
 """
 
 import re
@@ -19,6 +19,8 @@ from portico.errors import NotFound, WrongMethod
 
 _SHAPES = 1_000
 """Of paths (their first segment, and how many there are) whose candidates are known: real ones are some dozens."""
+_PATH_CHARS = 200
+"""Of paths whose route is remembered: pages and polls ask for the same ones again."""
 _ANY = "{"
 """Patterns that begin with a parameter share this key: the pages' catch-all."""
 
@@ -59,11 +61,12 @@ class Router:
     def __init__(self) -> None:
         self._entries: defaultdict[str, list[Entry]] = defaultdict(list)
         self._near = Cache[tuple[str, int], list[Entry]](_SHAPES)
-        self._exact: dict[tuple[str | None, str], Entry] = {}
+        self._found = Cache[tuple[str | None, str], tuple[Entry, dict[str, object]]](_SHAPES)
 
     def add(self, route: Route | Socket) -> None:
         self._entries[_first(route.path)].append(Entry(route))
         self._near.clear()
+        self._found.clear()
 
     def taken(self, route: Route | Socket) -> str | None:
         """The path of the route that would get the requests of this one."""
@@ -78,10 +81,15 @@ class Router:
         """Its parameters go into the scope. A route of another method is refused with those that there are."""
         path: str = scope["path"]
         method = scope["method"] if scope["type"] == "http" else None
-        entry = self._exact.get((method, path))
-        if entry is not None:
-            scope["path_params"] = {}
-            return entry
+        found = self._found.get((method, path))
+        if found is None:
+            found = self._look(path, method)
+            if len(path) <= _PATH_CHARS:
+                self._found[method, path] = found
+        entry, scope["path_params"] = found
+        return entry
+
+    def _look(self, path: str, method: str | None) -> tuple[Entry, dict[str, object]]:
         first, allowed = _first(path), set[str]()
         for entry in self._candidates(first, path.count("/")) if first != _ANY else ():
             if entry.socket is (method is not None):
@@ -92,10 +100,10 @@ class Router:
             if method is not None and method not in entry.methods:
                 allowed |= set(entry.route.methods) if isinstance(entry.route, Route) else set()
                 continue
-            return self._found(entry, scope, params, method)
-        if allowed:
-            raise WrongMethod(scope["method"], sorted(allowed))
-        return self._of_any(scope, path, method)
+            return entry, params
+        if method is not None and allowed:
+            raise WrongMethod(method, sorted(allowed))
+        return self._of_any(path, method)
 
     def _candidates(self, first: str, segments: int) -> list[Entry]:
         found = self._near.get((first, segments))
@@ -105,20 +113,14 @@ class Router:
             self._near[first, segments] = found
         return found
 
-    def _of_any(self, scope: Scope, path: str, method: str | None) -> Entry:
+    def _of_any(self, path: str, method: str | None) -> tuple[Entry, dict[str, object]]:
         """The pages' catch-all matches everything: another method of it says nothing about this path."""
         for entry in self._entries.get(_ANY, ()):
             if entry.socket is (method is None) and (method is None or method in entry.methods):
                 params = entry.match(path)
                 if params is not None:
-                    return self._found(entry, scope, params, method)
+                    return entry, params
         raise NotFound("page", path)
-
-    def _found(self, entry: Entry, scope: Scope, params: dict[str, object], method: str | None) -> Entry:
-        scope["path_params"] = params
-        if entry.route.path == scope["path"] and not params:
-            self._exact[method, entry.route.path] = entry
-        return entry
 
 
 def _first(path: str) -> str:

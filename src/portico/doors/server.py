@@ -27,6 +27,8 @@ from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
 from portico.approvals.policy import Rules, WorkspacePolicy
+from portico.automation.automations import Automations
+from portico.automation.source import apply as apply_automations
 from portico.changes.room import FolderChanges
 from portico.compose import build_host
 from portico.doors.app import App
@@ -47,6 +49,7 @@ from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
+from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
 from portico.log.trouble import AGAIN, GOES_ON
 from portico.people.quotas import Bounds, Quotas
@@ -88,6 +91,7 @@ class Server:
         self.options = options
         self.home = options.home
         self._stamp = stamp(self.home.settings_path)  # before the first look, so that no edit falls in between
+        self._automations_stamp: tuple[int, int] | None = None
         self.loaded: Loaded = load(self.home.settings_path, flags=options.flags)
         self._stop = asyncio.Event()
         self._stack = contextlib.AsyncExitStack()
@@ -124,7 +128,7 @@ class Server:
         stack.callback(self.home.unlock)
         await asyncio.to_thread(end_orphans)  # before anything runs a second time
         self._open_sockets()
-        log = await SqliteLog.open(self.home.log_path, durability=settings.log.durability)
+        log = await self._open_log()
         stack.push_async_callback(log.close)
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
         self.host = await build_host(log, discover(context, options.agents))
@@ -134,6 +138,8 @@ class Server:
         await seed(self.host, str(self._workspaces()[0]))
         self.jobs = await Jobs.open(self.host, entry_source(options))
         stack.push_async_callback(self.jobs.close)
+        self.automations = await Automations.open(self.host, self.jobs, self.home.path)
+        stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
         seen = await log.get_kv(HOST, _TOKENS)
         self._known = msgspec.json.decode(seen, type=dict[str, str]) if seen else {}
@@ -155,12 +161,14 @@ class Server:
             options.api_level,
             options.test_folder,
         )
-        self.app.gate, self.app.jobs = self.gate, self.jobs
+        self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
         self._apply_settings()
         self._measure()
         self.doors = await Doors.open(self.app)
         stack.push_async_callback(self.doors.close)
         await self.jobs.recover()
+        await self._look_at_automations()
+        await self.automations.start()
         await self._listen()
         stack.callback(self.home.retract)
         self.home.announce(
@@ -175,6 +183,17 @@ class Server:
         )
         self._watcher = asyncio.get_running_loop().create_task(self._watch(), name="watch settings")
         stack.push_async_callback(_cancel, self._watcher)
+
+    async def _open_log(self) -> Log:
+        settings = self.loaded.settings
+        if not settings.log.url:
+            return await SqliteLog.open(self.home.log_path, durability=settings.log.durability)
+        try:
+            from portico.cluster.open import open_log
+        except ImportError as error:
+            words = f"A log in PostgreSQL needs more packages: pip install 'portico[cluster]' ({error})."
+            raise BadRequest(words, field="log.url") from error
+        return await open_log(settings, self.home.path)
 
     def _open_sockets(self) -> None:
         self._sockets = open_sockets(self.loaded.settings.server)
@@ -241,6 +260,7 @@ class Server:
     async def __aexit__(self, *_: object) -> None:
         """The stack unwinds in the reverse order of the start, but the host goes first: clients that still listen
         see how their turns end."""
+        await self.automations.close()
         await self.jobs.close()
         await self.host.close()
         await self._stack.aclose()
@@ -277,7 +297,12 @@ class Server:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             self.notify.alive()  # from the loop that serves everybody: if it hangs, so does this
-            for look in (self._audit_tokens, self._look_at_settings, self._look_at_certificate):
+            for look in (
+                self._audit_tokens,
+                self._look_at_settings,
+                self._look_at_automations,
+                self._look_at_certificate,
+            ):
                 try:
                     self.gate.close_revoked()
                     await look()
@@ -291,6 +316,12 @@ class Server:
         if now != self._stamp:
             self._stamp = now
             await self._reload()
+
+    async def _look_at_automations(self) -> None:
+        now = stamp(self.home.automations_path)
+        if now != self._automations_stamp:
+            self._automations_stamp = now
+            await apply_automations(self.home.automations_path, self.automations)
 
     async def _look_at_certificate(self) -> None:
         if self.certificate is not None:

@@ -4,9 +4,12 @@ The attack: agent text or a link smuggles script into a page that can drive agen
 nothing foreign may load, frame or hold on to us, and whatever is not a page of ours goes out as a download.
 """
 
+import functools
 import hashlib
 import mimetypes
 import os
+import time
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +22,7 @@ from portico.cache import Cache
 from portico.doors.app import App
 from portico.doors.door import Door
 from portico.doors.gate import VISITOR, Gate
+from portico.doors.head import HEAD, Head
 from portico.doors.landing import UNKEPT, WORKBENCH, landing, log_in, root
 from portico.doors.login import login_routes
 from portico.doors.origin import host_name, is_loopback
@@ -55,6 +59,8 @@ _LOGIN: dict[str, str | Param] = {
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 _PAGES = 500
 """Files kept in memory: there are some 200, of 2 MB together."""
+_LOOK_SECONDS = 1.0
+"""Between two looks whether a page was built anew: soon enough for its author."""
 _HASHED = "assets/"
 """Vite puts files whose name holds their hash here: they never change."""
 
@@ -74,12 +80,34 @@ def pages_missing() -> bool:
 
 
 class Page(NamedTuple):
-    """A file as it is sent: plain and packed, each with its ETag."""
+    """A file as it is sent."""
 
+    until: float
+    """When the file is looked at again."""
     stamp: object
-    media: str
-    bodies: dict[str, tuple[bytes, str]]
+    answers: dict[str, "Answer"]
     """By encoding; "" is the plain one."""
+
+
+class Answer(NamedTuple):
+    body: bytes
+    etag: str
+    headers: list[tuple[bytes, bytes]]
+
+    def response(self, wanted: str | None) -> Response:
+        """`wanted`: what the browser has already (If-None-Match)."""
+        same = wanted is not None and (wanted == "*" or self.etag in wanted)
+        response = _RawResponse(b"" if same else self.body, 304 if same else 200)
+        length = [] if same else [(b"content-length", b"%d" % len(self.body))]
+        response.raw_headers = [*self.headers, *length]
+        return response
+
+
+class _RawResponse(Response):
+    """Its headers were made before."""
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        pass
 
 
 class Pages:
@@ -88,7 +116,7 @@ class Pages:
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
         self.empty = not (self._folder / "index.html").is_file()
-        self._known = Cache[str, tuple[str, Page]](_PAGES)
+        self._known = Cache[tuple[str, str | None], Page](_PAGES)
 
     def find(self, name: str) -> Path:
         """A file below the folder; anything else does not exist."""
@@ -97,49 +125,49 @@ class Pages:
             raise NotFound("page", f"/{name}")
         return path
 
-    def get(self, name: str) -> Page:
-        path, page = self._known.get(name) or (str(self.find(name)), None)
-        now = stamp(path)
-        if page is None or page.stamp != now:
-            page = _read(self.find(name), now)
-            self._known[name] = (path, page)
-        return page
-
     def answer(self, name: str, accepted: str, wanted: str | None = None, base: str | None = None) -> Response:
-        """`wanted` is what the browser has (If-None-Match). `base`: the base path that completes the names in it."""
-        page = self.get(name)
-        encoding = next((each for each, _ in _ENCODINGS if each in accepted and each in page.bodies), "")
-        body, etag = page.bodies[encoding if base is None else ""]
-        headers = {
-            "Content-Security-Policy": CSP,
-            "Cache-Control": "public, max-age=31536000, immutable" if name.startswith(_HASHED) else "no-cache",
-            "Vary": "Accept-Encoding",
-            "ETag": etag,
-        }
-        if base is not None:
-            body = body.replace(b'="./', f'="{base}/'.encode())
-            headers["ETag"] = _etag(body)
-        elif encoding:
-            headers["Content-Encoding"] = encoding
-        if wanted is not None and (wanted == "*" or headers["ETag"] in wanted):
-            return Response(status_code=304, headers=headers)
-        return Response(body, media_type=page.media, headers=headers)
+        """With a `base` path, that completes the names in it."""
+        now = time.monotonic()
+        page = self._known.get((name, base))
+        if page is None or now > page.until:
+            page = self._known[name, base] = self._look(name, base, page, now + _LOOK_SECONDS)
+        encoding = next((each for each, _ in _ENCODINGS if each in accepted and each in page.answers), "")
+        return page.answers[encoding].response(wanted)
+
+    def _look(self, name: str, base: str | None, known: Page | None, until: float) -> Page:
+        path = self.find(name)
+        now = stamp(path)
+        same = known is not None and known.stamp == now
+        return Page(until, now, known.answers if known is not None and same else _read(name, path, base))
 
 
-def _read(path: Path, now: object) -> Page:
-    bodies = {}
-    for encoding, suffix in (("", ""), *_ENCODINGS):
-        try:
-            body = path.with_name(path.name + suffix).read_bytes()
-        except FileNotFoundError:
-            continue
-        bodies[encoding] = (body, _etag(body))
-    media = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    return Page(now, media, bodies)
+def _read(name: str, path: Path, base: str | None) -> dict[str, Answer]:
+    if base is not None:
+        return {"": _made(name, path, path.read_bytes().replace(b'="./', f'="{base}/'.encode()))}
+    found = {"": _made(name, path, path.read_bytes())}
+    for encoding, suffix in _ENCODINGS:
+        packed = path.with_name(path.name + suffix)
+        if packed.is_file():
+            found[encoding] = _made(name, path, packed.read_bytes(), encoding)
+    return found
 
 
-def _etag(body: bytes) -> str:
-    return f'"{hashlib.sha256(body).hexdigest()[:20]}"'
+def _made(name: str, path: Path, body: bytes, encoding: str = "") -> Answer:
+    etag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
+    headers = {
+        "content-type": _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream",
+        "content-security-policy": CSP,
+        "cache-control": "public, max-age=31536000, immutable" if name.startswith(_HASHED) else "no-cache",
+        "vary": "Accept-Encoding",
+        "etag": etag,
+        **({"content-encoding": encoding} if encoding else {}),
+    }
+    return Answer(body, etag, [(key.encode(), value.encode()) for key, value in headers.items()])
+
+
+@functools.lru_cache(100)
+def _is_local(host: str) -> bool:
+    return is_loopback(host_name(host))
 
 
 class WebDoor(Door):
@@ -150,11 +178,10 @@ class WebDoor(Door):
 
 def _routes(gate: Gate, pages: Pages) -> Table:
     def send(request: Request, name: str, base: str | None = None) -> Response:
-        headers = request.headers
-        accepted, wanted = headers.get("accept-encoding", ""), headers.get("if-none-match")
-        answer = pages.answer(name, accepted, wanted, base)
+        head: Head = request.scope[HEAD]
+        answer = pages.answer(name, head.get(b"accept-encoding") or "", head.get(b"if-none-match"), base)
         # Elsewhere browsers ignore it, and complain on the console.
-        if request.scope["scheme"] == "https" or is_loopback(host_name(headers.get("host", ""))):
+        if request.scope["scheme"] == "https" or _is_local(head.host or ""):
             answer.raw_headers.append((b"cross-origin-opener-policy", b"same-origin"))
         return answer
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field
 
+from portico.events.automation import AutomationEvent
 from portico.events.host import HostEvent
 from portico.events.job import JobEvent
 from portico.events.session import SessionEvent
@@ -25,7 +26,7 @@ class Unknown(Event, frozen=True, tag="unknown"):
     raw: Json = field(default_factory=dict)
 
 
-AnyEvent = HostEvent | SessionEvent | TurnEvent | TerminalEvent | JobEvent | Unreadable
+AnyEvent = HostEvent | SessionEvent | TurnEvent | TerminalEvent | JobEvent | AutomationEvent | Unreadable
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 Channel = str
-"""`host`, `session/ID`, `task/ID`, `job/ID` or `terminal/ID`."""
+"""`host`, `session/ID`, `task/ID`, `job/ID`, `terminal/ID`, `automation/ID` or `run/ID`."""
 
 HOST: Channel = "host"
 

@@ -5,8 +5,12 @@ value of every option is classed by the agent that understands it (`ClassifiesOp
 as good as an approval and needs the scope `approve`, and a value that nobody has classed counts as the loosest.
 
 All agents count that may answer in the session: a `fallback` takes the settings over.
+
+The same in a message: `/yolo`, `/mode auto`. A message that begins with a command of the agent is an option with the
+command as its name and the rest as its value.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -68,8 +72,13 @@ class Loosened:
     """Empty: the host's own setting."""
     autonomy: Autonomy = Autonomy.ASKS_NOBODY
 
+    @property
+    def field(self) -> str:
+        return "text" if self.setting.startswith("/") else f"config.{self.setting}"
+
     def __str__(self) -> str:
-        what = f"config.{self.setting} = {self.value!r}"
+        said = f"{self.setting} {self.value}".rstrip()
+        what = repr(said) if self.field == "text" else f"{self.field} = {self.value!r}"
         return f"{what} ({self.agent} {WORDS[self.autonomy]})" if self.agent else what
 
 
@@ -112,13 +121,29 @@ def classify(agent: object, option: str, value: object) -> Autonomy:
     return Autonomy.UNKNOWN if value is not None else Autonomy.ASKS
 
 
+_COMMAND = re.compile(r"\s*(/\w\S*)\s*(.*)", re.DOTALL)
+
+
+def commanded(agents: Mapping[str, object], text: str, answering: Answering) -> list[Loosened]:
+    """What a message makes looser by being a command of the agent. A path is none, unless the agent calls one so."""
+    match = _COMMAND.match(text)
+    if match is None:
+        return []
+    command, argument = match[1].lower(), match[2].strip()
+    announced = {f"/{each.get('name')}".lower() for each in answering.config.get("commands") or []}
+    if "/" in command[1:] and command not in announced:
+        return []
+    classes = {ident: classify(agents.get(ident), command, argument) for ident in answering.agents}
+    return [Loosened(command, argument, ident, each) for ident, each in classes.items() if each is not Autonomy.ASKS]
+
+
 def check(found: Sequence[Loosened]) -> None:
     """For a caller who may not approve."""
     if found:
         what = "; ".join(map(str, found))
         raise Forbidden(
             f"This lets an agent act without asking, which needs the scope 'approve': {what}.",
-            field=f"config.{found[0].setting}",
+            field=found[0].field,
         )
 
 

@@ -51,7 +51,7 @@ class Receipt(msgspec.Struct):
     """The session or terminal that is the answer, where it has no shape of its own: as it is when asked again."""
 
 
-_receipt: ContextVar[Callable[[str], None] | None] = ContextVar("receipt", default=None)
+_receipt: ContextVar[Callable[[Any, str], None] | None] = ContextVar("receipt", default=None)
 
 
 def note_started(session: str) -> None:
@@ -59,7 +59,14 @@ def note_started(session: str) -> None:
     into the same commit, so that no crash can come between."""
     write = _receipt.get()
     if write is not None:
-        write(session)
+        write(None, session)
+
+
+def note_answer(answer: Any) -> None:
+    """The same for a command that is answered with this."""
+    write = _receipt.get()
+    if write is not None:
+        write(answer, "")
 
 
 class Dispatcher:
@@ -136,14 +143,19 @@ class Dispatcher:
     async def _hand(self, handler: Handler, command: c.Command, caller: c.Caller, receipt: str) -> Any:
         if not receipt:
             return await handler(command, caller)
-        started = isinstance(command, c.StartSession)
-        write = (lambda session: self._remember(receipt, command, None, session)) if started else None
+        noted = False
+
+        def write(answer: Any, shown: str) -> None:
+            nonlocal noted
+            noted = True
+            self._remember(receipt, command, answer, shown)
+
         token = _receipt.set(write)
         try:
             answer = await handler(command, caller)
         finally:
             _receipt.reset(token)
-        if not started:
+        if not noted:
             self._remember(receipt, command, answer)
             await self._host.log.flush()
         return answer

@@ -10,7 +10,7 @@ what has no owner: one person alone notices nothing. Admins may do everything, a
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from msgspec import Struct
 
@@ -31,6 +31,9 @@ _AUDIT_AGAIN_MS = 3_600_000
 _REMEMBERED = 10_000
 """Sessions that are gone, tasks, and visits of admins, kept in memory."""
 _OWNERS_ALONE = (c.DeleteSession, c.ShareSession, c.UnshareSession)
+_AUTOMATION = get_args(c.AutomationCommand)
+AUTOMATIONS = "Automations start by themselves, for nobody in particular"
+"""Why they are an admin's on a host with people: what they start belongs to the host."""
 _RIGHTS: dict[str, Right] = {"read": "read", "approve": "approve"}
 
 
@@ -121,6 +124,8 @@ class Ownership:
             return self.of_session(session) if session is not None else self._gone.get(ident, NOBODYS)
         if kind in self.finders:
             return self.finders[kind](ident) or self._gone.get(channel, NOBODYS)
+        if kind in ("automation", "run"):
+            return NOBODYS  # they are the host's: see `check`
         return self.of_task(ident) if kind == "task" else Access()
 
     async def learn(self, channels: Iterable[Channel]) -> None:
@@ -153,6 +158,8 @@ class Ownership:
         """The guard before every command."""
         if not caller.person:
             return
+        if isinstance(command, _AUTOMATION):
+            caller.require_all(AUTOMATIONS)
         right = None if isinstance(command, _OWNERS_ALONE) else _RIGHTS.get(command.scope, "drive")
         self._check_subject(command.about, command.subject, caller, right)
         for session in _also_named(command):

@@ -20,9 +20,10 @@ async def _model(session: "Session", command: c.SetModel) -> None:
     await session.host.check_model(session.state.agent, command.model)
 
 
-async def _message_model(session: "Session", command: c.SendMessage) -> None:
+async def _message_model(session: "Session", command: c.SendMessage) -> Mapping[str, object]:
     if command.model is not None:
         await session.host.check_model(session.state.agent, command.model)
+    return session.host.agents
 
 
 async def _folder(session: "Session", command: c.AddFolder) -> str:
@@ -43,7 +44,9 @@ async def _family_folders(session: "Session", command: c.ChooseFolder) -> list[s
     return whole(session.host.catalogue.root(session).summary)
 
 
-async def _agents(session: "Session", command: c.ConfigureSession) -> Mapping[str, object]:
+async def _agents(
+    session: "Session", command: c.ConfigureSession | c.QueueMessage | c.EditQueued
+) -> Mapping[str, object]:
     return session.host.agents
 
 
@@ -56,6 +59,8 @@ _ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = {
     c.AnswerApproval: _covers,
     c.ConfigureSession: _agents,
     c.SendMessage: _message_model,
+    c.QueueMessage: _agents,
+    c.EditQueued: _agents,
     c.AddFolder: _folder,
     c.RemoveFolder: _replacement,
     c.ChooseFolder: _family_folders,

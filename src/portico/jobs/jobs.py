@@ -10,11 +10,13 @@ import contextlib
 import msgspec
 from msgspec import Struct
 
+from portico import commands as c
 from portico import events as e
 from portico import faults, limits
 from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import Event, number_of
 from portico.host.decide.decision import check_open
+from portico.host.do import note_answer
 from portico.host.folders import check_folder
 from portico.host.host import Host
 from portico.host.ownership import Access
@@ -186,6 +188,7 @@ class Jobs:
             values=values or {},
             owner=owner,
         )
+        note_answer(c.JobNamed(job))
         self._launch(await self._engine.create(started))
         return job
 

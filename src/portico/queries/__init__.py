@@ -1,1 +1,1 @@
-"""What is read from sessions and the log: search, the board, usage, suggestions. May import the core, `workspace`."""
+"""What is read from sessions and the log: search, the board, suggestions. May import the core, `workspace`."""

@@ -165,7 +165,8 @@ async def test_a_token_sees_only_what_its_scopes_allow(tmp_path: Path) -> None:
         token = new_token(here.home, "reader", ["read"])
         async with connected(here, token) as reader:
             names = {tool.name for tool in (await reader.list_tools()).tools}
-            assert names == {"list_agents", "list_sessions", "wait_session", "read_session"}
+            automations = {"list_automations", "read_automation"}
+            assert names == {"list_agents", "list_sessions", "wait_session", "read_session"} | automations
         documented = (Path(__file__).parents[3] / "docs/guide/agents.md").read_text()
         rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (\w+) \|", documented, re.MULTILINE)
         for scope, tools in ((scope, set(re.findall(r"\w+", tools))) for tools, scope in rows):

@@ -6,7 +6,7 @@ from portico import limits
 from portico.doors.rest.admin import _hidden
 from portico.events import Message
 from portico.host.state import SessionState, TurnState, Usage
-from portico.queries.usage import count
+from portico.usage.book import count
 from tests.doors.standing import Standing, problem
 
 
@@ -50,6 +50,10 @@ async def test_tokens_are_made_shown_once_and_ended(shared: Standing) -> None:
     listed = (await shared.http.get("/v1/tokens")).json()["tokens"]
     assert [(each["name"], each["scopes"]) for each in listed] == [("phone", ["read", "approve"])]
     assert token not in str(listed)
+    assert [each["expires"] for each in listed] == [0]
+    day = (await shared.http.post("/v1/tokens", json={"name": "day", "days": 1})).json()
+    assert day["expires"] == day["created"] + 86_400_000
+    await shared.http.delete("/v1/tokens/day")
     assert (await shared.http.delete("/v1/tokens/phone")).status_code == 204
     async with shared.client(token) as phone:
         assert (await phone.get("/v1")).status_code == 401
@@ -58,7 +62,12 @@ async def test_tokens_are_made_shown_once_and_ended(shared: Standing) -> None:
 
 @pytest.mark.parametrize(
     ("body", "field"),
-    [({"name": "a b"}, "name"), ({"name": "x", "scopes": ["all"]}, "scopes"), ({"name": "x", "scopes": []}, "scopes")],
+    [
+        ({"name": "x", "days": 0}, "days"),
+        ({"name": "a b"}, "name"),
+        ({"name": "x", "scopes": ["all"]}, "scopes"),
+        ({"name": "x", "scopes": []}, "scopes"),
+    ],
 )
 async def test_a_wrong_token_is_refused(shared: Standing, body: dict[str, object], field: str) -> None:
     problem(await shared.http.post("/v1/tokens", json=body), 400, "bad_request", field)

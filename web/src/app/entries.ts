@@ -11,7 +11,7 @@ export interface Waiting {
 
 /** A row of `GET /v1/board`. */
 export interface Row {
-  session: Summary & { interrupted?: boolean; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number };
+  session: Summary & { interrupted?: boolean; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number; owner?: string };
   activity?: string;
   since?: number;
   waiting?: Waiting[];
@@ -56,6 +56,7 @@ export interface Entry {
   folder: string;
   cwd: string;
   agent: string;
+  owner: string;
   time: number;
   /** Since when it does what the line says; only while something runs or waits. */
   since?: number;
@@ -75,6 +76,12 @@ export const GROUPS: readonly [Group, string][] = [
   ["older", "Older"],
 ];
 
+/** Whose it is: of people by name, else of the token that began it. */
+export function ownerOf({ owner, by = "" }: Row["session"]): string {
+  const [kind = "", name = ""] = by.split(/[:#]/);
+  return owner || (kind === "token" ? name : by) || "somebody";
+}
+
 export const lastName = (path: string) => path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
 export const ofTask = ({ session }: Row) => (session.by ?? "").startsWith("task:");
 
@@ -93,6 +100,7 @@ export function entryOfSession({ session, activity = "", since, waiting = [] }: 
     folder: lastName(session.cwd),
     cwd: session.cwd,
     agent: session.agent,
+    owner: ownerOf(session),
     time: session.moved || session.modified,
     ...(moving && since ? { since } : {}),
     unread: session.read === false && state !== "work",
@@ -135,6 +143,7 @@ export function entryOfJob(job: JobRow, sessions: Row[]): Entry {
     folder: lastName(job.cwd),
     cwd: job.cwd,
     agent: "job",
+    owner: (job.by ?? "").split(/[:#]/)[1] ?? "",
     time: job.ended ?? job.started,
     ...(state === "need" || state === "ask" || state === "work" ? { since: asking?.since ?? job.started } : {}),
     unread: false,
@@ -197,6 +206,7 @@ export function fits(entry: Entry, text: string): boolean {
     .every((word) => {
       const [name = "", value = ""] = word.split(/:(.*)/s);
       if (name === "folder") return entry.cwd.toLowerCase().includes(value);
+      if (name === "by") return entry.owner.toLowerCase() === value;
       if (name === "agent") return entry.agent.toLowerCase().includes(value);
       if (name === "is") return IS[value]?.(entry) ?? true;
       return entry.words.includes(word);

@@ -53,9 +53,10 @@ export class ListView {
   ) {
     this.search.type = "search";
     this.search.id = "filter";
-    this.search.placeholder = "Filter: words, folder:, agent:, is:";
+    this.search.placeholder = "Filter: words, folder:, agent:, by:, is:";
     this.search.setAttribute("aria-label", "Filter sessions and jobs");
     this.search.addEventListener("input", () => this.filtered());
+    this.search.value = new URLSearchParams(window.location.search).get("filter") ?? "";
     this.element.addEventListener("pointerenter", () => this.hold(true));
     this.element.addEventListener("pointerleave", () => this.hold(false));
     this.feed.watch(() => this.show());
@@ -82,7 +83,7 @@ export class ListView {
     this.showChips();
     this.show();
     const [text, mine] = [this.search.value.trim(), ++this.asked];
-    const words = text.split(/\s+/).filter((word) => !/^(folder|agent|is):/.test(word)).join(" ");
+    const words = text.split(/\s+/).filter((word) => !/^(folder|agent|by|is):/.test(word)).join(" ");
     if (words.length < 2) {
       this.hits = [];
       return this.show();
@@ -101,7 +102,7 @@ export class ListView {
   }
 
   private showChips(): void {
-    const on = this.search.value.split(/\s+/).filter((word) => /^(folder|agent|is):./.test(word));
+    const on = this.search.value.split(/\s+/).filter((word) => /^(folder|agent|by|is):./.test(word));
     this.chips.replaceChildren(
       ...on.map((word) => {
         const chip = makeButton("chip", word, () => {

@@ -5,7 +5,7 @@ import { Conversation } from "../conversation/conversation";
 import { plain } from "../conversation/pieces";
 import { commandOf, kindOf, subjectOf } from "../conversation/calls";
 import { QueueView } from "../conversation/queue";
-import { active, type LogRecord, type SessionState, statusOf, type Turn, waits } from "../conversation/state";
+import { active, type LogRecord, type Part, type SessionState, statusOf, type Turn, waits } from "../conversation/state";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
@@ -246,23 +246,29 @@ export class SessionView {
 
   /** One line with the last message of a person, while it is out of sight above. */
   private followOwnWords(view: HTMLElement): void {
-    let key = "";
+    let [key, waiting] = ["", false];
     view.addEventListener(
       "scroll",
       () => {
-        const top = view.getBoundingClientRect().top;
-        const last = [...view.querySelectorAll<HTMLElement>(".row.message")].findLast((row) => row.getBoundingClientRect().bottom < top + 8);
-        const text = last?.querySelector(".plain")?.textContent ?? "";
-        const show = text !== "" && view.scrollHeight - view.scrollTop - view.clientHeight < 100_000;
-        if (text !== key) {
-          key = text;
-          this.sticky.textContent = text.split("\n")[0] ?? "";
-          this.sticky.onclick = () => last?.scrollIntoView({ block: "start" });
-        }
-        this.sticky.hidden = !show;
+        if (waiting) return;
+        waiting = true;
+        requestAnimationFrame(look);
       },
       { passive: true },
     );
+    const look = () => {
+      waiting = false;
+      const top = view.getBoundingClientRect().top;
+      const last = [...view.querySelectorAll<HTMLElement>(".row.message")].findLast((row) => row.getBoundingClientRect().bottom < top + 8);
+      const text = last?.querySelector(".plain")?.textContent ?? "";
+      const show = text !== "" && view.scrollHeight - view.scrollTop - view.clientHeight < 100_000;
+      if (text !== key) {
+        key = text;
+        this.sticky.textContent = text.split("\n")[0] ?? "";
+        this.sticky.onclick = () => last?.scrollIntoView({ block: "start" });
+      }
+      this.sticky.hidden = !show;
+    };
   }
 
   // -- what can be done ---------------------------------------------------------------------------------------------
@@ -340,7 +346,8 @@ const WORDS = { idle: "", running: "Working", waiting: "Needs you", failed: "Fai
 export function nowOf(turn: Turn, silent: number): [look: string, verb: string, object: string] {
   const parts = turn.parts ?? [];
   if (parts.some(waits)) return ["need", "Waiting for you", ""];
-  for (const part of [...parts].reverse()) {
+  for (let at = parts.length - 1; at >= 0; at--) {
+    const part = parts[at] as Part;
     if (part.part === "call" && !part.done && part.kind !== "think") {
       const kind = kindOf(part);
       if (kind === "command") return ["work", "Running", plain(commandOf(part)).split("\n")[0] ?? ""];

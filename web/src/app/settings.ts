@@ -11,16 +11,18 @@ import { icon, type Icon } from "./icons";
 import { showPeople } from "./people";
 import { preferences, type Preferences, setPreference } from "./preferences";
 import { pathOf, type Place } from "./router";
+import { ownerOf, type Row } from "./entries";
 import type { Shell, View } from "./shell";
 import { row, tableOf, wrap } from "./table";
 
 const SECTIONS: [id: string, name: string][] = [
   ["look", "This device"],
   ["agents", "Agents"],
-  ["people", "People"],
   ["tokens", "Tokens"],
+  ["people", "People"],
   ["audit", "Audit"],
-  ["host", "Host"],
+  ["hosts", "Hosts"],
+  ["host", "This host"],
 ];
 const SCOPES: [scope: string, about: string][] = [
   ["read", "see sessions and jobs"],
@@ -85,9 +87,10 @@ export class SettingsView implements View {
     try {
       if (section === "look") this.look();
       else if (section === "agents") await this.agents();
-      else if (section === "people") await showPeople(this.body);
       else if (section === "tokens") await this.tokens();
       else if (section === "audit") await this.audit();
+      else if (section === "people") await this.people();
+      else if (section === "hosts") await this.hosts();
       else await this.host();
     } catch (error) {
       this.body.replaceChildren(make("p", "trouble", explain(error)));
@@ -159,12 +162,12 @@ export class SettingsView implements View {
   // -- tokens -------------------------------------------------------------------------------------------------------
 
   private async tokens(): Promise<void> {
-    const { tokens } = await call<{ tokens: { name: string; scopes: string[]; created: number }[] }>("GET", "/tokens");
-    const table = tableOf(["Name", "May", "Made", ""]);
+    const { tokens } = await call<{ tokens: { name: string; scopes: string[]; created: number; expires?: number }[] }>("GET", "/tokens");
+    const table = tableOf(["Name", "May", "Made", "Ends", ""]);
     for (const token of tokens) {
       const end = makeButton("danger", "Revoke…", () => this.confirm(`Revoke ${token.name}?`, "Its logins and open connections end within a second. This cannot be undone.", "Revoke", () => call("DELETE", `/tokens/${encodeURIComponent(token.name)}`)));
       end.setAttribute("aria-label", `Revoke ${token.name}`);
-      row(table, token.name, token.scopes.join(", "), new Date(token.created).toLocaleDateString(), end);
+      row(table, token.name, token.scopes.join(", "), date(token.created), endOf(token.expires), end);
     }
     this.body.replaceChildren(make("h2", "", "Tokens"), make("p", "soft", "Your own token, which the host printed, is not in this list. A token for a phone or a script needs only what it does."), tokens.length ? wrap(table) : make("p", "", "No other tokens."), this.newToken());
   }
@@ -186,16 +189,21 @@ export class SettingsView implements View {
       line.append(box, make("b", "", scope), about);
       return [box, line] as const;
     });
+    const lasts = make("select");
+    lasts.append(new Option("Until it is revoked", ""), new Option("1 day", "1"), new Option("7 days", "7"), new Option("30 days", "30"), new Option("90 days", "90"), new Option("1 year", "365"));
+    lasts.value = "90";
+    const lasting = make("label", "", "Lasts");
+    lasting.append(lasts);
     const said = make("div");
     const button = make("button", "primary", "Make a token");
     const foot = make("div", "answers");
     foot.append(button);
-    form.append(make("h2", "", "A new token"), label, ...boxes.map(([, line]) => line), foot, said);
+    form.append(make("h2", "", "A new token"), label, lasting, ...boxes.map(([, line]) => line), foot, said);
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       try {
         const scopes = boxes.flatMap(([box]) => (box.checked ? [box.value] : []));
-        const { token } = await call<{ token: string }>("POST", "/tokens", { name: name.value, scopes });
+        const { token } = await call<{ token: string }>("POST", "/tokens", { name: name.value, scopes, ...(lasts.value ? { days: Number(lasts.value) } : {}) });
         const once = make("div", "token-once");
         once.append(make("b", "", "Copy it now: it is shown this once."), make("code", "", token), make("span", "soft", `Login link: ${window.location.origin}/login?tkn=…`));
         const made = name.value;
@@ -227,6 +235,44 @@ export class SettingsView implements View {
     );
     box.append(make("p", "", text), foot);
     box.showModal();
+  }
+
+  // -- people -------------------------------------------------------------------------------------------------------
+
+  /** Whose sessions there are, also of people whom the host does not know by name (any more). */
+  private async people(): Promise<void> {
+    const known = await call<{ people: { name: string; scopes: string[] }[] }>("GET", "/people").catch(() => ({ people: [] }));
+    const { sessions } = await call<{ sessions: Row["session"][] }>("GET", "/sessions");
+    const all = new Map<string, Row["session"][]>(known.people.map(({ name }) => [name, []]));
+    for (const session of sessions) {
+      const name = ownerOf(session);
+      all.set(name, [...(all.get(name) ?? []), session]);
+    }
+    const table = tableOf(["Who", "May", "Sessions", "Working", "Needs somebody", "Last active"]);
+    for (const [name, own] of [...all].sort(([one], [other]) => one.localeCompare(other))) {
+      const link = make("a", "", name);
+      link.href = `${root}/app?filter=${encodeURIComponent(`by:${name}`)}`;
+      const count = (status: string) => String(own.filter((each) => each.status === status).length || "");
+      const last = Math.max(0, ...own.map(({ modified }) => modified));
+      row(table, link, known.people.find((each) => each.name === name)?.scopes.join(", ") ?? "", String(own.length), count("running"), count("waiting"), last ? new Date(last).toLocaleString() : "");
+    }
+    const people = make("div");
+    await showPeople(people);
+    this.body.replaceChildren(people, make("h2", "", "Sessions of people"), make("p", "soft", "A name leads to the list with that person's sessions (by: in the filter)."), wrap(table));
+  }
+
+  // -- hosts --------------------------------------------------------------------------------------------------------
+
+  private async hosts(): Promise<void> {
+    const about = await v1.about();
+    const found = await call<{ hosts: Record<string, unknown>[] }>("GET", "/hosts").catch(() => undefined);
+    const rows = [...this.shell.feed.rows.values()];
+    const mine: Record<string, unknown> = { name: window.location.host, version: about.version, state: about.log.down ?? "ready", sessions: rows.length, working: rows.filter(({ session }) => session.status === "running").length, folders: about.workspaces.join(", ") };
+    const hosts = found?.hosts.length ? found.hosts : [mine];
+    const names = [...new Set(hosts.flatMap((host) => Object.keys(host)))];
+    const table = tableOf(names.map((name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ")));
+    for (const host of hosts) row(table, ...names.map((name) => cell(host[name])));
+    this.body.replaceChildren(make("h2", "", hosts.length === 1 ? "One host" : `${hosts.length} hosts`), wrap(table), ...(found ? [] : [make("p", "soft", "This host has its log to itself. Several hosts on one log are listed here.")]));
   }
 
   // -- audit --------------------------------------------------------------------------------------------------------
@@ -296,3 +342,13 @@ export class SettingsView implements View {
     return zone;
   }
 }
+
+const date = (time: number) => new Date(time).toLocaleDateString();
+
+function endOf(expires = 0): HTMLElement {
+  if (!expires) return make("span", "soft", "never");
+  return expires > Date.now() ? make("span", "", date(expires)) : make("span", "bad", `ended ${date(expires)}`);
+}
+
+const cell = (value: unknown): string => (value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
+

@@ -21,6 +21,8 @@ export interface UsageRow {
   output?: number;
   cached?: number;
   cost?: number;
+  /** By list prices, of turns whose cost no agent told. */
+  estimated?: number;
   unpriced?: number;
 }
 
@@ -32,6 +34,7 @@ export interface Sum {
   output: number;
   cached: number;
   cost: number;
+  estimated: number;
   unpriced: number;
 }
 
@@ -51,17 +54,18 @@ export function sums(rows: UsageRow[], by: By): Sum[] {
     const key = keyOf[by](row);
     if (!key) continue;
     const id = by === "session" ? row.session : by === "job" ? (row.job?.id ?? key[0]) : key[0];
-    const sum = found.get(id) ?? { name: key[0], ...(key[1] ? { link: key[1] } : {}), turns: 0, input: 0, output: 0, cached: 0, cost: 0, unpriced: 0 };
-    for (const name of ["turns", "input", "output", "cached", "cost", "unpriced"] as const) sum[name] += row[name] ?? 0;
+    const sum = found.get(id) ?? { name: key[0], ...(key[1] ? { link: key[1] } : {}), turns: 0, input: 0, output: 0, cached: 0, cost: 0, estimated: 0, unpriced: 0 };
+    for (const name of ["turns", "input", "output", "cached", "cost", "estimated", "unpriced"] as const) sum[name] += row[name] ?? 0;
     found.set(id, sum);
   }
   const all = [...found.values()];
-  return by === "day" ? all.sort((one, other) => one.name.localeCompare(other.name)) : all.sort((one, other) => other.cost - one.cost || other.input + other.output - one.input - one.output);
+  return by === "day" ? all.sort((one, other) => one.name.localeCompare(other.name)) : all.sort((one, other) => other.cost + other.estimated - one.cost - one.estimated || other.input + other.output - one.input - one.output);
 }
 
-/** "$1.20", "$1.20 and more" where some turns told none, "unknown" where none did. */
-export function costWords({ cost: dollars, unpriced, input, output }: Sum): string {
-  if (dollars > 0) return unpriced > 0 ? `${cost(dollars)} and more` : cost(dollars);
+/** "$1.20", "~$1.20" where a part is estimated by list prices, "and more" where a part is unknown, "unknown" where all of it is. */
+export function costWords({ cost: told, estimated, unpriced, input, output }: Sum): string {
+  const dollars = told + estimated;
+  if (dollars > 0) return `${estimated > 0 ? "~" : ""}${cost(dollars)}${unpriced > 0 ? " and more" : ""}`;
   return input + output > 0 || unpriced > 0 ? "unknown" : "nothing";
 }
 
@@ -91,7 +95,7 @@ export class UsageView implements View {
   constructor(private readonly shell: Shell) {
     const head = make("header", "head");
     const text = make("div", "head-text");
-    text.append(make("h1", "", "Usage"), make("p", "", "Tokens and cost, as far as the agents tell them."));
+    text.append(make("h1", "", "Usage"), make("p", "", "Tokens and cost. ~ is an estimate by list prices where the agent tells no cost."));
     this.period.setAttribute("aria-label", "Period");
     this.period.append(...PERIODS.map(([days, name]) => new Option(`Last ${name}`, String(days))));
     this.period.value = "30";
@@ -196,8 +200,8 @@ function draw(tag: string, attributes: Record<string, string | number>, text = "
 function plot(days: Sum[], period: number): HTMLElement {
   const known = new Map(days.map((day) => [day.name, day]));
   const all = Array.from({ length: period }, (_, index) => localDay(Date.now() - (period - 1 - index) * 86_400_000));
-  const priced = days.some(({ cost: dollars }) => dollars > 0);
-  const value = (day: Sum | undefined) => (day ? (priced ? day.cost : day.input + day.output) : 0);
+  const priced = days.some(({ cost: told, estimated }) => told + estimated > 0);
+  const value = (day: Sum | undefined) => (day ? (priced ? day.cost + day.estimated : day.input + day.output) : 0);
   const most = Math.max(...days.map(value), priced ? 0.01 : 1);
   const [width, height, foot] = [800, 160, 20];
   const step = width / all.length;
@@ -207,7 +211,7 @@ function plot(days: Sum[], period: number): HTMLElement {
     const sum = known.get(day);
     if (!sum) return;
     const high = Math.max(2, (value(sum) / most) * (height - 16));
-    const bar = draw("rect", { class: `bar ${priced && sum.cost === 0 ? "unknown" : ""}`, x: index * step + step * 0.15, y: height - high, width: Math.max(1, step * 0.7), height: high, rx: Math.min(3, step / 4) });
+    const bar = draw("rect", { class: `bar ${priced && sum.cost + sum.estimated === 0 ? "unknown" : ""}`, x: index * step + step * 0.15, y: height - high, width: Math.max(1, step * 0.7), height: high, rx: Math.min(3, step / 4) });
     bar.append(draw("title", {}, `${day}: ${costWords(sum)}, ${tokens(sum.input + sum.output)}`));
     svg.append(bar);
   });

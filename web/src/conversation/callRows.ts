@@ -11,6 +11,11 @@ import { picture } from "./rows";
 import { type CallPart, waitingApproval } from "./state";
 import type { Row } from "./transcript";
 
+/** Enough for three lines of a log. */
+const TAIL_CHARS = 2_000;
+/** Of a running command's output, while somebody watches it: all of it would be laid out again with every piece. */
+const LIVE_CHARS = 20_000;
+
 const SIGNS: Record<CallState, string> = { waiting: "?", running: "…", ok: "✓", bad: "✗", refused: "–", stopped: "–" };
 const WORDS: Record<CallState, string> = { waiting: "waits for you", running: "running", ok: "done", bad: "failed", refused: "denied", stopped: "stopped" };
 
@@ -38,6 +43,8 @@ export class CallRow implements Row {
     this.details.addEventListener("toggle", () => this.fillBody());
     this.tail.hidden = true;
     this.row.append(this.details, this.tail);
+    this.asked = this.card = undefined;
+    this.answered = 0;
     this.update();
     return this.row;
   }
@@ -82,7 +89,7 @@ export class CallRow implements Row {
 
   /** A command shows how it ends without a click. */
   private showTail(): void {
-    const text = kindOf(this.call) === "command" ? tailOf(plain(this.call.output ?? "")) : "";
+    const text = kindOf(this.call) === "command" ? tailOf(plain((this.call.output ?? "").slice(-TAIL_CHARS))) : "";
     const hidden = text === "" || this.details?.open === true;
     if (this.tail.hidden !== hidden) this.tail.hidden = hidden;
     if (!hidden && this.tail.textContent !== text) this.tail.textContent = text;
@@ -149,7 +156,7 @@ export class CallRow implements Row {
     if (call.input) pieces.push(section(`Input of ${call.tool}`, box(pretty(call.input))));
     pieces.push(...diffsOf(call).map((diff) => section("Change", diffView(exact(diff)))));
     if (!call.done) pieces.push(...terminalsOf(call).map((id) => link(terminalAddress(id), "Watch it in its terminal")));
-    if (call.output) pieces.push(section("Output", box(plain(call.output))));
+    if (call.output) pieces.push(section("Output", box(plain(call.done ? call.output : call.output.slice(-LIVE_CHARS)))));
     if (call.blob) pieces.push(link(blobAddress(call.blob), "The whole output"));
     if (call.error) pieces.push(make("p", "bad", plain(call.error.message)));
     if (pieces.length === 0) pieces.push(make("p", "soft", "Nothing yet."));
@@ -179,6 +186,7 @@ export class LookRow implements Row {
     this.details.append(make("summary"), make("ul", "call-body looks"));
     this.details.addEventListener("toggle", () => this.fill());
     row.append(this.details);
+    this.asked = this.card = undefined;
     this.update();
     return row;
   }

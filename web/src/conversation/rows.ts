@@ -98,6 +98,10 @@ export class TextRow implements Row {
   /** When it was first seen growing: only then its time is known. */
   private since: number | undefined;
   private took = "";
+  /** So much of the text stands there for good. */
+  private settled = 0;
+  private tail: HTMLElement | undefined;
+  private fence = "";
 
   constructor(private readonly part: TextPart) {
     this.key = part.id;
@@ -107,6 +111,7 @@ export class TextRow implements Row {
     const row = make("article", `row text ${this.part.kind}`);
     this.body = make("div", "markdown");
     this.body.dir = "auto";
+    this.restart();
     if (!this.part.done) this.since = performance.now();
     if (this.part.kind === "reasoning") {
       this.details = make("details");
@@ -119,6 +124,13 @@ export class TextRow implements Row {
     }
     this.render();
     return row;
+  }
+
+  private restart(): void {
+    this.shown = -1;
+    this.finished = false;
+    this.settled = 0;
+    this.tail = undefined;
   }
 
   update(): void {
@@ -157,19 +169,99 @@ export class TextRow implements Row {
     if (text.length === this.shown && this.finished === Boolean(this.part.done)) return;
     this.shown = text.length;
     this.finished = this.part.done === true;
-    if (this.details && !this.part.done) this.body.textContent = plain(text).trimEnd().split("\n").slice(-THOUGHT_LINES).join("\n").slice(-600);
-    else if (toHtml) this.body.innerHTML = toHtml(plain(text));
+    if (this.details && !this.part.done) {
+      this.body.textContent = plain(text.slice(-4_000)).trimEnd().split("\n").slice(-THOUGHT_LINES).join("\n").slice(-600);
+      this.settled = 0;
+    } else if (toHtml) this.renderMarkdown(this.body, text, toHtml);
     else {
       this.body.textContent = plain(text);
       waiting.add(this);
     }
-    dressCode(this.body, this.finished);
+  }
+
+  /** A long text is rendered piece by piece, each once: what every frame costs does not grow with what was said before. */
+  private renderMarkdown(body: HTMLElement, text: string, html: (text: string) => string): void {
+    if (!this.tail || this.settled === 0) {
+      this.tail = make("div", "markdown-piece");
+      this.settled = 0;
+      this.fence = "";
+      body.replaceChildren(this.tail);
+    }
+    for (let cut; (cut = pieceEnd(text, this.settled, this.fence !== "")) > 0; ) {
+      const [piece, source] = [make("div", "markdown-piece"), text.slice(this.settled, cut)];
+      fill(piece, this.fence + source, html);
+      dressCode(piece, true);
+      this.tail.before(piece);
+      this.settled = cut;
+      this.fence = openFence(this.fence + source);
+    }
+    const rest = text.slice(this.settled);
+    // Without a place to cut it is read as it comes, and as Markdown in the end.
+    if (!this.finished && rest.length > 2 * PIECE) this.tail.textContent = plain(rest);
+    else fill(this.tail, this.fence + rest, html);
+    dressCode(this.tail, this.finished);
   }
 
   again(): void {
-    this.shown = -1;
+    this.restart();
     this.render();
   }
+}
+
+/** A piece is rendered within a few milliseconds. */
+const PIECE = 4_000;
+/** What has no place to cut for so long is cut anywhere. */
+const MOST = 32_000;
+/** A longer line is data and no prose, and Markdown's rules cost its square. */
+const LINE = 4_000;
+const FENCE = /^ {0,3}(```+|~~~+)[^`\n]*$/;
+
+function fill(piece: HTMLElement, source: string, html: (text: string) => string): void {
+  const text = plain(source);
+  if (!text.split("\n").some(({ length }) => length > LINE)) return void (piece.innerHTML = html(text));
+  let [markdown, fence] = ["", false];
+  piece.replaceChildren();
+  const settle = () => {
+    if (!markdown.trim()) return void (markdown = "");
+    const part = make("div", "markdown-piece");
+    part.innerHTML = html(markdown);
+    piece.append(part);
+    markdown = "";
+  };
+  for (const line of text.split("\n")) {
+    if (FENCE.test(line)) fence = !fence;
+    if (fence || line.length <= LINE) {
+      markdown += `${line}\n`;
+      continue;
+    }
+    settle();
+    piece.append(make("div", "markdown-piece", line));
+  }
+  settle();
+}
+
+/** The line that opens the block of code in which this text ends; empty: it ends outside of one. */
+function openFence(text: string): string {
+  let open = "";
+  for (const line of text.split("\n")) if (FENCE.test(line)) open = open ? "" : `${line}\n`;
+  return open;
+}
+
+/**
+ * Where the piece that begins at `from` ends: after an empty line that ends a block in any case, since no list, quote, table or code
+ * goes on behind it. 0: not yet.
+ */
+export function pieceEnd(text: string, from: number, fence = false): number {
+  if (text.length - from <= PIECE) return 0;
+  for (let at = from, end = 0; (end = text.indexOf("\n", at)) >= 0 && at - from < MOST; at = end + 1) {
+    const line = text.slice(at, Math.min(end, at + 200));
+    if (FENCE.test(line)) fence = !fence;
+    if (fence || line.trim() !== "" || end - from < PIECE / 2) continue;
+    if (/^[A-Za-z#]/.test(text.slice(end + 1, end + 2))) return end + 1;
+  }
+  if (text.length - from <= MOST) return 0;
+  const line = text.lastIndexOf("\n", from + MOST);
+  return line > from + PIECE ? line + 1 : from + MOST;
 }
 
 export class QuestionRow implements Row {
@@ -186,6 +278,7 @@ export class QuestionRow implements Row {
 
   build(): HTMLElement {
     this.row = make("article", "row");
+    this.shown = undefined;
     this.update();
     return this.row;
   }

@@ -1,10 +1,10 @@
 /**
  * A long column of rows of which only those near the view stand in the page.
  *
- * A conversation grows at its end and is cut at its end, so rows stand in chunks of a fixed number; a chunk away from the
- * view is an empty box: of a guessed height until its rows were built, of their measured height afterwards. What every
- * frame costs the browser grows with what stands in the page, so 10,000 rows are 625 boxes. Rows that left keep their
- * elements: what was opened stays open, and nothing is rendered twice.
+ * A conversation grows at its end and is cut at its end, so rows stand in chunks of a fixed number, and chunks in
+ * sections; what is away from the view is one empty box: of a guessed height until its rows were built, of their measured
+ * height afterwards. What every frame costs the browser grows with what stands in the page, so 100,000 rows are 98 boxes
+ * and some chunks. Rows that left keep their elements for a while: what was opened stays open.
  */
 
 import { make } from "../page";
@@ -26,9 +26,20 @@ const AT_END = 48;
 
 /** So many chunks at the end are built at once: more than a screen. */
 const SETTLED = 3;
+/** Chunks of a section: as many boxes as a browser lays out without being noticed. */
+const SECTION = 64;
+/** Chunks that left and keep their elements: a long way up and down again. More would be memory that only grows. */
+const KEPT = 64;
+
+interface Section {
+  box: HTMLElement;
+  chunks: Chunk[];
+  shown: boolean;
+}
 
 interface Chunk {
   box: HTMLElement;
+  section: Section;
   rows: Row[];
   /** The rows' elements, once somebody came near. */
   elements: HTMLElement[] | undefined;
@@ -36,8 +47,11 @@ interface Chunk {
 }
 
 export class Transcript {
-  private chunks: Chunk[] = [];
-  private readonly rows = new Map<string, Row>();
+  private sections: Section[] = [];
+  private readonly rows = new Map<string, { row: Row; chunk: Chunk }>();
+  private readonly boxes = new WeakMap<Element, Chunk | Section>();
+  /** Those that left, the longest away first. */
+  private readonly kept = new Set<Chunk>();
   private readonly near: IntersectionObserver | undefined;
   /** The reader is at the end and wants to stay there. */
   private following = true;
@@ -67,44 +81,52 @@ export class Transcript {
 
   clear(): void {
     this.near?.disconnect();
-    this.chunks = [];
+    this.sections = [];
     this.rows.clear();
+    this.kept.clear();
     this.column.replaceChildren();
     this.following = true;
   }
 
   append(...rows: Row[]): void {
     for (const row of rows) {
-      let last = this.chunks.at(-1);
-      if (!last || last.rows.length >= CHUNK) this.chunks.push((last = this.newChunk()));
-      last.rows.push(row);
-      this.rows.set(row.key, row);
-      if (last.elements) this.add(last, row.build());
-      else last.box.style.setProperty("--height", `${last.rows.length * ROW_REM}rem`);
+      let chunk = this.sections.at(-1)?.chunks.at(-1);
+      if (!chunk || chunk.rows.length >= CHUNK) chunk = this.newChunk();
+      chunk.rows.push(row);
+      this.rows.set(row.key, { row, chunk });
+      if (chunk.elements) this.add(chunk, row.build());
+      else chunk.box.style.setProperty("--height", `${chunk.rows.length * ROW_REM}rem`);
     }
+    this.guess(this.sections.at(-1));
   }
 
   /** Takes the last row away. */
   pop(): void {
-    const last = this.chunks.at(-1);
+    const section = this.sections.at(-1);
+    const last = section?.chunks.at(-1);
     const row = last?.rows.pop();
-    if (!last || !row) return;
+    if (!section || !last || !row) return;
     this.rows.delete(row.key);
     last.elements?.pop()?.remove();
     if (last.rows.length > 0) return;
     this.near?.unobserve(last.box);
     last.box.remove();
-    this.chunks.pop();
+    this.kept.delete(last);
+    section.chunks.pop();
+    if (section.chunks.length > 0) return;
+    this.near?.unobserve(section.box);
+    section.box.remove();
+    this.sections.pop();
   }
 
   update(key: string): void {
-    const row = this.rows.get(key);
-    if (row && this.chunkOf(row)?.elements) row.update?.();
+    const found = this.rows.get(key);
+    if (found?.chunk.elements) found.row.update?.();
   }
 
   /** Builds the end, where readers begin, at once. */
   settle(): void {
-    for (const chunk of this.chunks.slice(-SETTLED)) this.show(chunk);
+    for (const chunk of this.sections.slice(-2).flatMap(({ chunks }) => chunks).slice(-SETTLED)) this.show(chunk);
     this.follow();
   }
 
@@ -119,18 +141,16 @@ export class Transcript {
 
   /** A row's element, in the page from now on. */
   element(key: string): HTMLElement | undefined {
-    const row = this.rows.get(key);
-    const chunk = row && this.chunkOf(row);
-    if (!row || !chunk) return undefined;
-    this.show(chunk);
-    return chunk.elements?.[chunk.rows.indexOf(row)];
+    const found = this.rows.get(key);
+    if (!found) return undefined;
+    this.show(found.chunk);
+    return found.chunk.elements?.[found.chunk.rows.indexOf(found.row)];
   }
 
   /** A row's element, if it stands in the page. */
   built(key: string): HTMLElement | undefined {
-    const row = this.rows.get(key);
-    const chunk = row && this.chunkOf(row);
-    return row && chunk?.shown ? chunk.elements?.[chunk.rows.indexOf(row)] : undefined;
+    const found = this.rows.get(key);
+    return found?.chunk.shown ? found.chunk.elements?.[found.chunk.rows.indexOf(found.row)] : undefined;
   }
 
   reveal(key: string, block: ScrollLogicalPosition = "center"): void {
@@ -146,27 +166,74 @@ export class Transcript {
     this.top = scrollTop;
   }
 
-  /** What changes is nearly always at the end. */
-  private chunkOf(row: Row): Chunk | undefined {
-    return this.chunks.findLast((chunk) => chunk.rows.includes(row));
+  /** A second section makes boxes of both: a short conversation needs none. */
+  private newSection(): Section {
+    const before = this.sections.at(-1);
+    this.guess(before);
+    const shown = !before || !this.near || before.chunks.at(-1)?.shown === true;
+    const section: Section = { box: make("div", shown ? "section" : "section away"), chunks: [], shown };
+    this.boxes.set(section.box, section);
+    this.column.append(section.box);
+    if (before) this.near?.observe(section.box);
+    if (before && this.sections.length === 1) this.near?.observe(before.box);
+    this.sections.push(section);
+    return section;
   }
 
   private newChunk(): Chunk {
-    const shown = !this.near || this.chunks.at(-1)?.shown === true;
-    const chunk: Chunk = { box: make("div", shown ? "chunk" : "chunk away"), rows: [], elements: shown ? [] : undefined, shown };
-    this.column.append(chunk.box);
-    this.near?.observe(chunk.box);
+    let section = this.sections.at(-1);
+    const before = section?.chunks.at(-1);
+    if (!section || section.chunks.length >= SECTION) section = this.newSection();
+    const shown = !this.near || before?.shown === true;
+    const chunk: Chunk = { box: make("div", shown ? "chunk" : "chunk away"), section, rows: [], elements: shown ? [] : undefined, shown };
+    this.boxes.set(chunk.box, chunk);
+    section.chunks.push(chunk);
+    if (section.shown) this.place(chunk);
     return chunk;
   }
 
+  private place(chunk: Chunk): void {
+    chunk.section.box.append(chunk.box);
+    this.near?.observe(chunk.box);
+  }
+
+  /** Until it has been measured. */
+  private guess(section: Section | undefined): void {
+    if (!section || section.shown || section.box.dataset["known"]) return;
+    section.box.style.setProperty("--height", `${section.chunks.reduce((sum, { rows }) => sum + rows.length, 0) * ROW_REM}rem`);
+  }
+
   private came(entries: IntersectionObserverEntry[]): void {
-    const chunks = new Map(this.chunks.map((chunk) => [chunk.box as Element, chunk]));
     for (const { isIntersecting, target, boundingClientRect } of entries) {
-      const chunk = chunks.get(target);
-      if (chunk && isIntersecting) this.show(chunk);
-      else if (chunk) this.hide(chunk, boundingClientRect.height);
+      const found = this.boxes.get(target);
+      if (!found) continue;
+      if ("chunks" in found) this.cameSection(found, isIntersecting, boundingClientRect.height);
+      else if (isIntersecting) this.show(found);
+      else if (found.section.shown) this.hide(found, boundingClientRect.height);
     }
     this.follow();
+  }
+
+  private cameSection(section: Section, near: boolean, height: number): void {
+    if (near) return this.showSection(section);
+    // The last one takes what is said next; where something stands, the section stays with it.
+    if (!section.shown || section === this.sections.at(-1) || section.chunks.some(({ box }) => busy(box))) return;
+    for (const chunk of section.chunks) {
+      if (chunk.shown) this.hide(chunk, chunk.box.getBoundingClientRect().height);
+      this.near?.unobserve(chunk.box);
+    }
+    section.shown = false;
+    section.box.dataset["known"] = "yes";
+    section.box.style.setProperty("--height", `${height}px`);
+    section.box.classList.add("away");
+    section.box.replaceChildren();
+  }
+
+  private showSection(section: Section): void {
+    if (section.shown) return;
+    section.shown = true;
+    section.box.classList.remove("away");
+    for (const chunk of section.chunks) this.place(chunk);
   }
 
   private add(chunk: Chunk, element: HTMLElement): void {
@@ -176,7 +243,9 @@ export class Transcript {
 
   private show(chunk: Chunk): void {
     if (chunk.shown) return;
+    this.showSection(chunk.section);
     chunk.shown = true;
+    this.kept.delete(chunk);
     chunk.elements ??= chunk.rows.map((row) => row.build());
     chunk.box.classList.remove("away");
     chunk.box.append(...chunk.elements);
@@ -184,15 +253,26 @@ export class Transcript {
 
   /** Where somebody selects or writes, everything stays. */
   private hide(chunk: Chunk, height: number): void {
-    if (!chunk.shown || chunk.box.contains(document.activeElement) || selected(chunk.box)) return;
+    if (!chunk.shown || busy(chunk.box)) return;
     chunk.shown = false;
     chunk.box.style.setProperty("--height", `${height}px`);
     chunk.box.classList.add("away");
     chunk.box.replaceChildren();
+    this.kept.add(chunk);
+    if (this.kept.size > KEPT) this.forget();
+  }
+
+  /** The one that is away the longest is built again when somebody comes back, unless something was opened or written in it. */
+  private forget(): void {
+    const [oldest] = this.kept;
+    if (!oldest) return;
+    this.kept.delete(oldest);
+    if (!oldest.elements?.some((element) => element.querySelector("details[open], textarea, input"))) oldest.elements = undefined;
   }
 }
 
-function selected(box: HTMLElement): boolean {
+function busy(box: HTMLElement): boolean {
+  if (box.contains(document.activeElement)) return true;
   const selection = document.getSelection();
   return selection !== null && !selection.isCollapsed && selection.containsNode(box, true);
 }

@@ -75,12 +75,19 @@ KNOWN: dict[str, Options] = {
 }
 """By the beginning of the program's name."""
 
+_NAMES = ("about", "compact", "compress", "context", "cost", "diff", "help", "init", "model", "plan", "review", "usage")
+HARMLESS = frozenset(f"/{name}" for name in _NAMES)
+"""Commands of these agents in messages that show, summarise, plan or work behind the usual approvals. `/init` and
+`/review` are ordinary turns. What the folder or the user has added brings its own permissions: it is not here."""
+
 _RUNNERS = frozenset({"node", "npx", "bun", "bunx", "deno", "pnpm", "uvx", "env"})
 """Programs that run the one named after them."""
 
 
 def classify(program: Program, option: str, value: object) -> Autonomy:
     """None: what the settings choose for sessions that choose nothing, or the agent's own default, which asks."""
+    if option.startswith("/"):
+        return classify_command(option, program.asks)
     if value is None:
         value = program.mode if option == "mode" else ""
     if value == "":
@@ -101,3 +108,9 @@ def kind_of(program: Program) -> str | None:
         if name not in _RUNNERS and not word.startswith("-"):
             return None
     return None
+
+
+def classify_command(command: str, asks: Mapping[str, list[str]]) -> Autonomy:
+    """A command at the beginning of a message. It may be one of a mode (`/yolo`, `/permissions`), or of a file in the
+    folder that carries permissions of its own; only names that are known to be harmless ask."""
+    return _ASKS if command in HARMLESS or ANY in asks.get(command, []) else Autonomy.UNKNOWN

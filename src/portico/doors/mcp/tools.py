@@ -1,8 +1,6 @@
 """The tools themselves: each with the scope a caller needs and the arguments it takes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -10,7 +8,9 @@ from msgspec import Struct
 
 from portico import commands as c
 from portico.doors.app import App
-from portico.doors.route import Caller, Scope
+from portico.doors.mcp.automations import AutomationTools
+from portico.doors.mcp.offer import Nothing, Offer
+from portico.doors.route import Caller
 from portico.errors import BadRequest, Forbidden
 from portico.events import Json, QuestionResponse, ToolSpec
 from portico.host.session import Session
@@ -23,10 +23,6 @@ _TURNS = 20
 """Turns shown at once, the last ones."""
 _CHARS = 20_000
 """Of one answer or tool output: what a model can use."""
-
-
-class Nothing(Struct, forbid_unknown_fields=True):
-    pass
 
 
 class StartBody(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -75,14 +71,6 @@ class JobBody(Struct, forbid_unknown_fields=True, kw_only=True):
     id: str
 
 
-@dataclass(frozen=True)
-class Offer:
-    scope: Scope
-    body: type[Struct]
-    run: Callable[[Any], Awaitable[Any]]
-    description: str
-
-
 class HostTools:
     """For one caller. What its scopes do not allow is not even listed."""
 
@@ -123,6 +111,8 @@ class HostTools:
             "read_job": Offer("jobs", JobBody, self._read_job, "How a job stands."),
             "stop_job": Offer("jobs", JobBody, self._stop_job, "Stops a job."),
         }
+        if self._view.whole:  # they are the host's
+            offers |= AutomationTools(app.automations, who).offers()
         self._offers = {name: offer for name, offer in offers.items() if who.may(offer.scope)}
 
     def specs(self) -> list[ToolSpec]:

@@ -131,8 +131,11 @@ class Live:
 
     def restart_countdown(self, channel: Channel) -> None:
         now = self._host.now()
-        self._closed_again = {each: at for each, at in self._closed_again.items() if now - at < self._countdown * 1000}
-        self._closed_again[channel] = now
+        again = self._closed_again
+        again.pop(channel, None)
+        again[channel] = now
+        while now - again[oldest := next(iter(again))] >= self._countdown * 1000 and oldest != channel:
+            del again[oldest]
 
     def stop_waiting(self) -> None:
         """The host stops: nobody is kept waiting."""

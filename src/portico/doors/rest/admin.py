@@ -11,27 +11,28 @@ from starlette.responses import Response
 from portico import limits
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
-from portico.doors.identity import new_token, read_tokens, revoke_token
+from portico.doors.identity import NamedToken, new_token, read_tokens, revoke_token
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import SCOPES, Doc, Route, Table, caller
 from portico.errors import BadRequest
-from portico.queries.usage import UsageBook, UsageRow
 from portico.settings import describe, is_secret, keys
+from portico.usage.book import UsageBook
+from portico.usage.prices import source
+from portico.usage.rollup import read_keys, roll_up
+from portico.usage.shapes import UsageAnswer
 
 _ZONES = 14 * 60
 """No zone is further from Greenwich, in minutes."""
 
 
-class Usage(Struct):
-    rows: list[UsageRow]
-
-
 class TokenBody(Struct, forbid_unknown_fields=True):
     name: str
     scopes: list[str] = msgspec.field(default_factory=lambda: ["read"])
+    days: float | None = None
+    """How long it lasts; absent: until it is revoked."""
 
 
-class TokenShown(Struct, omit_defaults=True):
+class TokenShown(Struct, kw_only=True):
     name: str
     scopes: list[str]
     created: int
@@ -71,25 +72,24 @@ def table(app: App) -> Table:
     async def usage(request: Request) -> Response:
         days = number(request, "days", 30, 1, limits.USAGE_DAYS)
         east = number(request, "east", _ZONES, 0, 2 * _ZONES) - _ZONES
-        return JsonResponse(Usage(await book.rows(days, east, app.view(request).sees)))
+        by = read_keys(request.query_params.get("by", ""))
+        rows = await book.rows(days, east, app.view(request).sees)
+        return JsonResponse(UsageAnswer([], roll_up(rows, by), source()) if by else UsageAnswer(rows, [], source()))
 
     async def tokens(request: Request) -> Response:
         used = app.gate.tokens.used
-        found = [
-            TokenShown(each.name, each.scopes, each.created, each.expires, used.get(each.id, 0))
-            for each in read_tokens(app.home)
-            if not each.person and not each.expired
-        ]
+        own = [each for each in read_tokens(app.home) if not each.person]
+        found = [TokenShown(**_token(each), used=used.get(each.id, 0)) for each in own]
         return JsonResponse(TokenList(found))
 
     async def make_token(request: Request) -> Response:
         body = await read_as(request, TokenBody)
         if not body.scopes:
             raise BadRequest(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
-        token = new_token(app.home, body.name, body.scopes)
+        token = new_token(app.home, body.name, body.scopes, days=body.days)
         made = next(each for each in read_tokens(app.home) if (each.name, each.person) == (body.name, ""))
         await app.host.audit("token.made", caller(request).by, name=body.name, scopes=body.scopes)
-        return JsonResponse(TokenMade(made.name, made.scopes, made.created, made.expires, token=token), 201)
+        return JsonResponse(TokenMade(**_token(made), token=token), 201)
 
     async def revoke(request: Request) -> Response:
         name = request.path_params["name"]
@@ -111,10 +111,11 @@ def table(app: App) -> Table:
             "/v1/usage",
             usage,
             "read",
-            summary="Tokens and cost by day, session and model.",
+            summary="Tokens and cost by day, session, agent, model and person.",
             doc={
-                "answer": Usage,
+                "answer": UsageAnswer,
                 "query": {
+                    "by": "added up by some of day, session, agent, model, by: `sums` instead of `rows`",
                     "days": numbered("how many days back; 30", 1, limits.USAGE_DAYS),
                     "east": numbered("your zone: minutes east of Greenwich plus 840; 840", 0, 2 * _ZONES),
                 },
@@ -131,6 +132,10 @@ def table(app: App) -> Table:
             doc={"answer": SettingList},
         ),
     ]
+
+
+def _token(each: NamedToken) -> dict[str, Any]:
+    return {"name": each.name, "scopes": each.scopes, "created": each.created, "expires": each.expires}
 
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|authorization")

@@ -9,7 +9,7 @@ from msgspec.structs import FieldInfo, fields
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico.commands import COMMANDS, Caller, Command, Deleted, Done, Http, JobCommand, sentence
+from portico.commands import COMMANDS, AutomationCommand, Caller, Command, Deleted, Done, Http, JobCommand, sentence
 from portico.doors.app import App
 from portico.doors.body import EmptyBody, JsonResponse, field_path, read_as
 from portico.doors.rest.queue import Queue
@@ -24,8 +24,9 @@ _SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": Queue, "terminal
 
 
 def table(app: App) -> Table:
-    """All but those of jobs: these come with the door that lists jobs."""
-    return [*routes(app, [kind for kind in COMMANDS.values() if kind not in get_args(JobCommand)]), _any(app)]
+    """All but those of jobs and automations: these come with the doors that list them."""
+    elsewhere = (*get_args(JobCommand), *get_args(AutomationCommand))
+    return [*routes(app, [kind for kind in COMMANDS.values() if kind not in elsewhere]), _any(app)]
 
 
 def routes(app: App, kinds: Iterable[type[Command]]) -> Table:

@@ -26,7 +26,7 @@ from portico.log.log import Log
 from portico.people.view import WITHHELD
 
 _AFTER = r"^[0-9]{1,18}(\.[0-9a-f]{8})?$"
-_CHANNEL = re.compile(r"host|(session|task|job|terminal)/[\w.-]+")
+_CHANNEL = re.compile(r"host|(session|task|job|terminal|automation|run)/[\w.-]+")
 
 
 _GUARDED: dict[str, c.Scope] = {"terminal": "terminal", HOST: "admin"}

@@ -7,11 +7,18 @@ from portico import events as e
 from portico import limits
 from portico.errors import BadRequest, Conflict, NotFound, TooLarge, TurnInProgress
 from portico.events import Message, PendingKind
+from portico.host import autonomy, customization
 from portico.host.decide.decision import Context, Decision, check_open
 from portico.host.state import PendingState, SessionState
 
 
 def send(state: SessionState, command: c.SendMessage, context: Context) -> Decision:
+    found = _check_commands(state, command.message, context)
+    decision = _send(state, command, context)
+    return msgspec.structs.replace(decision, host_events=autonomy.audited(state.id, found, context.by))
+
+
+def _send(state: SessionState, command: c.SendMessage, context: Context) -> Decision:
     message = command.message
     check_message(message, blank=command.blank)
     check_open(state)
@@ -77,8 +84,10 @@ def resume(state: SessionState, command: c.ResumeTurn, context: Context) -> Deci
 
 def queue(state: SessionState, command: c.QueueMessage, context: Context) -> Decision:
     check_message(command.message)
+    found = _check_commands(state, command.message, context)
     added = _waiting(state, command.message, command.kind, command.pending, context)
-    return Decision([added], c.Queued(True, added.pending, len(state.queue) + 1))
+    answer = c.Queued(True, added.pending, len(state.queue) + 1)
+    return Decision([added], answer, autonomy.audited(state.id, found, context.by))
 
 
 def _waiting(
@@ -94,8 +103,10 @@ def _waiting(
 
 def edit(state: SessionState, command: c.EditQueued, context: Context) -> Decision:
     check_message(command.message)
+    found = _check_commands(state, command.message, context)
     kind = waiting_message(state, command.pending).kind
-    return Decision([e.QueueEdited(pending=command.pending, message=command.message, by=context.by, kind=kind)])
+    edited = e.QueueEdited(pending=command.pending, message=command.message, by=context.by, kind=kind)
+    return Decision([edited], host_events=autonomy.audited(state.id, found, context.by))
 
 
 def reorder(state: SessionState, command: c.ReorderQueue, context: Context) -> Decision:
@@ -143,6 +154,17 @@ def check_message(message: Message, *, blank: bool = False) -> None:
         raise BadRequest(f"The message is not valid: {error}.", field="text") from error
     if size > limits.MESSAGE_BYTES:
         raise TooLarge(f"The message has {size} bytes; the limit is {limits.MESSAGE_BYTES}.", field="text")
+
+
+def _check_commands(state: SessionState, message: Message, context: Context) -> list[autonomy.Loosened]:
+    """Whoever may not approve sends no command of the agent that loosens approval, nor one that nobody has classed. A
+    prompt of a plugin is written out by the host; what it says counts as if it were typed."""
+    answering = autonomy.Answering(state.agent, state.config)
+    text = customization.expanded(message.text, state.client_data)
+    found = autonomy.commanded(context.found or {}, text, answering)
+    if not context.caller.may("approve"):
+        autonomy.check(found)
+    return found
 
 
 def title_of(text: str) -> str:

@@ -5,6 +5,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from portico.errors import LogDamaged
 from portico.log.identity import Identity
 from portico.log.mark import Files, Mark, Marked
 from portico.log.postgres.schema import LOCK
@@ -18,7 +19,11 @@ async def identify(connection: Any, mark: Mark) -> Identity:
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
         stored = dict(await connection.fetch("SELECT key, value FROM meta"))
-        system = await _system(connection)
+        if "copying" in stored:
+            raise LogDamaged(
+                "This database holds a copy that was not finished. Finish it with: portico log copy FROM TO"
+            )
+        system = await system_of(connection)
         last = int(await connection.fetchval("SELECT coalesce(max(seq), 0) FROM events"))
         given, called = await connection.fetchrow("SELECT last_value, is_called FROM seq")
         seq = max(last, given if called else 0)
@@ -50,7 +55,7 @@ def _reason(stored: dict[str, str], system: str, missing: int) -> str:
     return "it was copied or restored" if stored.get("system") != system else ""
 
 
-async def _system(connection: Any) -> str:
+async def system_of(connection: Any) -> str:
     """Which database of which server; it stays over restarts and the promotion of a physical replica."""
     sql = "SELECT s.system_identifier || '/' || d.oid FROM pg_control_system() s, pg_database d WHERE d.datname = "
     return str(await connection.fetchval(f"{sql} current_database()"))

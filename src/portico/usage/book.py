@@ -6,35 +6,16 @@ until the session moves on.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-
-from msgspec import Struct
+from types import MappingProxyType
 
 from portico.events import Channel
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState
-
-
-class UsageRow(Struct, omit_defaults=True):
-    """One session on one day."""
-
-    day: str
-    """YYYY-MM-DD, in the zone of whoever asks."""
-    session: str
-    title: str
-    agent: str
-    model: str
-    by: str = ""
-    """Who began the session: `task:ID` for one of a job."""
-    turns: int = 0
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    cost: float = 0.0
-    unpriced: int = 0
-    """Turns that used tokens and told no cost: what they cost is unknown, not nothing."""
+from portico.usage.prices import Tokens, dollars
+from portico.usage.shapes import UsageRow
 
 
 class UsageBook:
@@ -65,14 +46,25 @@ class UsageBook:
         if pos != session.summary.pos:
             loaded = session.loaded
             await session.load()
-            rows = count(session.state, offset)
+            rows = await priced(session.state, offset)
             self._known[key] = (session.summary.pos, rows)
             if not loaded:
                 session.unload()
         return rows
 
 
-def count(state: SessionState, offset_minutes: int) -> list[UsageRow]:
+async def priced(state: SessionState, offset_minutes: int) -> list[UsageRow]:
+    untold = [(turn, turn.usage) for turn in state.turns if turn.usage is not None and not turn.usage.cost]
+    used = [Tokens(usage.model or state.model, usage.input, usage.output, usage.cached) for _, usage in untold]
+    found = await dollars(used)
+    estimates = {turn.id: cost for (turn, _), cost in zip(untold, found, strict=True) if cost is not None}
+    return count(state, offset_minutes, estimates)
+
+
+def count(
+    state: SessionState, offset_minutes: int, estimates: Mapping[str, float] = MappingProxyType({})
+) -> list[UsageRow]:
+    """`estimates`: dollars by turn, for those whose cost nobody told."""
     days: dict[tuple[str, str], UsageRow] = {}
     turns: dict[tuple[str, str], int] = defaultdict(int)
     for turn in state.turns:
@@ -86,7 +78,9 @@ def count(state: SessionState, offset_minutes: int) -> list[UsageRow]:
             row.output += used.output
             row.cached += used.cached
             row.cost += used.cost
-        if used is None or not used.cost:
+        if turn.id in estimates:
+            row.estimated += estimates[turn.id]
+        elif used is None or not used.cost:
             row.unpriced += 1
     return list(days.values())
 

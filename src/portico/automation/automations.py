@@ -1,0 +1,325 @@
+"""What doors and the command line use: the automations of one host, from their triggers to the ends of their runs.
+
+`await Automations.open(host, jobs, home)` knows all of them and takes their commands; `start` goes on with what a crash
+left in the middle and begins to watch the time. Nothing starts before its claim is durable; what a claim starts is a
+command with an id of its own, so a start that is repeated after a crash finds what was started.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from portico import commands as c
+from portico import events as e
+from portico import faults, limits
+from portico.automation import hook as hooks
+from portico.automation.commands import install
+from portico.automation.decide import Appended, Cause, claim, due_causes, next_runs, next_time, refusal, stop_reason
+from portico.automation.files import FileWatch
+from portico.automation.lease import Lease, LocalLease
+from portico.automation.run import Runs
+from portico.automation.state import AutomationState, RunSummary, begin_run
+from portico.automation.store import Store
+from portico.automation.timer import Timer
+from portico.errors import Conflict, LogUnavailable, PorticoError, RateLimited
+from portico.events import Record
+from portico.host.do import note_answer
+from portico.host.host import Host
+from portico.host.rate import Bucket
+from portico.jobs.jobs import Jobs
+
+SWEEP_SECONDS = 60.0
+"""How often old runs leave the history."""
+
+
+class Delivered(c.RunNamed, omit_defaults=True):
+    reason: str = ""
+    """Why there is no run."""
+
+
+class Automations:
+    def __init__(self, host: Host, jobs: Jobs | None, home: Path, lease: Lease) -> None:
+        self.host = host
+        self.jobs = jobs
+        self.lease = lease
+        self.secrets = hooks.Secrets(home / "hooks.key")
+        self.store = Store(host.log, self._changed)
+        self.runs = Runs(self)
+        self.timer = Timer(host.clock, self._due)
+        self.timer.reset = self._time_again
+        self.files = FileWatch(self)
+        self.file_error = ""
+        """What is wrong in `automations.toml`."""
+        self._claiming: dict[str, dict[str, RunSummary]] = {}
+        """Runs whose claims are being written."""
+        self._buckets: dict[str, Bucket] = {}
+        self._tasks: list[asyncio.Task[Any]] = []
+        self.closing = True
+        install(self)
+
+    @classmethod
+    async def open(cls, host: Host, jobs: Jobs | None, home: Path, lease: Lease | None = None) -> "Automations":
+        automations = cls(host, jobs, home, lease or LocalLease())
+        await automations.store.open()
+        return automations
+
+    async def start(self) -> None:
+        """Goes on with what the last host left, then begins."""
+        self.closing = False
+        self.host.log.on_commit(self._committed)
+        self._time_again()
+        for state in list(self.store.automations.values()):
+            self._look_at(state.id)
+        await self._offer_ended_jobs()
+        self._tasks = [self.host.own(self.timer.run(), "schedules"), self.host.own(self._sweep(), "old runs")]
+
+    async def close(self) -> None:
+        """Before the jobs close. Open runs get no end: the next start takes them up."""
+        self.closing = True
+        tasks = [*self._tasks, *self.files.close(), *self.runs.tasks.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- claims ------------------------------------------------------------------------------------------------
+
+    async def append(self, events: Appended) -> None:
+        self.store.note(*events)
+        await self.host.log.append_all(*events)
+
+    def open_runs(self, automation: str) -> list[RunSummary]:
+        return [*self.store.open_runs(automation), *self._claiming.get(automation, {}).values()]
+
+    def plan_claim(self, state: AutomationState, cause: Cause) -> tuple[str, Appended]:
+        """What a claim appends. Until `claimed` it counts as one that runs."""
+        run = self.store.new_run()
+        if cause.kind in ("after", "files") and not cause.refused and not self.may_start(state):
+            words = f"More than {limits.AUTOMATION_STARTS} runs in a minute: it goes on with the next one."
+            cause = Cause(cause.kind, cause.due, cause.by, depth=cause.depth, ref=cause.ref, refused=words)
+        events = claim(state, self.open_runs(state.id), run, cause)
+        skipped = any(isinstance(event, e.RunSkipped) for _, event in events)
+        for _, event in events:
+            if isinstance(event, e.RunClaimed) and not skipped:
+                self._claiming.setdefault(state.id, {})[run] = begin_run(event, 0)
+        return run, events
+
+    def claimed(self, automation: str, run: str) -> None:
+        waiting = self._claiming.get(automation, {})
+        waiting.pop(run, None)
+        if not waiting:
+            self._claiming.pop(automation, None)
+
+    async def claim(self, state: AutomationState, cause: Cause) -> str:
+        run, events = self.plan_claim(state, cause)
+        try:
+            note_answer(c.RunNamed(run))
+            await self.append(events)
+        finally:
+            self.claimed(state.id, run)
+        return run
+
+    def may_start(self, state: AutomationState) -> bool:
+        rate = limits.AUTOMATION_STARTS
+        bucket = self._buckets.setdefault(state.id, Bucket(rate / 60, rate))
+        return bucket.take(self.host.clock.awake()) == 0
+
+    async def run_now(self, state: AutomationState, cause: Cause) -> str:
+        """For a person: what would be skipped is refused."""
+        reason = refusal(state, self.open_runs(state.id), cause)
+        if reason:
+            raise Conflict(f"The automation {state.name!r} does not start: {reason}")
+        if not self.may_start(state):
+            raise RateLimited(f"{limits.AUTOMATION_STARTS} runs of {state.name!r} in a minute are the most.")
+        return await self.claim(state, cause)
+
+    # -- the schedule ------------------------------------------------------------------------------------------
+
+    def _time_again(self) -> None:
+        for state in self.store.automations.values():
+            self.timer.set(state.id, next_time(state, self.host.now()))
+
+    async def _due(self, idents: list[str], now: int) -> None:
+        """All that are due in one commit."""
+        if not self.lease.held():
+            return
+        planned: list[tuple[str, str]] = []
+        events: Appended = []
+        for state in [self.store.automations[ident] for ident in idents if ident in self.store.automations]:
+            stop = stop_reason(state, now)
+            if stop:
+                events.append((f"automation/{state.id}", e.AutomationPaused(by="host", reason=stop)))
+                continue
+            causes, missed = due_causes(state, now)
+            events += missed
+            for cause in causes:
+                run, more = self.plan_claim(state, cause)
+                planned.append((state.id, run))
+                events += more
+        faults.reach("automation-due")
+        try:
+            if events:
+                await self.append(events)
+                faults.reach("automation-claimed")
+        except LogUnavailable as error:
+            self.host.logger.warning("schedules wait for the log: %s", error.message)
+            await self.host.log.available()
+        finally:
+            for automation, run in planned:
+                self.claimed(automation, run)
+        for ident in idents:
+            if ident in self.store.automations:
+                self.timer.set(ident, next_time(self.store.automations[ident], self.host.now()))
+
+    # -- what follows from a commit ----------------------------------------------------------------------------
+
+    def _changed(self, automation: str, event: e.Event) -> None:
+        if self.closing:
+            return
+        if isinstance(event, e.RunClaimed | e.RunEnded | e.RunSkipped):
+            # After the whole commit: a run that is skipped in it is not pending.
+            asyncio.get_running_loop().call_soon(self._look_at_runs, automation)
+        elif not isinstance(event, e.RunReserved | e.RunStarted | e.RunSettled):
+            self._look_at(automation)
+
+    def _look_at(self, automation: str) -> None:
+        state = self.store.automations.get(automation)
+        self.timer.set(automation, next_time(state, self.host.now()) if state is not None else None)
+        self.files.look_at(automation, state)
+        self._look_at_runs(automation)
+
+    def _look_at_runs(self, automation: str) -> None:
+        if self.closing or not self.lease.held():
+            return
+        state = self.store.automations.get(automation)
+        open_runs = self.store.open_runs(automation)
+        if state is None:  # deleted: what runs goes on
+            running = [run.id for run in open_runs if run.status == "running"]
+            self.runs.perform(running)
+            return
+        step = next_runs(state, open_runs, frozenset(self.runs.tasks))
+        self.runs.perform([run.id for run in open_runs if run.status == "running"])
+        self.runs.perform(step.start)
+        for run in step.cancel:
+            self.runs.cancel(run, by=f"automation:{automation}")
+        if step.skip:
+            self.host.own(self._skip(automation, step.skip, "A later one took its place (overlap = 'cancel')."), "skip")
+
+    async def _skip(self, automation: str, runs: Sequence[str], reason: str) -> None:
+        await self.append(self.skipping(automation, runs, reason))
+
+    def skipping(self, automation: str, runs: Sequence[str], reason: str) -> Appended:
+        return [
+            each
+            for run in runs
+            for each in (
+                (f"run/{run}", e.RunSkipped(reason=reason)),
+                (f"automation/{automation}", e.RunSettled(run=run, outcome="skipped")),
+            )
+        ]
+
+    # -- after another one -------------------------------------------------------------------------------------
+
+    def follow_run(self, run: RunSummary, outcome: e.EndOutcome) -> list[tuple[AutomationState, Cause]]:
+        """The automations that come after the end of this run."""
+        return [
+            (
+                state,
+                Cause("after", self.host.now(), f"run:{run.id}", _after(state, run.id), False, run.depth + 1, run.id),
+            )
+            for state in self.store.automations.values()
+            if state.enabled
+            and (after := state.plan.after) is not None
+            and after.automation in (run.name, run.automation)
+            and (not after.outcomes or outcome in after.outcomes)
+        ]
+
+    def _committed(self, records: Sequence[Record]) -> None:
+        for record in records:
+            if isinstance(record.event, e.JobEnded):
+                self.runs.job_ended(record.event.job)
+                if not self.closing:
+                    self.host.own(self._follow_job(record.event.job), f"after {record.event.job}")
+
+    async def _offer_ended_jobs(self) -> None:
+        """Jobs whose end the last host has not followed any more."""
+        first = min((s.considered for s in self.store.automations.values() if s.plan.after is not None), default=None)
+        if self.jobs is None or first is None:
+            return
+        for job in self.jobs.history():
+            if job.ended is not None and job.ended >= first:
+                await self._follow_job(job.id)
+
+    async def _follow_job(self, ident: str) -> None:
+        if self.jobs is None or not self.lease.held():
+            return
+        job = self.jobs.job(ident)
+        above = self.store.runs.get(job.by.removeprefix("run:"))
+        depth = above.depth + 1 if above is not None else 0
+        for state in list(self.store.automations.values()):
+            after = state.plan.after
+            if after is None or after.job != job.name or not state.enabled or ident in state.refs:
+                continue
+            ended = job.ended or self.host.now()
+            if ended >= state.since and (not after.outcomes or job.status in after.outcomes):
+                await self.claim(
+                    state, Cause("after", ended, f"job:{ident}", _after(state, ident), False, depth, ident)
+                )
+
+    # -- hooks -------------------------------------------------------------------------------------------------
+
+    async def deliver(self, name: str, headers: dict[str, str], body: bytes) -> Delivered:
+        """One delivery: durable when this returns, and started after that."""
+        state = self.store.find(name)
+        if state is None or state.plan.hook is None or state.name != name:
+            raise hooks.wrong_signature()
+        delivery = hooks.verify(self.secrets.of(state), headers, body, self.host.clock.time())
+        plan = state.plan.hook
+        bucket = self._buckets.setdefault(f"hook {state.id}", Bucket(plan.per_minute / 60, plan.per_minute))
+        wait = bucket.take(self.host.clock.awake())
+        if wait > 0:
+            raise RateLimited(f"The hook {name!r} takes {plan.per_minute} deliveries a minute.", retry_after=wait)
+        if not state.enabled:
+            raise Conflict(f"The automation {name!r} is paused{': ' + state.reason if state.reason else '.'}")
+        payload = hooks.parse(body)
+        if not hooks.wanted(plan, payload):
+            return Delivered("", "The filter does not let it pass.")
+        text = hooks.fill(_text(state), {"payload": payload}, f"the hook {name!r}")
+        command = c.RunAutomation(automation=state.id, input=text, delivery=delivery)
+        named: c.RunNamed = await self.host.do(command, c.Caller.inside(f"automation:{state.id}").asking(delivery))
+        return Delivered(named.run)
+
+    # -- old runs ----------------------------------------------------------------------------------------------
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                await self.sweep()
+            except PorticoError as error:
+                self.host.logger.warning("old runs stay for now: %s", error.message)
+
+    async def sweep(self) -> int:
+        """Forgets what each automation keeps no longer; returns how many runs went."""
+        count = 0
+        for state in list(self.store.automations.values()):
+            ended = [run for run in self.store.runs_of(state.id) if not run.open]
+            before = self.host.now() - state.plan.keep_days * 86_400_000
+            spare = len(ended) - state.plan.keep_runs
+            for index, run in enumerate(ended):
+                if index < spare or (run.ended or 0) < before:
+                    await self.store.forget(run)
+                    count += 1
+        return count
+
+
+def _text(state: AutomationState) -> str:
+    plan = state.plan
+    return plan.job.input if plan.job is not None else plan.prompt.text if plan.prompt is not None else ""
+
+
+def _after(state: AutomationState, ref: str) -> str | None:
+    """What it starts with, where that names what it comes after."""
+    text = _text(state)
+    filled = hooks.fill(text, {"after": ref}, "another automation")
+    return filled if filled != text else None

@@ -1,0 +1,154 @@
+"""The commands that automations take; `install` tells the host who does them."""
+
+from typing import TYPE_CHECKING, Any
+
+from portico import commands as c
+from portico import events as e
+from portico import limits
+from portico.automation.decide import Appended, Cause
+from portico.automation.plan import check_name, check_plan, needed_scopes
+from portico.automation.state import AutomationState
+from portico.errors import AlreadyExists, Conflict, Forbidden
+from portico.host.do import note_answer
+
+if TYPE_CHECKING:
+    from portico.automation.automations import Automations
+
+FILE = "automations.toml"
+
+
+def install(automations: "Automations") -> None:
+    commands = Commands(automations)
+    handle = automations.host.commands.handle
+    handle(c.CreateAutomation, commands.create)
+    handle(c.EditAutomation, commands.edit)
+    handle(c.PauseAutomation, commands.pause)
+    handle(c.ResumeAutomation, commands.resume)
+    handle(c.RunAutomation, commands.run)
+    handle(c.CancelRun, commands.cancel)
+    handle(c.RotateSecret, commands.rotate)
+    handle(c.DeleteAutomation, commands.delete)
+
+
+class Commands:
+    def __init__(self, automations: "Automations") -> None:
+        self._all = automations
+        self._host = automations.host
+        self._store = automations.store
+        self._reserved: set[str] = set()
+        """Names of automations that are being made."""
+
+    async def create(self, command: c.CreateAutomation, caller: c.Caller) -> c.AutomationMade:
+        if len(self._store.automations) >= limits.AUTOMATIONS:
+            raise Conflict(f"There are {limits.AUTOMATIONS} automations, which are the most.")
+        check_name(command.name)
+        check_plan(command.plan, self._host, self._all.jobs, command.name)
+        scopes = await needed_scopes(command.plan, self._host, caller)
+        self._check_free(command.name, command.uri)
+        ident = self._store.new_automation()
+        created = e.AutomationCreated(
+            automation=ident,
+            name=command.name,
+            plan=command.plan,
+            by=caller.by,
+            scopes=scopes,
+            source="file" if caller.by == FILE else "door",
+            uri=command.uri,
+            meta=command.meta,
+            enabled=command.enabled,
+        )
+        names = {command.name, command.uri} - {""}
+        self._reserved |= names
+        try:
+            note_answer(c.AutomationMade(ident))  # without the secret: it is shown once
+            await self._append(ident, created)
+        finally:
+            self._reserved -= names
+        hook = command.plan.hook is not None
+        return c.AutomationMade(ident, self._all.secrets.of(self._store.get(ident)) if hook else "")
+
+    def _check_free(self, name: str, uri: str = "", but: str = "") -> None:
+        for taken in (name, uri):
+            known = self._store.find(taken) if taken else None
+            if taken in self._reserved or (known is not None and known.id != but):
+                raise AlreadyExists(f"There is an automation {taken!r} already.", field="name")
+
+    async def edit(self, command: c.EditAutomation, caller: c.Caller) -> c.AutomationNamed:
+        state = self._mine(command.automation, caller)
+        _check_file(state, caller)
+        name = check_name(command.name) if command.name is not None else state.name
+        plan = command.plan if command.plan is not None else state.plan
+        meta = command.meta if command.meta is not None else state.meta
+        self._check_free(name, but=state.id)
+        if plan != state.plan:
+            check_plan(plan, self._host, self._all.jobs, name)
+        scopes = await needed_scopes(plan, self._host, caller)
+        if (name, plan, meta) != (state.name, state.plan, state.meta):
+            await self._append(
+                state.id, e.AutomationEdited(name=name, plan=plan, by=caller.by, scopes=scopes, meta=meta)
+            )
+        return c.AutomationNamed(state.id)
+
+    async def pause(self, command: c.PauseAutomation, caller: c.Caller) -> c.AutomationNamed:
+        state = self._store.get(command.automation)
+        if state.enabled:
+            reason = command.reason[: limits.TITLE_CHARS] or f"Paused by {caller.by}."
+            await self._append(state.id, e.AutomationPaused(by=caller.by, reason=reason))
+        return c.AutomationNamed(state.id)
+
+    async def resume(self, command: c.ResumeAutomation, caller: c.Caller) -> c.AutomationNamed:
+        state = self._mine(command.automation, caller)
+        if not state.enabled:
+            await self._append(state.id, e.AutomationResumed(by=caller.by))
+        return c.AutomationNamed(state.id)
+
+    async def run(self, command: c.RunAutomation, caller: c.Caller) -> c.RunNamed:
+        state = self._mine(command.automation, caller)
+        now = self._host.now()
+        if command.delivery:
+            cause = Cause("hook", now, f"automation:{state.id}", command.input, delivery=command.delivery)
+            return c.RunNamed(await self._all.claim(state, cause))
+        return c.RunNamed(await self._all.run_now(state, Cause("person", now, caller.by, command.input)))
+
+    async def cancel(self, command: c.CancelRun, caller: c.Caller) -> c.Done:
+        run = self._store.run(command.run)
+        if not run.open:
+            raise Conflict(f"The run {run.id!r} is over.")
+        await self._all.runs.stop(run, by=caller.by)
+        return c.Done()
+
+    async def rotate(self, command: c.RotateSecret, caller: c.Caller) -> c.HookSecret:
+        state = self._mine(command.automation, caller)
+        if state.plan.hook is None:
+            raise Conflict(f"The automation {state.name!r} has no hook.")
+        note_answer(c.HookSecret(""))
+        await self._append(state.id, e.HookRotated(by=caller.by))
+        return c.HookSecret(self._all.secrets.of(state))
+
+    async def delete(self, command: c.DeleteAutomation, caller: c.Caller) -> c.Done:
+        state = self._store.get(command.automation)
+        _check_file(state, caller)
+        pending = [run.id for run in self._store.open_runs(state.id) if run.status == "pending"]
+        events: Appended = self._all.skipping(state.id, pending, "The automation was deleted.")
+        await self._all.append([*events, (f"automation/{state.id}", e.AutomationDeleted(by=caller.by))])
+        for run in self._store.runs_of(state.id):
+            if not run.open:
+                await self._store.forget(run)
+        return c.Done()
+
+    def _mine(self, name: str, caller: c.Caller) -> AutomationState:
+        """Whoever starts or changes it may do what it does."""
+        state = self._store.get(name)
+        missing: Any = next((scope for scope in state.scopes if scope not in caller.scopes), None)
+        if missing is not None:
+            words = f"What {state.name!r} starts needs the scope {missing!r}, which {caller.name!r} does not have."
+            raise Forbidden(words, field="automation")
+        return state
+
+    async def _append(self, ident: str, event: e.Event) -> None:
+        await self._all.append([(f"automation/{ident}", event)])
+
+
+def _check_file(state: AutomationState, caller: c.Caller) -> None:
+    if state.source == "file" and caller.by != FILE:
+        raise Conflict(f"{state.name!r} is written in {FILE}: change it there.", field="automation")

@@ -1,0 +1,160 @@
+"""The rules of runs, as pure functions of state: is a cause given a run, which one starts next, when does it stop?"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from portico import events as e
+from portico import limits
+from portico.automation.plan import zone
+from portico.automation.schedule import missed_dues, moment, next_due
+from portico.automation.state import AutomationState, RunSummary
+from portico.events import Channel
+
+Appended = list[tuple[Channel, e.Event]]
+
+
+class Cause(Struct, frozen=True):
+    """Why a run is wanted."""
+
+    kind: e.Cause
+    due: int
+    by: str
+    input: str | None = None
+    late: bool = False
+    depth: int = 0
+    ref: str = ""
+    delivery: str = ""
+    refused: str = ""
+    """Why it must not start: it is only written down."""
+
+
+def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: Cause) -> Appended:
+    """The run in the log, before anything starts: to be started, or skipped with the reason."""
+    reason = cause.refused or refusal(state, runs, cause)
+    job, prompt = state.plan.job, state.plan.prompt
+    if cause.input is not None:
+        job = e.JobAction(job.job, job.cwd, cause.input) if job is not None else None
+        prompt = _with_text(prompt, cause.input) if prompt is not None else None
+    own, channel = f"automation/{state.id}", f"run/{run}"
+    claimed = e.RunClaimed(
+        run=run,
+        automation=state.id,
+        name=state.name,
+        cause=cause.kind,
+        due=cause.due,
+        by=cause.by,
+        job=job,
+        prompt=prompt,
+        scopes=state.scopes,
+        late=cause.late,
+        depth=cause.depth,
+        ref=cause.ref,
+        delivery=cause.delivery,
+    )
+    reserved = e.RunReserved(run=run, cause=cause.kind, due=cause.due, ref=cause.ref)
+    events: Appended = [(own, reserved), (channel, claimed)]
+    if reason:
+        events += [(channel, e.RunSkipped(reason=reason)), (own, e.RunSettled(run=run, outcome="skipped"))]
+    elif cause.kind != "person" and 0 < state.plan.stop_after_runs <= state.runs + 1:
+        times = state.plan.stop_after_runs
+        events.append((own, e.AutomationPaused(by="host", reason=f"It has run {times} times (stop_after_runs).")))
+    return events
+
+
+def _with_text(prompt: e.PromptAction, text: str) -> e.PromptAction:
+    return e.PromptAction(
+        text, prompt.agent, prompt.model, prompt.cwd, prompt.title, prompt.config, prompt.worktree, prompt.base
+    )
+
+
+def refusal(state: AutomationState, runs: Sequence[RunSummary], cause: Cause) -> str:
+    """Why this run is skipped; empty: it is not."""
+    open_runs = [each for each in runs if each.open]
+    if cause.depth > limits.AUTOMATION_DEPTH:
+        return f"Automations start one another {limits.AUTOMATION_DEPTH} deep at most: this is a loop."
+    match state.plan.overlap:
+        case "skip" if open_runs:
+            return f"{open_runs[0].id} was not over (overlap = 'skip')."
+        case "parallel" if len(open_runs) >= state.plan.parallel:
+            return f"{len(open_runs)} runs were not over (parallel = {state.plan.parallel})."
+        case "queue" if len(open_runs) > limits.QUEUED_RUNS:
+            return f"{limits.QUEUED_RUNS} runs were waiting already."
+    return ""
+
+
+class Next(Struct):
+    """What to do with an automation's open runs."""
+
+    start: list[str] = []
+    cancel: list[str] = []
+    skip: list[str] = []
+    """Pending ones that a later one replaces."""
+
+
+def next_runs(state: AutomationState, runs: Sequence[RunSummary], starting: frozenset[str]) -> Next:
+    """`starting` are those that this process runs already."""
+    pending = [each.id for each in runs if each.status == "pending" and each.id not in starting]
+    running = [each.id for each in runs if each.status == "running" or (each.open and each.id in starting)]
+    match state.plan.overlap:
+        case "parallel":
+            return Next(pending[: max(0, state.plan.parallel - len(running))])
+        case "cancel" if pending:
+            return Next([] if running else pending[-1:], running, pending[:-1])
+    return Next(pending[:1] if not running else [])
+
+
+def due_causes(state: AutomationState, now: int) -> tuple[list[Cause], Appended]:
+    """For a schedule: the runs that are due by `now`, and what is written down of those that were missed."""
+    schedule = state.plan.schedule
+    assert schedule is not None
+    by = f"automation:{state.id}"
+    dues, more = missed_dues(schedule, min(state.considered, now), now, state.since)
+    dues = [due for due in dues if due not in state.dues]
+    if not dues:
+        return [], []
+    late = now - limits.LATE_SECONDS * 1000
+    on_time = [dues.pop()] if dues[-1] >= late else []
+    match state.plan.missed:
+        case "all":
+            made_up = dues[-state.plan.missed_limit :]
+        case "last":
+            made_up = dues[-1:] if not on_time else []
+        case _:
+            made_up = []
+    lost = dues[: len(dues) - len(made_up)]
+    events: Appended = []
+    if lost or more:
+        window = lost or made_up or on_time
+        first, last = window[0], lost[-1] if lost else window[0]
+        reason = f"No run at these times: the host did not run, or its clock was set (missed = {state.plan.missed!r})."
+        missed = e.RunsMissed(count=len(lost), first=first, last=last, reason=reason, more=more)
+        events.append((f"automation/{state.id}", missed))
+    causes = [Cause("schedule", due, by, late=True) for due in made_up]
+    return [*causes, *(Cause("schedule", due, by) for due in on_time)], events
+
+
+def next_time(state: AutomationState, now: int) -> int | None:
+    """When its schedule is due next; None: never, or it is paused."""
+    schedule = state.plan.schedule
+    if schedule is None or not state.enabled or state.deleted:
+        return None
+    due = next_due(schedule, min(state.considered, now), state.since)
+    while due is not None and due in state.dues:
+        due = next_due(schedule, due, state.since)
+    stop = stop_time(state)
+    return due if due is None or stop is None or due < stop else max(stop, state.considered + 1)
+
+
+def stop_time(state: AutomationState) -> int | None:
+    return moment(state.plan.stop_at, zone(state.plan), "stop_at") if state.plan.stop_at else None
+
+
+def stop_reason(state: AutomationState, now: int) -> str:
+    """Why it pauses itself now; empty: it does not."""
+    failures, stop = state.plan.stop_after_failures, stop_time(state)
+    if stop is not None and now >= stop:
+        return f"It ends at {state.plan.stop_at} (stop_at)."
+    if 0 < failures <= state.failures:
+        return f"{failures} runs failed in a row (stop_after_failures). Look at them, then resume it."
+    return ""

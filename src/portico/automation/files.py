@@ -1,0 +1,93 @@
+"""Automations that files start: one watch for each, and a start when the folder has been quiet."""
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from portico import events as e
+from portico.automation import hook as hooks
+from portico.automation.decide import Cause
+from portico.automation.plan import folder_of
+from portico.automation.state import AutomationState
+from portico.errors import PorticoError
+from portico.workspace.jail import Jail
+from portico.workspace.watch import watch
+
+if TYPE_CHECKING:
+    from portico.automation.automations import Automations
+
+_AGAIN_SECONDS = 10.0
+"""A folder that cannot be watched is tried again after this."""
+_NAMED = 100
+"""Changed files that a prompt is told."""
+
+
+class FileWatch:
+    def __init__(self, automations: "Automations") -> None:
+        self._all = automations
+        self._tasks: dict[str, tuple[e.Files, asyncio.Task[None]]] = {}
+        self._ready: dict[str, asyncio.Event] = {}
+
+    def look_at(self, automation: str, state: AutomationState | None) -> None:
+        """Begins, changes or ends the watch of an automation."""
+        wanted = state.plan.files if state is not None and state.enabled else None
+        files, task = self._tasks.get(automation, (None, None))
+        if files == wanted:
+            return
+        if task is not None:
+            task.cancel()
+            del self._tasks[automation]
+        if wanted is not None:
+            self._tasks[automation] = (
+                wanted,
+                self._all.host.own(self._watch(automation, wanted), f"watch {automation}"),
+            )
+
+    def close(self) -> "list[asyncio.Task[None]]":
+        return [task for _, task in self._tasks.values()]
+
+    async def ready(self, name: str) -> None:
+        """Returns when no change is missed any more."""
+        await self._ready.setdefault(self._all.store.get(name).id, asyncio.Event()).wait()
+
+    async def _watch(self, automation: str, files: e.Files) -> None:
+        while True:
+            try:
+                await self._follow(automation, files)
+            except (PorticoError, OSError) as error:
+                self._all.host.logger.warning("%s cannot watch %r: %s", automation, files.folder, error)
+                await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _follow(self, automation: str, files: e.Files) -> None:
+        jail = Jail([folder_of(files.folder)])
+        changed: dict[str, None] = {}
+        quiet: asyncio.TimerHandle | None = None
+        loop = asyncio.get_running_loop()
+        ready = self._ready.setdefault(automation, asyncio.Event())
+
+        def start() -> None:
+            top = os.path.realpath(folder_of(files.folder))
+            paths = [os.path.relpath(path, top) for path in changed]
+            changed.clear()
+            self._all.host.own(self._start(automation, sorted(paths)), f"files of {automation}")
+
+        try:
+            async for changes in watch(jail, includes=files.globs, excludes=files.excludes, ready=ready):
+                changed |= dict.fromkeys(change.path for change in changes)
+                if quiet is not None:
+                    quiet.cancel()
+                quiet = loop.call_later(files.quiet, start)
+        finally:
+            if quiet is not None:
+                quiet.cancel()
+
+    async def _start(self, automation: str, paths: list[str]) -> None:
+        state = self._all.store.automations.get(automation)
+        if state is None or not state.enabled or not self._all.lease.held():
+            return
+        text = (
+            state.plan.job.input if state.plan.job is not None else state.plan.prompt.text if state.plan.prompt else ""
+        )
+        told = hooks.fill(text, {"files": paths[:_NAMED]}, "the names of changed files")
+        cause = Cause("files", self._all.host.now(), f"automation:{automation}", told if told != text else None)
+        await self._all.claim(state, cause)

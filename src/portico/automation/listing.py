@@ -1,0 +1,104 @@
+"""What lists and pages show of automations."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from cronsim import CronSim
+from msgspec import Struct
+
+from portico.automation.decide import next_time
+from portico.automation.schedule import cron_of, next_due
+from portico.automation.state import AutomationState, RunSummary
+from portico.events import AutomationPlan, Json
+
+if TYPE_CHECKING:
+    from portico.automation.automations import Automations
+
+
+class AutomationInfo(Struct, omit_defaults=True):
+    id: str
+    name: str
+    plan: AutomationPlan
+    trigger: str
+    """`schedule`, `hook`, `files`, `after` or `none`."""
+    enabled: bool
+    by: str
+    """Who wrote it last."""
+    source: str
+    """`door`, or `file`: it is written in automations.toml."""
+    created: int
+    modified: int
+    when: str = ""
+    """Its trigger in words."""
+    reason: str = ""
+    """Why it is paused."""
+    next: list[int] = []
+    """The next times at which it is due, in milliseconds since the epoch."""
+    runs: int = 0
+    """By its trigger, since it was switched on."""
+    failures: int = 0
+    """In a row."""
+    open: list[str] = []
+    """Runs that are not over."""
+    last: RunSummary | None = None
+    """The latest run."""
+    uri: str = ""
+    meta: Json = {}
+    scopes: list[str] = []
+
+
+def info_of(automations: "Automations", state: AutomationState) -> AutomationInfo:
+    runs = automations.store.runs_of(state.id)
+    return AutomationInfo(
+        id=state.id,
+        name=state.name,
+        plan=state.plan,
+        trigger=state.trigger,
+        enabled=state.enabled,
+        by=state.by,
+        source=state.source,
+        created=state.created,
+        modified=state.modified,
+        when=words(state.plan, state.name),
+        reason=state.reason,
+        next=_times(state, automations.host.now()),
+        runs=state.runs,
+        failures=state.failures,
+        open=[run.id for run in automations.store.open_runs(state.id)],
+        last=runs[-1] if runs else None,
+        uri=state.uri,
+        meta=state.meta,
+        scopes=state.scopes,
+    )
+
+
+def _times(state: AutomationState, now: int) -> list[int]:
+    first = next_time(state, now)
+    found = [first] if first is not None else []
+    while found and len(found) < 3 and state.plan.schedule is not None:
+        due = next_due(state.plan.schedule, found[-1], state.since)
+        if due is None:
+            break
+        found.append(due)
+    return found
+
+
+def _explained(cron: str) -> str:
+    return CronSim(cron, datetime(2026, 1, 1, tzinfo=UTC)).explain()
+
+
+def words(plan: AutomationPlan, name: str) -> str:
+    """The trigger, for people."""
+    if plan.schedule is not None:
+        schedule = plan.schedule
+        if schedule.cron:
+            return f"{_explained(cron_of(schedule))} ({schedule.zone})"
+        return f"every {schedule.every}" if schedule.every else f"once at {schedule.at} ({schedule.zone})"
+    if plan.hook is not None:
+        return f"POST /hooks/{name}"
+    if plan.files is not None:
+        return f"{', '.join(plan.files.globs) or 'files'} in {plan.files.folder} change"
+    if plan.after is not None:
+        what = f"automation {plan.after.automation}" if plan.after.automation else f"job {plan.after.job}"
+        return f"after the {what} ({' or '.join(plan.after.outcomes) or 'however it ends'})"
+    return "by hand"

@@ -1,0 +1,173 @@
+"""Is a plan right, and what may its runs do? Judged when it is written, and again by the command that it starts."""
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from portico import commands as c
+from portico import limits
+from portico.automation.schedule import check_schedule, moment
+from portico.errors import BadRequest, Forbidden, NotFound
+from portico.events import AutomationPlan, Files, Hook, JobAction, PromptAction
+from portico.host import fallback
+from portico.host.autonomy import Answering, loosened
+from portico.host.config import check as check_config
+from portico.host.folders import check_folder, check_reach
+from portico.jobs.jobs import Jobs, NoEntry, check_job
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
+_TRIGGERS = ("schedule", "hook", "files", "after")
+_COUNTS = {
+    "missed_limit": (1, limits.MISSED_RUNS),
+    "parallel": (1, 100),
+    "stop_after_failures": (0, 1_000),
+    "stop_after_runs": (0, 1_000_000),
+    "keep_days": (1, 3650),
+    "keep_runs": (1, 10_000),
+}
+
+
+def check_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        words = f"{name!r} is no name: 1 to 64 lower case letters, digits and hyphens, such as 'morning-review'."
+        raise BadRequest(words, field="name")
+    return name
+
+
+def check_plan(plan: AutomationPlan, host: "Host", jobs: Jobs | None, name: str) -> None:
+    _one_of(plan, ("job", "prompt"), "what to start", required=True)
+    _one_of(plan, _TRIGGERS, "a trigger", required=False)
+    for field, (least, most) in _COUNTS.items():
+        if not least <= getattr(plan, field) <= most:
+            raise BadRequest(f"{field} is a number from {least} to {most}.", field=field)
+    if len(plan.title) > limits.TITLE_CHARS:
+        raise BadRequest(f"A title has at most {limits.TITLE_CHARS} characters.", field="title")
+    if plan.schedule is not None:
+        check_schedule(plan.schedule, host.now())
+    if plan.stop_at:
+        moment(plan.stop_at, zone(plan), "stop_at")
+    if plan.hook is not None:
+        _check_hook(plan.hook)
+    if plan.files is not None:
+        _check_files(plan.files)
+    _check_after(plan, name)
+    if plan.job is not None:
+        _check_job(plan.job, jobs)
+    if plan.prompt is not None:
+        _check_prompt(plan.prompt, host)
+
+
+def zone(plan: AutomationPlan) -> str:
+    return plan.schedule.zone if plan.schedule is not None else "UTC"
+
+
+def _one_of(plan: AutomationPlan, names: tuple[str, ...], what: str, *, required: bool) -> None:
+    given = [name for name in names if getattr(plan, name) is not None]
+    choices = ", ".join(map(repr, names))
+    if len(given) > 1:
+        raise BadRequest(f"An automation has one of {choices}; here are {len(given)}.", field=given[1])
+    if required and not given:
+        raise BadRequest(f"An automation needs {what}: one of {choices}.", field=names[0])
+
+
+def _check_hook(hook: Hook) -> None:
+    if not 1 <= hook.per_minute <= limits.HOOKS_PER_MINUTE:
+        raise BadRequest(f"per_minute is 1 to {limits.HOOKS_PER_MINUTE}.", field="hook.per_minute")
+    for index, each in enumerate(hook.filter):
+        where = f"hook.filter[{index}]"
+        if each.pointer and not each.pointer.startswith("/"):
+            raise BadRequest(f"{each.pointer!r} is no JSON Pointer: it begins with a slash.", field=f"{where}.pointer")
+        if (each.equals is None) is (not each.matches):
+            raise BadRequest("A filter has exactly one of 'equals' and 'matches'.", field=where)
+        try:
+            re.compile(each.matches)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise BadRequest(f"{each.matches!r} is no regular expression: {error}.", field=f"{where}.matches") from None
+
+
+def _check_files(files: Files) -> None:
+    check_folder(folder_of(files.folder), "files.folder")
+    if not 0.05 <= files.quiet <= 3600:
+        raise BadRequest("quiet is 0.05 to 3600 seconds.", field="files.quiet")
+    for name in ("globs", "excludes"):
+        for glob in getattr(files, name):
+            if glob.startswith("/") or ".." in glob.split("/"):
+                raise BadRequest(f"{glob!r}: globs are relative to the folder.", field=f"files.{name}")
+
+
+def _check_after(plan: AutomationPlan, name: str) -> None:
+    after = plan.after
+    if after is None:
+        return
+    if bool(after.automation) is bool(after.job):
+        raise BadRequest("It comes after exactly one of 'automation' and 'job'.", field="after")
+    if after.automation == name:
+        raise BadRequest("An automation cannot come after itself.", field="after.automation")
+
+
+def _check_job(action: JobAction, jobs: Jobs | None) -> None:
+    if action.cwd:
+        check_folder(folder_of(action.cwd), "job.cwd")
+    try:
+        if jobs is not None:
+            check_job(jobs.entry, action.job, jobs.entry_name)
+    except (NotFound, NoEntry) as error:
+        raise BadRequest(error.message, field="job.job") from None
+
+
+def _check_prompt(action: PromptAction, host: "Host") -> None:
+    if not action.text.strip():
+        raise BadRequest("A prompt says something.", field="prompt.text")
+    if len(action.text.encode()) > limits.MESSAGE_BYTES:
+        raise BadRequest(f"A prompt has at most {limits.MESSAGE_BYTES} bytes.", field="prompt.text")
+    if action.cwd:
+        check_folder(folder_of(action.cwd), "prompt.cwd")
+    check_config(action.config)
+    if action.agent and action.agent not in host.agents and not fallback.check(action.config):
+        names = ", ".join(map(repr, host.agents)) or "none"
+        raise BadRequest(f"There is no agent {action.agent!r}. There are: {names}.", field="prompt.agent")
+
+
+# -- what its runs may do --------------------------------------------------------------------------------------
+
+
+async def needed_scopes(plan: AutomationPlan, host: "Host", caller: c.Caller) -> list[str]:
+    """What the command that it starts will be asked for. Raises when the caller has less: an automation is no way
+    to more than its author may do."""
+    needed = await (_for_job(plan.job, host) if plan.job is not None else _for_prompt(plan.prompt, host))
+    for scope in needed:
+        if not caller.may(scope):
+            words = f"What it starts needs the scope {scope!r}, which the token {caller.name!r} does not have."
+            raise Forbidden(words, field="job" if plan.job is not None else "prompt")
+    return list(needed)
+
+
+async def _for_job(action: JobAction, host: "Host") -> list[c.Scope]:
+    return ["jobs", "terminal"] if _out_of_reach(host, action.cwd, "terminal") else ["jobs"]
+
+
+async def _for_prompt(action: PromptAction | None, host: "Host") -> list[c.Scope]:
+    assert action is not None
+    loose = False
+    if action.config:
+        agent = action.agent or (await host.readiness.default()).id
+        loose = bool(loosened(host.agents, None, Answering(agent, action.config)))
+    return ["drive", "approve"] if loose or _out_of_reach(host, action.cwd, "approve") else ["drive"]
+
+
+def folder_of(path: str) -> str:
+    """As the host takes it: `~` is the home of whoever runs it."""
+    return os.path.expanduser(path)
+
+
+def _out_of_reach(host: "Host", folder: str, scope: c.Scope) -> bool:
+    if not folder:
+        return False
+    try:
+        check_reach(host, c.Caller("", "", frozenset({"read"})), folder_of(folder), scope)
+    except Forbidden:
+        return True
+    return False

@@ -1,0 +1,191 @@
+"""One run, from its claim to its end: its command is done once, whatever happens in between."""
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from portico import commands as c
+from portico import events as e
+from portico import faults
+from portico.automation.decide import Appended, stop_reason
+from portico.automation.plan import folder_of
+from portico.automation.state import AutomationState, RunSummary
+from portico.errors import LogUnavailable, NotFound, PorticoError
+from portico.host.state import Summary
+
+if TYPE_CHECKING:
+    from portico.automation.automations import Automations
+
+_OUTCOMES: dict[str, e.EndOutcome] = {
+    "completed": "succeeded",
+    "failed": "failed",
+    "cancelled": "canceled",
+    "interrupted": "interrupted",
+}
+
+
+class Runs:
+    def __init__(self, automations: "Automations") -> None:
+        self._all = automations
+        self._host = automations.host
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+        self._jobs: dict[str, asyncio.Future[None]] = {}
+        self._canceled: dict[str, str] = {}
+        """Runs that are to stop as soon as they have started, and who says so."""
+
+    def perform(self, runs: Iterable[str]) -> None:
+        for run in runs:
+            if run not in self.tasks:
+                task = self._host.own(self._perform(self._all.store.runs[run]), f"run {run}")
+                self.tasks[run] = task
+                task.add_done_callback(partial(self._forget, run))
+
+    def _forget(self, run: str, _: "asyncio.Task[None]") -> None:
+        self.tasks.pop(run, None)
+
+    async def _perform(self, run: RunSummary) -> None:
+        while True:
+            try:
+                if run.status == "pending":
+                    await self._start(run)
+                if run.open and (by := self._canceled.pop(run.id, None)) is not None:
+                    await self.stop(run, by=by)
+                if run.open:
+                    await self._finish(run, *await self._end(run))
+                return
+            except LogUnavailable:
+                await self._host.log.available()
+
+    async def _start(self, run: RunSummary) -> None:
+        records = await self._host.log.read(f"run/{run.id}", 0, 1)
+        claimed = records[0].event
+        assert isinstance(claimed, e.RunClaimed)
+        faults.reach("run-before-start")
+        try:
+            started = await self._do(claimed)
+        except LogUnavailable:
+            raise
+        except PorticoError as error:
+            await self._finish(run, "failed", error.message)
+            return
+        faults.reach("run-before-started")
+        await self._all.append([(f"run/{run.id}", started)])
+        faults.reach("run-started")
+
+    async def _do(self, claimed: e.RunClaimed) -> e.RunStarted:
+        """What it starts. Asked again after a crash, the host answers with what it has started."""
+        caller = c.Caller("", f"automation {claimed.name}", frozenset(claimed.scopes), label=f"run:{claimed.run}")
+        if claimed.job is not None:
+            cwd = folder_of(claimed.job.cwd) or str(self._host.default_folder())
+            start = c.StartJob(job=claimed.job.job, cwd=cwd, input=claimed.job.input)
+            named: c.JobNamed = await self._host.do(start, caller.asking("start"))
+            return e.RunStarted(job=named.job)
+        prompt = claimed.prompt
+        assert prompt is not None
+        session: Summary = await self._host.do(_session(prompt, claimed), caller.asking("start"))
+        faults.reach("run-session")
+        said = c.SendMessage(session=session.id, text=prompt.text, origin="automation")
+        begun = await self._host.do(said, caller.asking("send"))
+        return e.RunStarted(session=session.id, turn=begun.turn)
+
+    # -- its end -----------------------------------------------------------------------------------------------
+
+    async def _end(self, run: RunSummary) -> tuple[e.EndOutcome, str]:
+        try:
+            return await (self._job_end(run.job) if run.job else self._turn_end(run))
+        except NotFound as error:
+            return "canceled", error.message
+
+    async def _turn_end(self, run: RunSummary) -> tuple[e.EndOutcome, str]:
+        turn = await (await self._host.get(run.session)).wait(run.turn)
+        return _OUTCOMES[turn.outcome or "interrupted"], turn.error.message if turn.error is not None else ""
+
+    async def _job_end(self, job: str) -> tuple[e.EndOutcome, str]:
+        jobs = self._all.jobs
+        if jobs is None:
+            raise NotFound("job", job)
+        if not jobs.job(job).done:
+            await self._jobs.setdefault(job, asyncio.get_running_loop().create_future())
+        summary = jobs.job(job)
+        outcome: e.EndOutcome = summary.status if summary.status in ("succeeded", "canceled") else "failed"
+        return outcome, summary.error
+
+    def job_ended(self, job: str) -> None:
+        waiting = self._jobs.pop(job, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    async def _finish(self, run: RunSummary, outcome: e.EndOutcome, error: str = "") -> None:
+        """With what comes after it, in one commit."""
+        faults.reach("run-before-end")
+        ended = self._ended(run, outcome, error)
+        own = f"automation/{run.automation}"
+        settled = e.RunSettled(run=run.id, outcome=outcome)
+        events: Appended = [(f"run/{run.id}", ended)]
+        state = self._all.store.automations.get(run.automation)
+        if state is not None:
+            events += [(own, settled), *self._stop(state, outcome)]
+        planned = []
+        for follower, cause in self._all.follow_run(run, outcome):
+            next_run, more = self._all.plan_claim(follower, cause)
+            planned.append((follower.id, next_run))
+            events += more
+        try:
+            await self._all.append(events)
+        finally:
+            for automation, next_run in planned:
+                self._all.claimed(automation, next_run)
+        faults.reach("run-ended")
+
+    def _stop(self, state: AutomationState, outcome: e.EndOutcome) -> Appended:
+        if not state.enabled or outcome != "failed":
+            return []
+        state.failures += 1  # as the fold will, for the rule
+        reason = stop_reason(state, 0)
+        state.failures -= 1
+        return [(f"automation/{state.id}", e.AutomationPaused(by="host", reason=reason))] if reason else []
+
+    def _ended(self, run: RunSummary, outcome: e.EndOutcome, error: str) -> e.RunEnded:
+        used = [each.usage for each in self._sessions(run)]
+        tokens, output = sum(each.input for each in used), sum(each.output for each in used)
+        priced = tokens + output > 0 and all(each.cost or not each.input + each.output for each in used)
+        cost = sum(each.cost for each in used) if priced else None
+        return e.RunEnded(outcome=outcome, error=error, input=tokens, output=output, cost=cost)
+
+    def _sessions(self, run: RunSummary) -> list[Summary]:
+        """Those of the run, with the sessions below them."""
+        began = {f"run:{run.id}"}
+        if run.job and self._all.jobs is not None:
+            began = {f"task:{work.task}" for work in self._all.jobs.job(run.job).works}
+        found = [each for each in self._host.list() if each.by in began]
+        above = {each.id for each in found}
+        return [*found, *(each for each in self._host.list() if each.parent in above and each.id not in above)]
+
+    # -- before its end ----------------------------------------------------------------------------------------
+
+    def cancel(self, run: str, *, by: str) -> "asyncio.Task[None]":
+        return self._host.own(self.stop(self._all.store.runs[run], by=by), f"cancel {run}")
+
+    async def stop(self, run: RunSummary, *, by: str) -> None:
+        """What it has started is stopped, and that ends it; what has not started is skipped."""
+        caller = c.Caller.inside(by)
+        if run.status == "pending" and run.id in self.tasks:
+            self._canceled[run.id] = by
+        elif run.status == "pending":
+            await self._all.append(self._all.skipping(run.automation, [run.id], f"Canceled by {by}."))
+        elif run.job:
+            await self._host.do(c.StopJob(job=run.job), caller)
+        elif run.session:
+            await self._host.do(c.CancelTurn(session=run.session, turn=run.turn), caller)
+
+
+def _session(prompt: e.PromptAction, claimed: e.RunClaimed) -> c.StartSession:
+    return c.StartSession(
+        agent=prompt.agent or None,
+        model=prompt.model or None,
+        cwd=folder_of(prompt.cwd) or None,
+        title=prompt.title or claimed.name,
+        config=prompt.config,
+        worktree=c.Isolation(base=prompt.base) if prompt.worktree else False,
+    )

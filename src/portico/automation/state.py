@@ -1,0 +1,174 @@
+"""What is known of an automation and of a run: the shapes that fold from their events, and that lists show."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from portico import events as e
+from portico.events import AutomationPlan, Json
+
+REFS = 200
+"""Ends of jobs that are remembered as done: those that a restart may find again."""
+DUES = 200
+"""Due times that are remembered as claimed: those that a clock which is set back may bring again."""
+
+RunStatus = Literal["pending", "running", "succeeded", "failed", "canceled", "interrupted", "skipped"]
+OPEN = ("pending", "running")
+
+
+class AutomationState(Struct, omit_defaults=True):
+    id: str
+    name: str
+    plan: AutomationPlan
+    by: str
+    """Its author: who wrote it last."""
+    scopes: list[str]
+    created: int
+    modified: int
+    since: int
+    """When its trigger was set or switched on last; `every` counts from there."""
+    source: Literal["door", "file"] = "door"
+    uri: str = ""
+    meta: Json = {}
+    enabled: bool = True
+    reason: str = ""
+    """Why it does not run."""
+    secrets: int = 0
+    """How often its hook got another secret."""
+    considered: int = 0
+    """The last due time that has a run or was missed."""
+    failures: int = 0
+    """In a row."""
+    runs: int = 0
+    """By its trigger, since it was switched on."""
+    refs: list[str] = []
+    dues: list[int] = []
+    deleted: bool = False
+    pos: int = 0
+
+    @property
+    def trigger(self) -> str:
+        return next((name for name in ("schedule", "hook", "files", "after") if getattr(self.plan, name)), "none")
+
+
+class RunSummary(Struct, omit_defaults=True):
+    id: str
+    automation: str
+    name: str
+    cause: e.Cause
+    due: int
+    claimed: int
+    by: str
+    status: RunStatus = "pending"
+    started: int | None = None
+    ended: int | None = None
+    reason: str = ""
+    """Why it was skipped, or what went wrong."""
+    session: str = ""
+    turn: str = ""
+    job: str = ""
+    input: int = 0
+    output: int = 0
+    cost: float | None = None
+    late: bool = False
+    depth: int = 0
+    ref: str = ""
+    delivery: str = ""
+    pos: int = 0
+
+    @property
+    def open(self) -> bool:
+        return self.status in OPEN
+
+
+def begin(event: e.AutomationCreated, time: int) -> AutomationState:
+    return AutomationState(
+        id=event.automation,
+        name=event.name,
+        plan=event.plan,
+        by=event.by,
+        scopes=event.scopes,
+        created=time,
+        modified=time,
+        since=time,
+        source=event.source,
+        uri=event.uri,
+        meta=event.meta,
+        enabled=event.enabled,
+        considered=time,
+    )
+
+
+def fold(state: AutomationState, event: e.Event, time: int) -> None:
+    match event:
+        case e.AutomationEdited():
+            if _trigger(event.plan) != _trigger(state.plan):
+                state.since = state.considered = time
+                state.dues = []
+            state.name, state.plan, state.by = event.name, event.plan, event.by
+            state.scopes, state.meta, state.modified = event.scopes, event.meta, time
+        case e.AutomationPaused():
+            state.enabled, state.reason = False, event.reason
+        case e.AutomationResumed():
+            state.enabled, state.reason, state.failures, state.runs = True, "", 0, 0
+            state.since = state.considered = time
+        case e.HookRotated():
+            state.secrets += 1
+        case e.RunReserved():
+            _reserve(state, event)
+        case e.RunsMissed():
+            state.considered = max(state.considered, event.last)
+        case e.RunSettled():
+            _settle(state, event.outcome)
+        case e.AutomationDeleted():
+            state.deleted = True
+
+
+def _trigger(plan: AutomationPlan) -> tuple[object, ...]:
+    return plan.schedule, plan.hook, plan.files, plan.after
+
+
+def _reserve(state: AutomationState, event: e.RunReserved) -> None:
+    if event.cause == "person":
+        return
+    state.runs += 1
+    state.considered = max(state.considered, event.due)
+    if event.cause == "schedule":
+        state.dues = [*state.dues[-DUES:], event.due]
+    if event.ref:
+        state.refs = [*state.refs[-REFS:], event.ref]
+
+
+def _settle(state: AutomationState, outcome: e.RunOutcome) -> None:
+    if outcome == "failed":
+        state.failures += 1
+    elif outcome == "succeeded":
+        state.failures = 0
+
+
+def begin_run(event: e.RunClaimed, time: int) -> RunSummary:
+    return RunSummary(
+        id=event.run,
+        automation=event.automation,
+        name=event.name,
+        cause=event.cause,
+        due=event.due,
+        claimed=time,
+        by=event.by,
+        late=event.late,
+        depth=event.depth,
+        ref=event.ref,
+        delivery=event.delivery,
+    )
+
+
+def fold_run(run: RunSummary, event: e.Event, time: int) -> None:
+    match event:
+        case e.RunSkipped():
+            run.status, run.reason, run.ended = "skipped", event.reason, time
+        case e.RunStarted():
+            run.status, run.started = "running", time
+            run.session, run.turn, run.job = event.session, event.turn, event.job
+        case e.RunEnded():
+            run.status, run.reason, run.ended = event.outcome, event.error, time
+            run.input, run.output, run.cost = event.input, event.output, event.cost

@@ -1,0 +1,181 @@
+"""All automations and runs in memory, as the log has them: filled at the start, and from every commit after that."""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from portico import events as e
+from portico import limits
+from portico.automation.state import AutomationState, RunSummary, begin, begin_run, fold, fold_run
+from portico.errors import NotFound, nearest
+from portico.events import Channel, Record, number_of
+from portico.log.log import Log
+
+AUTOMATION, RUN = "automation", "run"
+"""The notes beside their channels, too: a channel without one was deleted."""
+
+Listener = Callable[[str, e.Event], None]
+"""Called with an automation's id and what happened to it or one of its runs, after the fold."""
+
+
+class Store:
+    def __init__(self, log: Log, on_change: Listener) -> None:
+        self._log = log
+        self._on_change = on_change
+        self.automations: dict[str, AutomationState] = {}
+        self.runs: dict[str, RunSummary] = {}
+        self._of: dict[str, dict[str, RunSummary]] = {}
+        self._open: dict[str, dict[str, RunSummary]] = {}
+        self._names: dict[str, str] = {}
+        self._named: dict[str, list[str]] = {}
+        lost = log.identity.lost
+        self._next_automation = 1 + lost + max(map(number_of, log.channels("automation/")), default=0)
+        self._next_run = 1 + lost + max(map(number_of, log.channels("run/")), default=0)
+
+    async def open(self) -> None:
+        for channel, data in await self._notes(AUTOMATION):
+            state = msgspec.json.decode(data, type=AutomationState)
+            if not self._log.head(channel):
+                continue  # the disk said no to what it stands beside
+            if state.pos != self._log.head(channel):
+                state = await self._replay_automation(channel)
+            if not state.deleted:
+                self.automations[state.id] = state
+                self._name(state)
+        for channel, data in await self._notes(RUN):
+            run = msgspec.json.decode(data, type=RunSummary)
+            if not self._log.head(channel):
+                continue
+            if run.pos != self._log.head(channel):
+                run = await self._replay_run(channel)
+            self._add(run)
+        self._log.on_commit(self._apply)
+
+    async def _notes(self, key: str) -> list[tuple[Channel, bytes]]:
+        found = await self._log.list_kv(key)
+        return sorted(found.items(), key=lambda each: number_of(each[0]))
+
+    async def _replay_automation(self, channel: Channel) -> AutomationState:
+        records = await self._records(channel)
+        first = records[0].event
+        assert isinstance(first, e.AutomationCreated)
+        state = begin(first, records[0].time)
+        for record in records[1:]:
+            fold(state, record.event, record.time)
+        state.pos = records[-1].pos
+        return state
+
+    async def _replay_run(self, channel: Channel) -> RunSummary:
+        records = await self._records(channel)
+        first = records[0].event
+        assert isinstance(first, e.RunClaimed)
+        run = begin_run(first, records[0].time)
+        for record in records[1:]:
+            fold_run(run, record.event, record.time)
+        run.pos = records[-1].pos
+        return run
+
+    async def _records(self, channel: Channel) -> list[Record]:
+        records: list[Record] = []
+        while more := await self._log.read(channel, records[-1].pos if records else 0, limits.READ_EVENTS):
+            records += more
+        return records
+
+    # -- from every commit -------------------------------------------------------------------------------------
+
+    def _apply(self, records: Iterable[Record]) -> None:
+        for record in records:
+            kind, _, ident = record.channel.partition("/")
+            if kind == AUTOMATION:
+                self._follow(record, ident)
+            elif kind == RUN:
+                self._follow_run(record, ident)
+
+    def _follow(self, record: Record, ident: str) -> None:
+        event = record.event
+        if isinstance(event, e.AutomationCreated):
+            self.automations[ident] = begin(event, record.time)
+        state = self.automations.get(ident)
+        if state is None:
+            return
+        fold(state, event, record.time)
+        state.pos = record.pos
+        if isinstance(event, e.AutomationCreated | e.AutomationEdited | e.AutomationDeleted):
+            self._name(state)
+        self._log.put_kv(record.channel, AUTOMATION, msgspec.json.encode(state), lazy=True)
+        if state.deleted:
+            del self.automations[ident]
+        self._on_change(ident, event)
+
+    def _follow_run(self, record: Record, ident: str) -> None:
+        event = record.event
+        if isinstance(event, e.RunClaimed):
+            self._add(begin_run(event, record.time))
+        run = self.runs.get(ident)
+        if run is None:
+            return
+        fold_run(run, event, record.time)
+        run.pos = record.pos
+        if not run.open:
+            self._open.get(run.automation, {}).pop(run.id, None)
+        self._log.put_kv(record.channel, RUN, msgspec.json.encode(run), lazy=True)
+        self._on_change(run.automation, event)
+
+    def _add(self, run: RunSummary) -> None:
+        self.runs[run.id] = run
+        self._of.setdefault(run.automation, {})[run.id] = run
+        if run.open:
+            self._open.setdefault(run.automation, {})[run.id] = run
+
+    def _name(self, state: AutomationState) -> None:
+        for name in self._named.pop(state.id, ()):
+            self._names.pop(name, None)
+        if not state.deleted:
+            self._named[state.id] = [name for name in (state.name, state.uri) if name]
+            self._names |= dict.fromkeys(self._named[state.id], state.id)
+
+    # -- ids, and what is there --------------------------------------------------------------------------------
+
+    def note(self, *events: tuple[Channel, e.Event]) -> None:
+        """Beside what begins with the next append: a channel is known by its note."""
+        for channel, event in events:
+            if isinstance(event, e.AutomationCreated):
+                self._log.put_kv(channel, AUTOMATION, msgspec.json.encode(begin(event, 0)))
+            elif isinstance(event, e.RunClaimed):
+                self._log.put_kv(channel, RUN, msgspec.json.encode(begin_run(event, 0)))
+
+    def new_automation(self) -> str:
+        self._next_automation += 1
+        return f"automation-{self._next_automation - 1}"
+
+    def new_run(self) -> str:
+        self._next_run += 1
+        return f"run-{self._next_run - 1}"
+
+    def find(self, name: str) -> AutomationState | None:
+        """By its id, its name, or what its client calls it."""
+        return self.automations.get(self._names.get(name, name))
+
+    def get(self, name: str) -> AutomationState:
+        state = self.find(name)
+        if state is None:
+            near = nearest(name, [each.name for each in self.automations.values()])
+            raise NotFound("automation", name, f"Did you mean {near!r}?" if near else "")
+        return state
+
+    def run(self, ident: str) -> RunSummary:
+        if ident not in self.runs:
+            raise NotFound("run", ident)
+        return self.runs[ident]
+
+    def runs_of(self, automation: str) -> list[RunSummary]:
+        """In the order of their claims."""
+        return list(self._of.get(automation, {}).values())
+
+    def open_runs(self, automation: str) -> list[RunSummary]:
+        return list(self._open.get(automation, {}).values())
+
+    async def forget(self, run: RunSummary) -> None:
+        self.runs.pop(run.id, None)
+        self._of.get(run.automation, {}).pop(run.id, None)
+        await self._log.delete(f"run/{run.id}")

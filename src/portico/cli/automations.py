@@ -1,0 +1,441 @@
+"""`portico automations`: what starts by itself."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from portico.automation.listing import AutomationInfo
+from portico.automation.state import RunSummary
+from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, when
+from portico.client import Client
+from portico.errors import BadRequest, PorticoError
+from portico.events import AutomationPlan, Json
+from portico.home import Home
+
+app = typer.Typer(help="Schedules, hooks and other automations, and their runs.", no_args_is_help=True)
+
+NameArgument = Annotated[str, typer.Argument(help="Its name or id.")]
+
+
+class _Listing(msgspec.Struct):
+    automations: list[AutomationInfo]
+    file_error: str = ""
+
+
+class _History(msgspec.Struct):
+    runs: list[RunSummary]
+
+
+@app.command("list")
+def list_automations(as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """All automations: when they start, when next, and how the last run ended.
+
+    Example: portico automations list
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            found = msgspec.json.decode(await client.call("GET", "/v1/automations"), type=_Listing)
+        if as_json:
+            print_json(found)
+            return
+        if found.file_error:
+            print(plain(f"automations.toml: {found.file_error}"))
+        rows = [
+            [each.name, "on" if each.enabled else "paused", plain(each.when), _next(each), _last(each)]
+            for each in found.automations
+        ]
+        print_table(
+            ["name", "is", "starts", "next", "last run"], rows, "No automations. Try: portico automations add -h"
+        )
+
+    run(work())
+
+
+@app.command()
+def show(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """One automation with its plan.
+
+    Example: portico automations show morning-review
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            found = await _get(client, name)
+        if as_json:
+            print_json(found)
+            return
+        lines = [f"{found.name} ({found.id}): {'on' if found.enabled else 'paused'} {found.reason}".rstrip()]
+        lines += [f"starts: {found.when}", f"next: {', '.join(map(when, found.next)) or 'never by itself'}"]
+        lines += [f"last: {_last(found) or 'no run yet'}", f"written by {found.by} ({found.source})"]
+        lines.append(msgspec.json.format(msgspec.json.encode(found.plan), indent=2).decode())
+        print(plain("\n".join(lines)))
+
+    run(work())
+
+
+Schedule = Annotated[str | None, typer.Option("--cron", help="Five fields or @daily, in the zone.")]
+Every = Annotated[str | None, typer.Option("--every", help="An interval: 90s, 15m, 2h, 1d.")]
+At = Annotated[str | None, typer.Option("--at", help="Once: 2027-01-31T09:00, in the zone.")]
+Zone = Annotated[str | None, typer.Option("--zone", help="An IANA time zone, such as Europe/Berlin; UTC if absent.")]
+HookFlag = Annotated[bool, typer.Option("--hook", help="When another system calls POST /hooks/NAME.")]
+FilesOption = Annotated[Path | None, typer.Option("--files", help="When files in this folder change.")]
+GlobOption = Annotated[list[str] | None, typer.Option("--glob", help="Which files of --files; several times.")]
+AfterOption = Annotated[str | None, typer.Option("--after", help="When a run of this automation has ended.")]
+AfterJob = Annotated[str | None, typer.Option("--after-job", help="When a job of this name has ended.")]
+OutcomeOption = Annotated[
+    list[str] | None, typer.Option("--outcome", help="succeeded, failed or canceled, for --after.")
+]
+JobOption = Annotated[str | None, typer.Option("--job", help="Start this job of the host's entry.")]
+InputOption = Annotated[str | None, typer.Option("--input", help="The job's input.")]
+PromptOption = Annotated[str | None, typer.Option("--prompt", help="Send this to an agent in a session of its own.")]
+AgentOption = Annotated[str | None, typer.Option("--agent", help="The agent of --prompt.")]
+ModelOption = Annotated[str | None, typer.Option("--model", help="The model of --prompt.")]
+CwdOption = Annotated[Path | None, typer.Option("--cwd", help="Where it works; the first workspace if absent.")]
+WorktreeFlag = Annotated[bool, typer.Option("--worktree", help="In a git worktree of its own.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="A rule or setting of the plan: overlap=queue.")]
+PlanOption = Annotated[
+    Path | None, typer.Option("--plan", help="The whole plan as JSON, in a file; the rest changes it.")
+]
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(help="Lower case letters, digits and hyphens.")],
+    cron: Schedule = None,
+    every: Every = None,
+    at: At = None,
+    zone: Zone = None,
+    hook: HookFlag = False,
+    files: FilesOption = None,
+    glob: GlobOption = None,
+    after: AfterOption = None,
+    after_job: AfterJob = None,
+    outcome: OutcomeOption = None,
+    job: JobOption = None,
+    input: InputOption = None,
+    prompt: PromptOption = None,
+    agent: AgentOption = None,
+    model: ModelOption = None,
+    cwd: CwdOption = None,
+    worktree: WorktreeFlag = False,
+    rules: SetOption = None,
+    plan: PlanOption = None,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Make an automation. A hook's secret is shown this once.
+
+    Example: portico automations add morning --cron "0 7 * * 1-5" --zone Europe/Berlin --prompt "Review what changed."
+    """
+    whole: Json = _read_plan(plan)
+    _trigger(whole, cron, every, at, zone, hook, files, glob, after, after_job, outcome)
+    _action(whole, job, input, prompt, agent, model, cwd, worktree)
+    _rules(whole, rules)
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            made = msgspec.json.decode(await client.call("POST", "/v1/automations", {"name": name, "plan": whole}))
+            found = await _get(client, name)
+        if as_json:
+            print_json(made)
+            return
+        print(plain(f"{name} ({made['automation']}): {found.when}"))
+        if found.next:
+            print(f"next: {', '.join(map(when, found.next))}")
+        if "secret" in made:
+            print(f"address: /hooks/{name}\nsecret, shown this once: {made['secret']}")
+
+    run(work())
+
+
+@app.command()
+def edit(
+    name: NameArgument,
+    rename: Annotated[str | None, typer.Option("--rename", help="Another name.")] = None,
+    cron: Schedule = None,
+    every: Every = None,
+    at: At = None,
+    zone: Zone = None,
+    hook: HookFlag = False,
+    files: FilesOption = None,
+    glob: GlobOption = None,
+    after: AfterOption = None,
+    after_job: AfterJob = None,
+    outcome: OutcomeOption = None,
+    job: JobOption = None,
+    input: InputOption = None,
+    prompt: PromptOption = None,
+    agent: AgentOption = None,
+    model: ModelOption = None,
+    cwd: CwdOption = None,
+    worktree: WorktreeFlag = False,
+    rules: SetOption = None,
+    plan: PlanOption = None,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Change an automation; what is not named stays.
+
+    Example: portico automations edit morning --cron "30 6 * * 1-5"
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            whole = _read_plan(plan) or msgspec.to_builtins((await _get(client, name)).plan)
+            _trigger(whole, cron, every, at, zone, hook, files, glob, after, after_job, outcome)
+            _action(whole, job, input, prompt, agent, model, cwd, worktree)
+            _rules(whole, rules)
+            body: Json = {"plan": whole, **({"name": rename} if rename else {})}
+            await client.call("PATCH", f"/v1/automations/{name}", body)
+            found = await _get(client, rename or name)
+        print_json(found) if as_json else print(plain(f"{found.name}: {found.when}"))
+
+    run(work())
+
+
+@app.command()
+def pause(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """It starts nothing by itself until it is resumed.
+
+    Example: portico automations pause morning
+    """
+    _order("POST", f"/v1/automations/{name}/pause", f"{name} is paused", as_json, home)
+
+
+@app.command()
+def resume(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """A paused one goes on from now; what was due meanwhile is not made up for.
+
+    Example: portico automations resume morning
+    """
+    _order("POST", f"/v1/automations/{name}/resume", f"{name} goes on", as_json, home)
+
+
+@app.command("run")
+def run_now(
+    name: NameArgument,
+    input: Annotated[str | None, typer.Option("--input", help="In place of its input or prompt.")] = None,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Start it now, also a paused one; prints the run's id.
+
+    Example: portico automations run morning
+    """
+    body = {"input": input} if input is not None else {}
+    _order("POST", f"/v1/automations/{name}/run", "", as_json, home, body)
+
+
+@app.command()
+def cancel(
+    run_id: Annotated[str, typer.Argument(metavar="RUN")], as_json: JsonFlag = False, home: HomeOption = None
+) -> None:
+    """Cancel a run, with what it has started.
+
+    Example: portico automations cancel run-3
+    """
+    _order("POST", f"/v1/runs/{run_id}/cancel", f"{run_id} is being canceled", as_json, home)
+
+
+@app.command()
+def secret(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """Give a hook another secret, and show it this once; the old one is void.
+
+    Example: portico automations secret on-push
+    """
+    _order("POST", f"/v1/automations/{name}/secret", "", as_json, home)
+
+
+@app.command()
+def delete(name: NameArgument, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+    """Delete an automation and its history; what it has started goes on.
+
+    Example: portico automations delete morning
+    """
+    _order("DELETE", f"/v1/automations/{name}", f"{name} is deleted", as_json, home)
+
+
+@app.command()
+def history(
+    name: Annotated[str | None, typer.Argument(help="Of one automation; of all, when none is named.")] = None,
+    limit: Annotated[int, typer.Option("--limit", help="How many at most.")] = 20,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Runs, newest first: when they were due, how they ended or why they were skipped, and what they cost.
+
+    Example: portico automations history morning
+    """
+
+    async def work() -> None:
+        path = f"/v1/automations/{name}/runs" if name else "/v1/runs"
+        async with Client.local(home) as client:
+            found = msgspec.json.decode(await client.call("GET", path, limit=limit), type=_History)
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            [
+                each.id,
+                each.name,
+                when(each.due),
+                each.cause,
+                each.status,
+                each.session or each.job,
+                _used(each),
+                plain(each.reason),
+            ]
+            for each in found.runs
+        ]
+        print_table(["run", "of", "due", "by", "ended", "started", "used", "why"], rows, "No runs yet.")
+
+    run(work())
+
+
+@app.command()
+def validate(
+    file: Annotated[Path | None, typer.Argument(help="The home folder's automations.toml, when none is named.")] = None,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Check an automations.toml: its keys here, and the rest with the running host, if there is one.
+
+    Example: portico automations validate
+    """
+    from portico.automation.source import read  # late: it needs the jobs
+
+    own = Home.default(home)
+    found = read(file or own.automations_path)
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            for name, plan in found.items():
+                try:
+                    await client.call("POST", "/v1/automations/check", plan)
+                except PorticoError as error:
+                    raise BadRequest(f"{name}: {error.message}", field=f"{name}.{error.field}") from None
+
+    if own.endpoint() is not None:
+        run(work())
+    print_json(found) if as_json else print(f"{len(found)} automations: " + (", ".join(found) or "none"))
+
+
+# -- a plan from options ---------------------------------------------------------------------------------------
+
+
+def _read_plan(path: Path | None) -> Json:
+    if path is None:
+        return {}
+    try:
+        found: Json = msgspec.to_builtins(msgspec.json.decode(path.read_bytes(), type=AutomationPlan))
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadRequest(f"{str(path)!r}: {error}", field="--plan") from None
+    return found
+
+
+def _trigger(
+    plan: Json,
+    cron: str | None,
+    every: str | None,
+    at: str | None,
+    zone: str | None,
+    hook: bool,
+    files: Path | None,
+    globs: list[str] | None,
+    after: str | None,
+    after_job: str | None,
+    outcomes: list[str] | None,
+) -> None:
+    when = {"cron": cron, "every": every, "at": at}
+    given = {key: value for key, value in when.items() if value}
+    chosen = [bool(given), hook, files is not None, bool(after or after_job)]
+    if any(chosen):
+        before = plan.get("schedule", {}).get("zone", "UTC")
+        for name in ("schedule", "hook", "files", "after"):
+            plan.pop(name, None)
+        plan |= {"schedule": {**given, "zone": before}} if given else {}
+        plan |= {"hook": {}} if hook else {}
+        plan |= {"files": {"folder": str(files.absolute())}} if files is not None else {}
+        named = {"automation": after} if after else {"job": after_job}
+        plan |= {"after": named} if after or after_job else {}
+    for part, key, value in (("schedule", "zone", zone), ("files", "globs", globs), ("after", "outcomes", outcomes)):
+        if value:
+            if part not in plan:
+                raise BadRequest(f"{key} belongs to a {part} trigger, which this has not.", field=key)
+            plan[part][key] = value
+
+
+def _action(
+    plan: Json,
+    job: str | None,
+    input: str | None,
+    prompt: str | None,
+    agent: str | None,
+    model: str | None,
+    cwd: Path | None,
+    worktree: bool,
+) -> None:
+    if job is not None:
+        plan.pop("prompt", None)
+        plan["job"] = {"job": job}
+    if prompt is not None:
+        plan.pop("job", None)
+        plan["prompt"] = {"text": prompt}
+    folder = str(cwd.absolute()) if cwd is not None else None
+    for part, values in (
+        ("job", {"input": input}),
+        ("prompt", {"agent": agent, "model": model, "worktree": worktree or None}),
+        ("job" if "job" in plan else "prompt", {"cwd": folder}),
+    ):
+        for key, value in values.items():
+            if value is not None:
+                plan.setdefault(part, {})[key] = value
+
+
+def _rules(plan: Json, rules: list[str] | None) -> None:
+    """`overlap=queue`, `keep_days=7`, `prompt.config.mode=plan`."""
+    for rule in rules or ():
+        path, sign, text = rule.partition("=")
+        if not sign:
+            raise BadRequest(f"{rule!r}: a rule is KEY=VALUE.", field="--set")
+        *above, key = path.split(".")
+        table: Any = plan
+        for part in above:
+            table = table.setdefault(part, {})
+        try:
+            table[key] = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            table[key] = text
+
+
+# -- words -----------------------------------------------------------------------------------------------------
+
+
+async def _get(client: Client, name: str) -> AutomationInfo:
+    return msgspec.json.decode(await client.call("GET", f"/v1/automations/{name}"), type=AutomationInfo)
+
+
+def _next(each: AutomationInfo) -> str:
+    return when(each.next[0]) if each.next else ""
+
+
+def _last(each: AutomationInfo) -> str:
+    return f"{each.last.status} {when(each.last.due)}" if each.last is not None else ""
+
+
+def _used(each: RunSummary) -> str:
+    tokens = f"{each.input + each.output} tokens" if each.input + each.output else ""
+    return f"{tokens} ${each.cost:.2f}" if each.cost else tokens
+
+
+def _order(method: str, path: str, words: str, as_json: bool, home: Path | None, body: Json | None = None) -> None:
+    async def work() -> None:
+        async with Client.local(home) as client:
+            data = await client.call(method, path, body)
+        answer = msgspec.json.decode(data) if data else {}
+        print_json(answer) if as_json else print(words or next(iter(answer.values()), ""))
+
+    run(work())

@@ -1,0 +1,54 @@
+"""`portico usage`: tokens and cost, by what one wants to compare."""
+
+import sys
+import time
+from typing import Annotated, Any
+
+import typer
+
+from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run
+from portico.client import Client
+from portico.usage.rollup import read_keys
+from portico.usage.shapes import KEYS, UsageSum
+
+_EAST = 14 * 60
+
+
+def usage(
+    by: Annotated[str, typer.Option(help=f"Added up by some of: {', '.join(KEYS)}.")] = "day,agent,model",
+    days: Annotated[int, typer.Option(min=1, help="How many days back.")] = 30,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """What was used and what it cost. A cost that nobody told is estimated by list prices, or unknown.
+
+    Example: portico usage --by agent,model --days 7
+    """
+    keys = read_keys(by) or ["day"]
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            found = await client.usage(keys, days, _EAST + time.localtime().tm_gmtoff // 60)
+        if as_json:
+            print_json({"prices": found.prices, "sums": found.sums})
+            return
+        rows = [_row(each, keys) for each in found.sums]
+        print_table([*keys, "turns", "read", "cached", "written", "cost"], rows, f"Nothing was used in {days} days.")
+        if any(each.estimated for each in found.sums):
+            print(f"~: estimated by the list prices of {found.prices}.", file=sys.stderr)
+
+    run(work())
+
+
+def _row(each: UsageSum, keys: list[str]) -> list[str]:
+    counts = (each.turns, each.input, each.cached, each.output)
+    return [*(plain(each.key[name]) or "-" for name in keys), *(f"{count:,}" for count in counts), cost_words(each)]
+
+
+def cost_words(each: Any) -> str:
+    """`$1.20`, `~$1.20` where a part is estimated, `and more` where a part is unknown, `unknown` where all of it is."""
+    dollars = each.cost + each.estimated
+    if not dollars:
+        return "unknown" if each.unpriced else "$0.00"
+    more = " and more" if each.unpriced else ""
+    return f"{'~' if each.estimated else ''}${dollars:.{2 if dollars >= 0.1 else 4}f}{more}"

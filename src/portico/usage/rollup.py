@@ -1,0 +1,31 @@
+"""Rows added up by what somebody wants to compare: `by=agent,model`."""
+
+from collections.abc import Iterable, Sequence
+
+from portico.errors import BadRequest, nearest
+from portico.usage.shapes import KEYS, UsageRow, UsageSum
+
+
+def read_keys(text: str) -> list[str]:
+    found = [each.strip() for each in text.split(",") if each.strip()]
+    for each in found:
+        if each not in KEYS:
+            near = nearest(each, KEYS)
+            guess = f" Did you mean {near!r}?" if near else ""
+            raise BadRequest(f"{each!r} is not one of {', '.join(KEYS)}.{guess}", field="by")
+    return list(dict.fromkeys(found))
+
+
+def roll_up(rows: Iterable[UsageRow], by: Sequence[str]) -> list[UsageSum]:
+    """Sorted by day where that is a key, else the dearest first."""
+    sums: dict[tuple[str, ...], UsageSum] = {}
+    sessions: dict[tuple[str, ...], set[str]] = {}
+    for row in rows:
+        values = tuple(str(getattr(row, each)) for each in by)
+        found = sums.setdefault(values, UsageSum(dict(zip(by, values, strict=True))))
+        sessions.setdefault(values, set()).add(row.session)
+        found.sessions = len(sessions[values])
+        for name in ("turns", "input", "output", "cached", "cost", "estimated", "unpriced"):
+            setattr(found, name, getattr(found, name) + getattr(row, name))
+    ordered = sorted(sums.values(), key=lambda each: (-(each.cost + each.estimated), -(each.input + each.output)))
+    return sorted(ordered, key=lambda each: each.key["day"], reverse=True) if "day" in by else ordered

@@ -1,0 +1,51 @@
+"""What `GET /v1/usage` answers."""
+
+from msgspec import Struct
+
+KEYS = ("day", "session", "agent", "model", "by")
+
+
+class UsageRow(Struct, omit_defaults=True):
+    """One session on one day."""
+
+    day: str
+    """YYYY-MM-DD, in the zone of whoever asks."""
+    session: str
+    title: str
+    agent: str
+    model: str
+    by: str = ""
+    """Who began the session: `task:ID` for one of a job."""
+    turns: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    """Dollars, as the agents told them."""
+    estimated: float = 0.0
+    """Dollars by list prices, of turns whose cost no agent told."""
+    unpriced: int = 0
+    """Turns that told no cost and have no list price: what they cost is unknown, not nothing."""
+
+
+class UsageSum(Struct, omit_defaults=True):
+    key: dict[str, str]
+    """What it is the sum of, for example `{"agent": "loop", "day": "2026-11-16"}`."""
+    sessions: int = 0
+    turns: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    estimated: float = 0.0
+    unpriced: int = 0
+
+
+class UsageAnswer(Struct, omit_defaults=True):
+    """`GET /v1/usage`."""
+
+    rows: list[UsageRow] = []
+    sums: list[UsageSum] = []
+    """Instead of the rows, with `by`."""
+    prices: str = ""
+    """The list that estimates come from, by its release; empty: none is installed."""

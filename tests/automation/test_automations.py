@@ -1,0 +1,295 @@
+"""From a trigger to the end of a run: claims, overlap, missed times, life and history."""
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico import commands as c
+from portico import events as e
+from portico.automation.schedule import next_due
+from portico.automation.state import RunSummary
+from portico.errors import AlreadyExists, Conflict, Forbidden
+from portico.events import Schedule
+from portico.testing.clock import FakeClock
+from portico.testing.fixtures import HostOpener
+from tests.automation.playing import ME, made, opened, pass_time, settle, until, until_over
+
+
+async def test_a_run_by_hand_is_a_session_with_an_end(open_host: HostOpener, tmp_path: Path) -> None:
+    automations = await opened(await open_host(), tmp_path)
+    await made(automations, "hello")
+    named = await automations.host.do(c.RunAutomation(automation="hello"), ME)
+    run = await until_over(automations, named.run)
+    assert (run.status, run.cause, run.by, run.job) == ("succeeded", "person", "token:t", "")
+    session = await automations.host.get(run.session)
+    assert session.summary.by == f"run:{run.id}"
+    assert [turn.message.text for turn in session.state.turns] == ["[[say:done]]"]
+    records = await automations.host.log.read(f"run/{run.id}")
+    assert [type(record.event) for record in records] == [e.RunClaimed, e.RunStarted, e.RunEnded]
+
+
+async def test_a_schedule_starts_at_its_time(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
+    automations = await opened(await open_host(clock=clock), tmp_path, jobs=True)
+    await made(automations, "often", schedule={"every": "10m"}, job={"job": "main"})
+    assert automations.store.runs == {}
+    for number in range(1, 4):
+        await pass_time(clock, 600)
+        runs = await settle(automations, number)
+        assert runs[-1].due == int(clock.time() * 1000)
+    assert [(run.status, run.cause, bool(run.job)) for run in runs] == [("succeeded", "schedule", True)] * 3
+
+
+@pytest.mark.parametrize(
+    ("missed", "limit", "ran", "lost"), [("skip", 10, 0, 6), ("last", 10, 1, 5), ("all", 10, 6, 0), ("all", 2, 2, 4)]
+)
+async def test_what_was_missed(
+    open_host: HostOpener, tmp_path: Path, clock: FakeClock, missed: str, limit: int, ran: int, lost: int
+) -> None:
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    rules: dict[str, Any] = {"missed": missed, "missed_limit": limit, "overlap": "queue"}
+    answer = await made(automations, "often", schedule={"every": "10m"}, **rules)
+    answer_considered = automations.store.get("often").considered
+    await automations.close()
+    clock.advance(6 * 600 + 120)
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    await pass_time(clock, 0.01)
+    await until(automations, lambda _: automations.store.get("often").considered > answer_considered)
+    runs = await settle(automations, ran)
+    assert [run.late for run in runs] == [True] * ran
+    events = [record.event for record in await automations.host.log.read(f"automation/{answer.automation}")]
+    assert sum(each.count for each in events if isinstance(each, e.RunsMissed)) == lost
+
+
+def _resting(runs: list[RunSummary], overlap: str, count: int = 0) -> bool:
+    """Nothing is about to start."""
+    running = sum(run.status == "running" for run in runs)
+    pending = sum(run.status == "pending" for run in runs)
+    return len(runs) >= count and (not pending or (overlap == "queue" and running == 1))
+
+
+@pytest.mark.parametrize(
+    ("overlap", "statuses"),
+    [
+        ("skip", ["canceled", "skipped", "skipped"]),
+        ("queue", ["canceled", "canceled", "canceled"]),
+        ("cancel", ["canceled", "canceled", "canceled"]),
+        ("parallel", ["canceled", "canceled", "skipped"]),
+    ],
+)
+async def test_overlap(
+    open_host: HostOpener, tmp_path: Path, clock: FakeClock, overlap: str, statuses: list[str]
+) -> None:
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    prompt = {"text": "[[hang]]", "agent": "scripted"}
+    await made(automations, "slow", schedule={"every": "10m"}, prompt=prompt, overlap=overlap)
+    for number in range(1, 4):
+        await pass_time(clock, 600)
+        await until(automations, partial(_resting, overlap=overlap, count=number))
+    for _ in range(3):
+        for run in [run for run in automations.store.runs.values() if run.status == "running"]:
+            await automations.host.do(c.CancelRun(run=run.id), ME)
+            await until_over(automations, run.id)
+        await until(automations, lambda runs: _resting(runs, overlap))
+    assert [run.status for run in automations.store.runs.values()] == statuses
+    assert all(run.reason for run in automations.store.runs.values() if run.status == "skipped")
+
+
+async def test_it_stops_itself(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    prompt = {"text": "[[crash]]", "agent": "scripted"}
+    await made(automations, "bad", schedule={"every": "1h"}, prompt=prompt, stop_after_failures=2)
+    await made(automations, "twice", schedule={"every": "1h"}, stop_after_runs=2)
+    await made(automations, "soon", schedule={"every": "1h"}, stop_at="2023-11-14T23:30:00+00:00")
+    for hours in range(1, 5):
+        await pass_time(clock, 3600)
+        await settle(automations, min(2 * hours + (hours > 0), 5))
+    found = {state.name: (state.enabled, state.reason) for state in automations.store.automations.values()}
+    assert {name: enabled for name, (enabled, _) in found.items()} == dict.fromkeys(("bad", "twice", "soon"), False)
+    assert "stop_after_failures" in found["bad"][1]
+    assert "stop_after_runs" in found["twice"][1]
+    assert "stop_at" in found["soon"][1]
+    counts = [run.name for run in automations.store.runs.values()]
+    assert (counts.count("bad"), counts.count("twice"), counts.count("soon")) == (2, 2, 1)
+
+
+async def test_pause_resume_edit_and_delete(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    do = automations.host.do
+    await made(automations, "often", schedule={"every": "1h"})
+    with pytest.raises(AlreadyExists):
+        await made(automations, "often")
+    await do(c.PauseAutomation(automation="often"), ME)
+    await pass_time(clock, 7200)
+    assert automations.store.runs == {}
+    await do(c.ResumeAutomation(automation="often"), ME)
+    assert automations.store.runs == {}, "what was due meanwhile is not made up for"
+    await pass_time(clock, 3600)
+    await settle(automations, 1)
+    await do(c.EditAutomation(automation="often", name="seldom"), ME)
+    assert automations.store.get("seldom").name == "seldom"
+    await do(c.DeleteAutomation(automation="seldom"), ME)
+    assert (automations.store.automations, automations.store.runs) == ({}, {})
+    await pass_time(clock, 7200)
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    assert (automations.store.automations, automations.store.runs) == ({}, {})
+
+
+async def test_after_another_one(open_host: HostOpener, tmp_path: Path) -> None:
+    automations = await opened(await open_host(), tmp_path, jobs=True)
+    await made(automations, "first", job={"job": "main"})
+    await made(automations, "second", after={"automation": "first", "outcomes": ["succeeded"]})
+    await made(automations, "never", after={"automation": "first", "outcomes": ["failed"]})
+    await made(automations, "third", after={"job": "main"})
+    await automations.host.do(c.RunAutomation(automation="first"), ME)
+    runs = await settle(automations, 3)
+    assert sorted((run.name, run.depth) for run in runs) == [("first", 0), ("second", 1), ("third", 1)]
+
+
+async def test_a_loop_ends(open_host: HostOpener, tmp_path: Path) -> None:
+    """Two automations that start each other."""
+    automations = await opened(await open_host(), tmp_path)
+    await made(automations, "ping", after={"automation": "pong"})
+    await made(automations, "pong", after={"automation": "ping"})
+    await automations.host.do(c.RunAutomation(automation="ping"), ME)
+    runs = await settle(automations, 10)
+    assert [run.depth for run in runs] == list(range(10))
+    assert [run.status for run in runs] == ["succeeded"] * 9 + ["skipped"]
+    assert "loop" in runs[-1].reason
+
+
+async def test_the_clock_is_set(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
+    """Ahead by an hour: the time that was passed over is made up for once. Back again: nothing runs twice."""
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    await made(automations, "often", schedule={"every": "10m"}, missed="all", overlap="queue")
+    clock.set_ahead = 1800 + 120
+    await pass_time(clock, 11)
+    runs = await settle(automations, 3)
+    clock.set_ahead = 0
+    await pass_time(clock, 11)
+    for _ in range(6):
+        await pass_time(clock, 600)
+        await asyncio.sleep(0.02)
+    runs = await settle(automations, 6)
+    dues = [run.due for run in runs]
+    assert len(dues) == len(set(dues)) == 6
+
+
+async def test_one_lease_for_two_hosts(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
+    class Elsewhere:
+        def held(self) -> bool:
+            return False
+
+    automations = await opened(await open_host(clock=clock), tmp_path, lease=Elsewhere())
+    await made(automations, "often", schedule={"every": "10m"})
+    await pass_time(clock, 1200)
+    assert automations.store.runs == {}
+
+
+@pytest.mark.parametrize(
+    ("scopes", "parts", "allowed"),
+    [
+        ({"jobs"}, {"job": {"job": "main"}}, True),
+        ({"jobs"}, {"job": {"job": "main", "cwd": "/"}}, False),
+        ({"jobs", "terminal"}, {"job": {"job": "main", "cwd": "/"}}, True),
+        ({"jobs"}, {}, False),
+        ({"jobs", "drive"}, {}, True),
+        ({"jobs", "drive"}, {"prompt": {"text": "x", "agent": "scripted", "config": {"approvals": "allow"}}}, False),
+        ({"jobs", "drive"}, {"prompt": {"text": "x", "cwd": "/"}}, False),
+        (
+            {"jobs", "drive", "approve"},
+            {"prompt": {"text": "x", "agent": "scripted", "config": {"approvals": "allow"}}},
+            True,
+        ),
+    ],
+)
+async def test_no_token_gains_by_an_automation(
+    open_host: HostOpener, tmp_path: Path, scopes: set[str], parts: dict[str, Any], allowed: bool
+) -> None:
+    automations = await opened(await open_host(), tmp_path, jobs=True)
+    caller = c.Caller("x", "x", frozenset(scopes))
+    if allowed:
+        await made(automations, "mine", caller, **parts)
+    else:
+        with pytest.raises(Forbidden):
+            await made(automations, "mine", caller, **parts)
+        await made(automations, "mine", **parts)
+        for command in (c.RunAutomation(automation="mine"), c.EditAutomation(automation="mine", name="x")):
+            with pytest.raises(Forbidden):
+                await automations.host.do(command, caller)
+
+
+async def test_history_is_kept_as_long_as_it_says(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    await made(automations, "often", schedule={"every": "1h"}, keep_runs=2, keep_days=1)
+    for number in range(1, 5):
+        await pass_time(clock, 3600)
+        runs = await settle(automations, number)
+    assert await automations.sweep() == 2
+    assert list(automations.store.runs.values()) == runs[-2:]
+    assert await automations.host.log.read(f"run/{runs[0].id}") == []
+    await automations.host.do(c.PauseAutomation(automation="often"), ME)
+    clock.advance(86400 * 2)
+    assert await automations.sweep() == 2
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    assert automations.store.runs == {}
+
+
+async def test_a_run_by_hand_is_refused_while_one_is_open(open_host: HostOpener, tmp_path: Path) -> None:
+    automations = await opened(await open_host(), tmp_path)
+    await made(automations, "slow", prompt={"text": "[[hang]]", "agent": "scripted"})
+    await automations.host.do(c.RunAutomation(automation="slow"), ME)
+    with pytest.raises(Conflict, match="overlap"):
+        await automations.host.do(c.RunAutomation(automation="slow"), ME)
+
+
+async def test_changed_files_start_one_run(open_host: HostOpener, tmp_path: Path) -> None:
+    watched = tmp_path / "in"
+    watched.mkdir()
+    automations = await opened(await open_host(), tmp_path)
+    prompt = {"text": "[[say:x]] look at {{files}}", "agent": "scripted"}
+    await made(automations, "inbox", files={"folder": str(watched), "globs": ["*.txt"], "quiet": 0.2}, prompt=prompt)
+    await automations.files.ready("inbox")
+    for name in ("a.txt", "b.txt", "c.log"):
+        (watched / name).write_text("x")
+    (run,) = await settle(automations, 1)
+    session = await automations.host.get(run.session)
+    text = session.state.turns[0].message.text
+    assert '"a.txt"' in text
+    assert '"b.txt"' in text
+    assert "c.log" not in text
+
+
+ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
+
+
+async def test_a_year_of_sundays(open_host: HostOpener, tmp_path: Path) -> None:
+    """The clock changes on Sundays. Each of them has exactly one run in each zone, with a restart every month."""
+    clock = FakeClock(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
+    automations = await opened(await open_host(clock=clock), tmp_path)
+    for zone in ZONES:
+        schedule = {"cron": "30 2 * * SUN", "zone": zone}
+        await made(automations, zone.lower().replace("/", "-").replace("_", "-"), schedule=schedule, keep_runs=100)
+    expected = 0
+    for day in range(365):
+        await pass_time(clock, 86_400)
+        before = int(clock.time() * 1000)
+        expected += sum(
+            due < before <= due + 86_400_000
+            for zone in ZONES
+            if (due := next_due(Schedule(cron="30 2 * * SUN", zone=zone), before - 86_400_000 - 1, 0)) is not None
+        )
+        await settle(automations, expected)
+        if day % 30 == 29:
+            await automations.close()
+            automations = await opened(await open_host(clock=clock), tmp_path)
+    runs = await settle(automations, 156)
+    assert Counter(run.name for run in runs) == Counter(
+        {"europe-berlin": 52, "america-new-york": 52, "australia-lord-howe": 52}
+    )
+    assert {run.status for run in runs} == {"succeeded"}
+    assert len({(run.name, run.due) for run in runs}) == 156

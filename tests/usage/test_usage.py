@@ -1,0 +1,115 @@
+"""Prices where no agent tells them, and what was used added up."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from portico.cli.usage import cost_words
+from portico.errors import BadRequest
+from portico.events import Message
+from portico.host.state import SessionState, TurnState, Usage
+from portico.usage import prices
+from portico.usage.book import priced
+from portico.usage.prices import Tokens, price
+from portico.usage.rollup import read_keys, roll_up
+from portico.usage.shapes import UsageRow
+from tests.process import HostProcess, inside
+
+
+@pytest.mark.parametrize(
+    ("model", "known"),
+    [
+        ("gpt-4o", True),
+        ("openai/gpt-4o", True),
+        ("claude-sonnet-4.5", True),
+        ("sonnet", False),
+        ("default", False),
+        ("auto", False),
+        ("", False),
+        ("smollm2-135m", False),
+    ],
+)
+def test_a_model_has_a_price_or_none(model: str, known: bool) -> None:
+    assert (price(Tokens(model, 1000, 100, 0)) is not None) is known
+
+
+def test_the_price_counts_the_cached_as_part_of_what_was_read() -> None:
+    whole, cached = price(Tokens("gpt-4o", 1000, 100, 0)), price(Tokens("gpt-4o", 1000, 100, 800))
+    assert whole == pytest.approx(0.0035)
+    assert cached is not None
+    assert 0 < cached < 0.0035
+    assert price(Tokens("gpt-4o", 0, 0, 0)) is None  # nothing told is unknown, not 0
+    assert price(Tokens("gpt-4o", 5, 1, 900)) is not None  # an agent that counts them beside
+
+
+async def test_a_told_cost_stays_an_untold_one_is_estimated_and_the_rest_unknown() -> None:
+    used = [Usage(10, 5, 2, 0.5, "gpt-4o"), Usage(1000, 100, 0, 0.0, "gpt-4o"), Usage(7, 7, 0, 0.0, "mystery"), None]
+    turns = [
+        TurnState(f"t{number}", Message("a"), "token:owner", 1, number, usage=each) for number, each in enumerate(used)
+    ]
+    rows = {row.model: row for row in await priced(SessionState("s", agent="a", model="small", turns=turns), 0)}
+    known = rows["gpt-4o"]
+    assert (known.cost, round(known.estimated, 6), known.unpriced) == (0.5, 0.0035, 0)
+    assert (rows["mystery"].estimated, rows["mystery"].unpriced, rows["small"].unpriced) == (0.0, 1, 1)
+
+
+async def test_without_the_library_all_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prices, "source", lambda: "")
+    assert await prices.dollars([Tokens("gpt-4o", 1000, 100, 0)]) == [None]
+    assert price(Tokens("gpt-4o", 1000, 100, 0)) is None
+
+
+ROWS = [
+    UsageRow("2026-11-15", "s1", "", "loop", "m", "token:ada", turns=2, input=10, cost=1.0),
+    UsageRow("2026-11-16", "s1", "", "loop", "m", "token:ada", turns=1, input=5, estimated=0.5),
+    UsageRow("2026-11-16", "s2", "", "copilot", "n", "token:bob", turns=3, output=7, unpriced=3),
+]
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("agent", [("loop", 1, 3, 1.5, 0), ("copilot", 1, 3, 0.0, 3)]),
+        ("day", [("2026-11-16", 2, 4, 0.5, 3), ("2026-11-15", 1, 2, 1.0, 0)]),
+        ("by", [("token:ada", 1, 3, 1.5, 0), ("token:bob", 1, 3, 0.0, 3)]),
+    ],
+)
+def test_rows_are_added_up(by: str, expected: list[tuple[str, int, int, float, int]]) -> None:
+    found = roll_up(ROWS, read_keys(by))
+    assert [(s.key[by], s.sessions, s.turns, s.cost + s.estimated, s.unpriced) for s in found] == expected
+
+
+@pytest.mark.parametrize(("text", "words"), [("agnt", "Did you mean 'agent'"), ("agent,nothing", "is not one of day")])
+def test_a_wrong_key_is_named(text: str, words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
+        read_keys(text)
+
+
+@pytest.mark.parametrize(
+    ("cost", "estimated", "unpriced", "words"),
+    [
+        (1.2, 0, 0, "$1.20"),
+        (1.2, 0.3, 0, "~$1.50"),
+        (1.2, 0, 2, "$1.20 and more"),
+        (0, 0.001, 0, "~$0.0010"),
+        (0, 0, 2, "unknown"),
+        (0, 0, 0, "$0.00"),
+    ],
+)
+def test_costs_say_how_sure_they_are(cost: float, estimated: float, unpriced: int, words: str) -> None:
+    assert cost_words(SimpleNamespace(cost=cost, estimated=estimated, unpriced=unpriced)) == words
+
+
+def test_the_command_line_shows_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with HostProcess(home):
+        assert inside(home, "send", "--agent", "demo", "hello").returncode == 0
+        found = json.loads(inside(home, "usage", "--by", "agent", "--json").stdout)
+        assert [(each["key"], each["turns"]) for each in found["sums"]] == [({"agent": "demo"}, 1)]
+        assert found["prices"].startswith("genai-prices ")
+        shown = inside(home, "usage")
+        assert "demo" in shown.stdout
+        wrong = inside(home, "usage", "--by", "agnt")
+        assert (wrong.returncode, "Did you mean 'agent'" in wrong.stderr) == (64, True)
