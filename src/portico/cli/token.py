@@ -40,26 +40,31 @@ def list_tokens(as_json: JsonFlag = False, home: HomeOption = None) -> None:
     Example: portico token list
     """
     place = Home.default(home)
-    found, uses = [each for each in read_tokens(place) if not each.expired], read_uses(place)
+    found, uses = read_tokens(place), read_uses(place)
     if as_json:
         print_json([_told(each, uses) for each in found])
         return
     rows = [
-        [t.name, t.person or "-", ", ".join(t.scopes), when(t.created), _when(t.expires), _when(uses.get(t.id, 0))]
+        [t.name, ", ".join(t.scopes), t.person or "-", when(t.created), _end(t), _when(uses.get(t.id, 0), "-")]
         for t in found
     ]
     empty = "Only the owner's token. Make another: portico token new NAME"
-    print_table(["name", "person", "scopes", "created", "expires", "last used"], rows, empty)
+    print_table(["name", "scopes", "person", "created", "expires", "last used"], rows, empty)
 
 
 def _told(token: NamedToken, uses: dict[str, int]) -> dict[str, object]:
     told: dict[str, object] = {"name": token.name, "scopes": token.scopes, "created": token.created}
-    more = {"person": token.person, "expires": token.expires, "used": uses.get(token.id, 0), "login": token.login}
+    told["expires"] = token.expires
+    more = {"person": token.person, "used": uses.get(token.id, 0), "login": token.login}
     return told | {key: value for key, value in more.items() if value}
 
 
-def _when(milliseconds: int) -> str:
-    return when(milliseconds) if milliseconds else "-"
+def _end(token: NamedToken) -> str:
+    return _when(token.expires, "never") + (" (over)" if token.expired else "")
+
+
+def _when(milliseconds: int, otherwise: str) -> str:
+    return when(milliseconds) if milliseconds else otherwise
 
 
 @app.command()
