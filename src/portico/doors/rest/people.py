@@ -9,7 +9,7 @@ from portico.doors.body import JsonResponse, read_as
 from portico.doors.identity import NamedToken, new_token, read_tokens, revoke_token
 from portico.doors.people import add_person, read_people, remove_person
 from portico.doors.route import Caller, Doc, Route, Table, caller
-from portico.errors import BadRequest, Forbidden
+from portico.errors import BadRequest, Forbidden, NotFound
 from portico.events import Grant
 from portico.people.quotas import Quota, Quotas
 
@@ -92,7 +92,9 @@ def table(app: App) -> Table:
         return JsonResponse(Me(who.person, sorted(who.scopes), who.may("admin"), having, tokens))
 
     async def make_own(request: Request) -> Response:
-        who, body = person(request), await read_as(request, OwnTokenBody)
+        body, who = await read_as(request, OwnTokenBody), caller(request)
+        if not who.person:
+            raise BadRequest("This token belongs to no person; `portico token` manages the host's own.")
         beyond = [scope for scope in body.scopes if scope not in who.scopes]
         if beyond or not body.scopes:
             raise Forbidden(f"Choose from your own scopes: {', '.join(sorted(who.scopes))}.", field="scopes")
@@ -101,14 +103,11 @@ def table(app: App) -> Table:
         return JsonResponse(OwnTokenMade(made.name, made.scopes, made.created, made.expires, token=token), 201)
 
     async def revoke_own(request: Request) -> Response:
-        revoke_token(app.home, request.path_params["name"], person(request).person)
-        return Response(status_code=204)
-
-    def person(request: Request) -> Caller:
-        who = caller(request)
+        name, who = request.path_params["name"], caller(request)
         if not who.person:
-            raise BadRequest("This token belongs to no person; `portico token` manages the host's own.")
-        return who
+            raise NotFound("token", name, "Yours belongs to no person; `portico token` manages the host's own.")
+        revoke_token(app.home, name, who.person)
+        return Response(status_code=204)
 
     async def listing(request: Request) -> Response:
         await quotas.sweep()

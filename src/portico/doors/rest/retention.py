@@ -6,8 +6,9 @@ from starlette.responses import Response
 
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
+from portico.doors.people import read_people
 from portico.doors.route import Doc, Route, Table, caller
-from portico.host.people import check_person
+from portico.errors import NotFound
 from portico.people.retention import Planned, Retention
 
 
@@ -24,16 +25,19 @@ class RetentionDone(Struct):
 def table(app: App) -> Table:
     retention = app.host.part(Retention)
 
-    async def answer(request: Request, planned: list[Planned]) -> Response:
-        body = await read_as(request, RetentionBody)
+    async def answer(request: Request, body: RetentionBody, planned: list[Planned]) -> Response:
         done = planned if body.dry_run else await retention.carry_out(planned, caller(request))
         return JsonResponse(RetentionDone(body.dry_run, done))
 
     async def by_rule(request: Request) -> Response:
-        return await answer(request, retention.planned())
+        return await answer(request, await read_as(request, RetentionBody), retention.planned())
 
     async def erase(request: Request) -> Response:
-        return await answer(request, retention.of_person(check_person(request.path_params["name"])))
+        body, name = await read_as(request, RetentionBody), request.path_params["name"]
+        planned = retention.of_person(name)
+        if not planned and all(each.name != name for each in read_people(app.home)):
+            raise NotFound("person", name)
+        return await answer(request, body, planned)
 
     doc: Doc = {"body": RetentionBody, "answer": RetentionDone}
     words = "Delete all sessions of a person."
