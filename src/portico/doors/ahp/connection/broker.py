@@ -111,7 +111,7 @@ class Broker:
         described = {each.id: each for each in await self.host.describe()}
         if described != self.agents:
             self.agents = described
-            self.tell_root(lambda view: Outgoing("agentsChanged", {"agents": self._agents()}))
+            self.tell_root(Outgoing("agentsChanged", {"agents": self._agents()}))
 
     async def _ask_for_sign_in(self, agent: str, client: str) -> None:
         """A turn failed for want of a token: the client whose token counts there hears of it, or else everybody."""
@@ -265,11 +265,11 @@ class Broker:
     def _terminals_changed(self) -> None:
         self.tell_root(self._terminal_news)
 
-    def tell_root(self, say: Callable[[View], Outgoing]) -> None:
+    def tell_root(self, said: Outgoing | Callable[[View], Outgoing]) -> None:
         """Facts about the whole host, as each client sees it. They replace what was there, so coming back needs only
         the latest."""
         for connection in list(self.hearers(ROOT)):
-            connection.say(ROOT, say(connection.view))
+            connection.say(ROOT, said if isinstance(said, Outgoing) else said(connection.view))
 
     def root_now(self, view: View) -> list[Outgoing]:
         """For a client that comes back: the same facts, as they are now."""
