@@ -11,6 +11,8 @@ from portico.host.clock import Clock
 from portico.host.host import Host
 from portico.host.part import Part
 from portico.log.log import Log
+from portico.people.quotas import Quotas
+from portico.people.retention import Retention
 from portico.terminals.handlers import open_terminals
 from portico.transcripts.room import Transcripts
 
@@ -21,6 +23,8 @@ ROOMS: tuple[Callable[[Host], Part], ...] = (
     WorkspaceFiles,
     Transcripts,
     Budgets,
+    Quotas,
+    Retention,
 )
 """In the order of their start."""
 

@@ -30,6 +30,8 @@ VERBS = (
     "acp",
     "do",
     "token",
+    "people",
+    "retention",
     "usage",
     "config",
     "doctor",

@@ -24,6 +24,7 @@ from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
 from portico.doors.head import HEAD, PAGE_KEY, Head, Heads, RawHeaders
 from portico.doors.identity import Tokens
 from portico.doors.origin import check_host, check_origin, is_editor_origin
+from portico.doors.proxy import PROXY_LOGIN
 from portico.doors.rate import WrongTokens
 from portico.doors.route import Caller, Route, Socket, Table
 from portico.doors.router import Entry, Router
@@ -84,6 +85,8 @@ class Gate:
         self.table: Table = []
         self.requests: defaultdict[int, int] = defaultdict(int)
         self.connections = 0
+        self.by_proxy: Callable[[str], Caller] | None = None
+        """Who somebody is whom a trusted proxy has logged in."""
         self._audit = audit
         self._router = Router()
         self.heads = Heads(cookie)
@@ -136,6 +139,7 @@ class Gate:
         caller.require(route.scope)
         if route.scope != "open" or scope.get("method") not in ("GET", "HEAD"):
             self._check_origin(scope, head, entry)
+        self.tokens.seen(caller)
         scope["portico.caller"], scope[HEAD] = caller, head
         if isinstance(route, Socket):
             await self._hold(caller, entry, scope, receive, send)
@@ -174,6 +178,9 @@ class Gate:
                 await self.wrong_token(scope)
                 raise Unauthenticated("This token is not valid (any more). `portico token list` shows the valid ones.")
             return caller
+        named = scope.get(PROXY_LOGIN)
+        if named is not None and self.by_proxy is not None:
+            return self.by_proxy(named)
         if found.cookie is not None:
             scope[VISITOR] = True
             if found.keyed or (PAGE_KEY not in head and self._is_keyed(scope, found.cookie_text)):

@@ -15,6 +15,7 @@ from portico.doors.rest import (
     hosts,
     people,
     queue,
+    retention,
     review,
     search,
     sessions,
@@ -39,4 +40,5 @@ class RestDoor(Door):
             *review.table(app),
             *admin.table(app),
             *hosts.table(app),
+            *retention.table(app),
         ]
