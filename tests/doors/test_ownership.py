@@ -120,8 +120,10 @@ def without(text: str, *idents: str) -> str:
     return text
 
 
-HOSTS_OWN = ("automation", "run")
+HOSTS_OWN = ("automation", "run", "token")
 """What is nobody's in particular: an admin's, on a host with people."""
+EVERYBODYS = ("host", "project")
+"""A project is a folder; the conversations in it are somebody's, see below."""
 
 
 @pytest.mark.parametrize("name", [name for name, kind in c.COMMANDS.items() if kind.about in HOSTS_OWN])
@@ -133,7 +135,9 @@ async def test_a_command_about_what_is_the_hosts(world: World, name: str) -> Non
     assert (answer.status_code, "admin" in answer.text) == (403, True), answer.text
 
 
-@pytest.mark.parametrize("name", [name for name, kind in c.COMMANDS.items() if kind.about not in ("host", *HOSTS_OWN)])
+@pytest.mark.parametrize(
+    "name", [name for name, kind in c.COMMANDS.items() if kind.about not in (*EVERYBODYS, *HOSTS_OWN)]
+)
 async def test_a_command_about_what_is_not_ones_own(world: World, name: str) -> None:
     """It is refused with the words for an id of nothing, by both ways in, and nothing is written."""
     kind = c.COMMANDS[name]
@@ -399,6 +403,62 @@ async def test_conversations_of_projects(world: World) -> None:
     assert "of bob" in stored
     assert "of alice" not in stored
     assert "of owner" not in stored
+    assert (await world.do("bob", "project.open", project=project))["id"] == sent["bob"]
+    await world.do("bob", "project.clear", project=project)
+    assert "of bob" not in (await world.get("bob", f"/sessions/{project}")).text
+    assert "of alice" in (await world.get("alice", f"/sessions/{project}")).text
+
+
+async def test_files_of_sessions(world: World, tmp_path: Path) -> None:
+    """Where only alice works, only alice writes."""
+    await world.start("alice", cwd=str(tmp_path))
+    said = {"path": str(tmp_path / "new.txt"), "data": "x"}
+    for who, status in (("bob", 403), ("alice", 200), ("carol", 200)):
+        answer = await world.clients[who].post("/v1/commands", json={"command": "file.write", "arguments": said})
+        assert answer.status_code == status, (who, answer.text)
+
+
+async def test_the_archive(world: World) -> None:
+    session = await world.start("alice", title=CANARY)
+    await world.do("alice", "session.archive", session=session, archived=True)
+    hers, his = [(await world.get(who, "/v1/board?archived=true")).json() for who in ("alice", "bob")]
+    assert (session in json.dumps(hers), session in json.dumps(his), his["archived"]) == (True, False, 0)
+
+
+async def test_a_terminal_that_is_gone(world: World) -> None:
+    """Its story stays in the log, and hers: also for a host that has learned of it only now."""
+    opened_ = await world.do("alice", "terminal.open", cwd=str(world.folder), title=CANARY)
+    await world.do("alice", "terminal.close", terminal=opened_["id"])
+    for forgets in (False, True):
+        if forgets:
+            world.host.ownership._gone.clear()
+        async with opened(world.editor("alice")) as hers, opened(world.editor("bob")) as his:
+            for each in (hers, his):
+                await each.initialize(each.root)
+            with pytest.raises(Refused, match="There is no"):
+                await his.subscribe(f"ahp-terminal:/{opened_['id']}")
+            await hers.subscribe(f"ahp-terminal:/{opened_['id']}")
+        path = f"/v1/events?channel=terminal/{opened_['id']}"
+        assert [(await world.get(who, path)).status_code for who in ("alice", "bob")] == [200, 404]
+
+
+async def test_automations_of_editors(world: World) -> None:
+    async with opened(world.editor("carol")) as hers, opened(world.editor("bob")) as his:
+        offered = [await each.initialize(each.root) for each in (hers, his)]
+        assert ["automations" in json.dumps(each) for each in offered] == [True, False]
+        for channel in ("ahp-automations://", "ahp-automation-run:/run-1"):
+            with pytest.raises(Refused, match="admin"):
+                await his.subscribe(channel)
+        with pytest.raises(Refused, match="admin"):
+            await his.request("fetchAutomationRuns", channel="ahp-automations://", automation="x")
+        await hers.subscribe("ahp-automations://")
+
+
+async def test_tools_for_automations(world: World) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    hers, his = [(await world.clients[who].post("/mcp", json=body)).text for who in ("carol", "bob")]
+    assert ("create_automation" in hers, "list_automations" in hers) == (True, True)
+    assert "automation" not in his
 
 
 # -- sharing ---------------------------------------------------------------------------------------------------

@@ -35,7 +35,17 @@ from portico.commands import (
     TurnBegun,
     WriteMode,
 )
-from portico.events import AutomationPlan, ErrorInfo, Grant, Json, Message, PendingKind, QuestionResponse, ToolSpec
+from portico.events import (
+    AutomationPlan,
+    ErrorInfo,
+    Grant,
+    Json,
+    Message,
+    PendingKind,
+    QuestionResponse,
+    Right,
+    ToolSpec,
+)
 from portico.host.state import Summary
 
 
@@ -87,6 +97,10 @@ class Methods(Protocol):
         """Mark a session as read or unread."""
         return await self.do(c.MarkRead(session=session, read=read), request=request)
 
+    async def order_chats(self, session: str, order: list[str], *, request: str = "") -> Summary:
+        """Put the conversations of a session into another order."""
+        return await self.do(c.OrderChats(session=session, order=order), request=request)
+
     async def close_session(self, session: str, *, request: str = "") -> Summary:
         """Release the agent; the history stays."""
         return await self.do(c.CloseSession(session=session), request=request)
@@ -121,6 +135,16 @@ class Methods(Protocol):
         """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
         return await self.do(c.SetDraft(session=session, text=text, typed=typed), request=request)
 
+    async def share_session(
+        self, session: str, person: str, *, rights: list[Right] | None = None, request: str = ""
+    ) -> Summary:
+        """Let another person, or everybody, read, drive or approve in a session; only who owns it may."""
+        return await self.do(c.ShareSession(session=session, person=person, rights=rights), request=request)
+
+    async def unshare_session(self, session: str, person: str, *, request: str = "") -> Summary:
+        """Take back what a person, or everybody, was allowed in a session."""
+        return await self.do(c.UnshareSession(session=session, person=person), request=request)
+
     async def send_message(
         self,
         session: str,
@@ -135,6 +159,10 @@ class Methods(Protocol):
         return await self.do(
             c.SendMessage(session=session, text=text, attachments=attachments, model=model, busy=busy), request=request
         )
+
+    async def run_command(self, session: str, line: str, *, request: str = "") -> TurnBegun:
+        """Run a command line in the session's folder, as a turn without the agent."""
+        return await self.do(c.RunCommand(session=session, line=line), request=request)
 
     async def cancel_turn(self, session: str, *, turn: str | None = None, request: str = "") -> Summary:
         """Stop the running turn."""
@@ -189,6 +217,10 @@ class Methods(Protocol):
     async def release_queue(self, session: str, *, request: str = "") -> Json:
         """Let a held queue go on."""
         return await self.do(c.ReleaseQueue(session=session), request=request)
+
+    async def decline_sign_in(self, session: str, call: str, *, request: str = "") -> Summary:
+        """Let a call fail that waits for a sign-in."""
+        return await self.do(c.DeclineSignIn(session=session, call=call), request=request)
 
     async def answer_approval(
         self,

@@ -1,6 +1,6 @@
 """Commands about a session as a whole: its beginning and end, its settings and folders."""
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from portico.commands.answers import Deleted, DraftText
 from portico.commands.command import Command, Http
@@ -217,8 +217,8 @@ class ShareSession(Command, frozen=True, tag="session.share"):
     session: str
     person: str
     """A name, or `*` for everybody."""
-    rights: list[Right] = field(default_factory=lambda: ["read"])
-    """From now on, in place of those from before; each of them includes reading."""
+    rights: list[Right] | None = None
+    """From now on, in place of those from before; each of them includes reading. Absent: only `read`."""
 
 
 class UnshareSession(Command, frozen=True, tag="session.unshare"):

@@ -18,7 +18,7 @@ from portico.terminals.terminals import Terminals
 _NAMED = 5
 """Things that a refusal names: enough to choose what to close."""
 _NEW_SESSION = (c.StartSession, c.ForkSession, c.ImportSession)
-_NEW_TURN = (c.SendMessage, c.ResumeTurn, c.ReleaseQueue)
+_NEW_TURN = (c.SendMessage, c.RunCommand, c.ResumeTurn, c.ReleaseQueue)
 
 
 class Bounds(Struct, frozen=True):

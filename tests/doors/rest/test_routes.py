@@ -44,7 +44,7 @@ async def test_an_unknown_id_is_not_found_on_every_route(shared: Standing) -> No
 
 
 def test_every_route_needs_the_scope_that_its_page_says(shared: Standing) -> None:
-    pages = [(REFERENCE / name).read_text() for name in ("rest.md", "portal.md")]
+    pages = [(REFERENCE / name).read_text() for name in ("rest.md", "portal.md", "automation.md")]
     said = {row for page in pages for row in re.findall(r"^\| `([A-Z]+) (/v1\S*)` \| (\w+) \|", page, re.MULTILINE)}
     assert said == {(method, route.path, route.scope) for method, route in _routes(shared)}
 

@@ -43,6 +43,7 @@ class JobBody(Struct, forbid_unknown_fields=True, kw_only=True):
 _CONNECTED = "it is for clients that stay connected and lend tools"
 _SCREEN = "a call has no screen to look at; sessions run commands"
 _PERSON = "it says what a person does in a window"
+_OWNER = "who else may look or drive is for people to say"
 WITHOUT = {
     "client.join": _CONNECTED,
     "client.leave": _CONNECTED,
@@ -61,6 +62,8 @@ WITHOUT = {
     "question.draft": _PERSON,
     "session.read": _PERSON,
     "folder.choose": _PERSON,
+    "session.share": _OWNER,
+    "session.unshare": _OWNER,
     "queue.add": "send_message queues by itself",
     "automation.secret": "it shows a secret",
 }

@@ -89,7 +89,7 @@ def table(app: App) -> Table:
         await quotas.sweep()
         having = quotas.of(who.person) if who.person else []
         tokens = [shown(each) for each in own(who)]
-        return JsonResponse(Me(who.person, sorted(who.scopes), who.may("admin"), having, tokens))
+        return JsonResponse(Me(who.person, sorted(who.scopes), "admin" in who.scopes, having, tokens))
 
     async def make_own(request: Request) -> Response:
         body, who = await read_as(request, OwnTokenBody), caller(request)

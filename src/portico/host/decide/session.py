@@ -49,7 +49,7 @@ def share_with(state: SessionState, command: c.ShareSession, context: Context) -
     check_person(command.person, also=EVERYONE)
     if state.parent is not None:
         raise BadRequest(f"{state.id!r} is shared with the session above it; share that one.", field="session")
-    rights = list(dict.fromkeys(command.rights))
+    rights: list[e.Right] = ["read"] if command.rights is None else list(dict.fromkeys(command.rights))
     if not rights:
         raise BadRequest("Choose at least one of read, drive, approve.", field="rights")
     if state.shares.get(command.person) == rights:
