@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from portico import commands as c
-from portico.errors import Conflict
+from portico.errors import NotFound
 from portico.events import Channel
 
 
@@ -69,10 +69,10 @@ class Members:
         return []
 
     async def drain(self, host: str) -> Member:
-        raise Conflict("This host is alone on its log; there is nobody to take over its sessions.")
+        raise NotFound("host", host, "This host is alone on its log: there is nobody to take over its sessions.")
 
     async def give_up(self, host: str) -> int:
-        raise Conflict("This host is alone on its log; there is nobody whose sessions could be given up.")
+        raise NotFound("host", host, "This host is alone on its log.")
 
 
 class Forward:

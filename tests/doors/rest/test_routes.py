@@ -25,7 +25,8 @@ def _with_body(here: Standing, ident: str) -> list[tuple[str, str]]:
     bodiless = {"/v1/sessions/{id}/queue/release", "/v1/sessions/{id}/queue/{pending}/steer"}
     found = []
     for method, route in _routes(here):
-        waiting = any(each in route.path for each in ("/approvals", "/questions", "/terminals/"))  # of something there
+        # Of something there, or without a body.
+        waiting = any(each in route.path for each in ("/approvals", "/questions", "/terminals/", "/v1/hosts/"))
         if method in ("POST", "PATCH") and route.path not in bodiless and not waiting:
             found.append((method, route.path.replace("{id}", ident).replace("{pending}", "p1")))
     return found

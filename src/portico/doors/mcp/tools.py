@@ -45,6 +45,7 @@ _SCREEN = "a call has no screen to look at; sessions run commands"
 _PERSON = "it says what a person does in a window"
 _OWNER = "who else may look or drive is for people to say"
 WITHOUT = {
+    "client.identify": _CONNECTED,
     "client.join": _CONNECTED,
     "client.leave": _CONNECTED,
     "client.share": _CONNECTED,
@@ -66,6 +67,7 @@ WITHOUT = {
     "session.unshare": _OWNER,
     "queue.add": "send_message queues by itself",
     "automation.secret": "it shows a secret",
+    "agent.sign_in": "it takes a secret",
 }
 """Commands that are no tool, and why."""
 
