@@ -40,6 +40,7 @@ ROOMS: dict[str, set[str]] = {
     "queries": {"queries", "people.view", "host", "log.log", "workspace"},
     "usage": {"usage", "host"},
     "budgets": {"budgets", "host", "usage", "settings"},
+    "notices": {"notices", "budgets.budgets", "host", "settings", "workspace"},
     "transcripts": {"transcripts", "host", "log.sqlite.schema"},
     "maintenance": {"maintenance", "log"},
     "cluster": {"cluster", "home", "host", "log", "settings"},

@@ -11,6 +11,7 @@ from portico.host.clock import Clock
 from portico.host.host import Host
 from portico.host.part import Part
 from portico.log.log import Log
+from portico.notices.notices import Notices
 from portico.people.quotas import Quotas
 from portico.people.retention import Retention
 from portico.terminals.handlers import open_terminals
@@ -25,6 +26,7 @@ ROOMS: tuple[Callable[[Host], Part], ...] = (
     Budgets,
     Quotas,
     Retention,
+    Notices,
 )
 """In the order of their start."""
 

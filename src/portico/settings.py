@@ -250,6 +250,60 @@ class RetentionSettings(Struct, forbid_unknown_fields=True):
     session counts, before the days above."""
 
 
+NoticeKind = Literal[
+    "approval",
+    "question",
+    "budget",
+    "job_failed",
+    "automation_failed",
+    "turn_failed",
+    "job_done",
+    "automation_done",
+    "turn_done",
+]
+"""In the order of their weight."""
+
+
+class NoticeTarget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Who is told of what."""
+
+    name: str
+    kinds: list[NoticeKind] = []
+    """Empty: all."""
+    folders: list[str] = []
+    """Only what works in one of these folders, or below; empty: everything."""
+    quiet: str = ""
+    """Hours without notices, `22:00-07:00`: they come afterwards, as far as they still matter."""
+    zone: str = ""
+    """Of these hours: an IANA zone; empty: the machine's."""
+
+
+class Webhook(NoticeTarget, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    url: str
+    secret: str = ""
+    """`whsec_` and base64; several are divided by blanks."""
+    secret_env: str = ""
+    """A variable that holds it."""
+    secret_file: str = ""
+    """A file that holds it."""
+
+
+class NoticeCommand(NoticeTarget, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    command: list[str]
+    """A program and its arguments; the notice comes as JSON on its standard input."""
+
+
+class NoticeSettings(Struct, forbid_unknown_fields=True):
+    webhooks: list[Webhook] = []
+    """Tables `[[notices.webhooks]]`: `name`, `url`, one of `secret`, `secret_env` and `secret_file`; and `kinds`,
+    `folders`, `quiet`, `zone`."""
+    commands: list[NoticeCommand] = []
+    """Tables `[[notices.commands]]`: `name`, `command` (a list); and `kinds`, `folders`, `quiet`, `zone`."""
+    allow_private: list[str] = []
+    """Names or addresses, as they stand in `url`, that a webhook may reach although they are private, and without
+    TLS."""
+
+
 class Settings(Struct, forbid_unknown_fields=True):
     server: Server = msgspec.field(default_factory=Server)
     security: Security = msgspec.field(default_factory=Security)
@@ -265,6 +319,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     login: LoginSettings = msgspec.field(default_factory=LoginSettings)
     quotas: QuotaSettings = msgspec.field(default_factory=QuotaSettings)
     retention: RetentionSettings = msgspec.field(default_factory=RetentionSettings)
+    notices: NoticeSettings = msgspec.field(default_factory=NoticeSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
     default_agent: str = ""
@@ -293,6 +348,8 @@ _MOST_SECONDS = _MOST_HOURS * 3600
 
 _OTHERS = ("PORTICO_HOME", "PORTICO_URL", "PORTICO_TOKEN", "PORTICO_CONTEXT")
 """Variables of ours that are no settings."""
+TABLES = ("agents", "notices.webhooks", "notices.commands")
+"""They have no place in one variable."""
 SECTIONS = (
     "server",
     "security",
@@ -309,6 +366,7 @@ SECTIONS = (
     "login.proxy",
     "quotas",
     "retention",
+    "notices",
 )
 
 
@@ -343,7 +401,11 @@ def describe(key: str) -> str:
 
 
 def shown(value: Any) -> Any:
-    """A setting as people may see it: an address without its password."""
+    """A setting as people may see it: an address without its password, a table without its secret."""
+    if isinstance(value, list):
+        return [shown(each) for each in value]
+    if isinstance(value, dict) and "secret" in value:
+        return {**value, "secret": "***"}
     return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", value) if isinstance(value, str) else value
 
 
@@ -402,7 +464,7 @@ def _check_known(key: str, where: str) -> None:
 
 def _variable(name: str) -> str | None:
     """The key that an environment variable sets. One that is nearly a setting's is a mistake; others are not ours."""
-    names = {env_name(key): key for key, default in keys().items() if has_variable(default)}
+    names = {env_name(key): key for key, default in keys().items() if key not in TABLES and has_variable(default)}
     if name not in names and name not in _OTHERS:
         near = nearest(name, names, 0.85)
         if near:
@@ -445,9 +507,10 @@ def _build(sources: Mapping[str, Source]) -> Settings:
         kind = _type_of(key)
         try:
             msgspec.convert(source.value, kind)
-        except msgspec.ValidationError:
-            shown = "(hidden)" if is_secret(key) else repr(source.value)
-            raise BadRequest(f"{source.origin}: {key} = {shown}: {_wanted(kind)}.", field=key) from None
+        except msgspec.ValidationError as error:
+            words = str(error) if key in TABLES else _wanted(kind)
+            value = "(hidden)" if is_secret(key) else repr(shown(source.value))
+            raise BadRequest(f"{source.origin}: {key} = {value}: {words}.", field=key) from None
     settings = msgspec.convert(tree, Settings)
     _check_values(settings, sources)
     return settings

@@ -11,6 +11,7 @@ import pytest
 from copilot import ModelInfo
 from copilot.rpc import PermissionDecisionApproveOnce, PermissionDecisionReject, PermissionDecisionUserNotAvailable
 from copilot.session_events import SessionEvent
+from msgspec.structs import replace
 
 from portico.agents.agent import AgentContext, Model, Opening
 from portico.agents.copilot import agent as copilot_agent
@@ -147,10 +148,12 @@ async def test_each_new_process_tells_its_models_and_who_is_signed_in(
         await agent._connect_own(None)  # type: ignore[arg-type]
         if signed_in:
             info = await agent.describe()
-            assert info.models == [
-                Model("a", "GPT", 0.33, 64000, True),
-                Model("b", "GPT", 1.0, 64000, True, {"reasoningEfforts": ["low", "high"]}),
-            ]
+            first, second = info.models
+            assert first == Model("a", "GPT", 0.33, 64000, True)
+            assert second.config["properties"]["reasoningEffort"]["enum"] == ["low", "high"]
+            assert replace(second, config={}) == Model(
+                "b", "GPT", 1.0, 64000, True, {"reasoningEfforts": ["low", "high"]}
+            )
             assert info.missing is None
     assert agent._facts.signed_in is False
 

@@ -108,7 +108,7 @@ def test_only_these_routes_are_open_to_strangers(shared: Standing) -> None:
         ("/healthz", ("GET",)),
         ("/readyz", ("GET",)),
         ("/entry.schema.json", ("GET",)),
-        ("/hooks/{name}", ("POST",)),  # signed
+        ("/hooks/{name}", ("POST",)),  # its deliveries are signed
     }
     assert not [route for route in shared.server.gate.table if isinstance(route, Socket) and route.scope == "open"]
 

@@ -57,6 +57,13 @@ beforeAll(async () => {
   await begin("plain", "demo", "Explain the retry logic", "hello there");
   ids["job"] = await host.startJob("endless");
   ids["shapes"] = await host.startJob("shapes", "x");
+  const prompt = { text: "hello there", agent: "demo" };
+  const automate = (name: string, plan: object) => host.ask("/v1/automations", { name, plan });
+  await automate("morning-review", { title: "Review what changed since yesterday", schedule: { cron: "0 7 * * 1-5", zone: "Europe/Berlin" }, prompt });
+  await automate("on-push", { hook: {}, stop_after_failures: 1, prompt: { ...prompt, text: "fail please" } });
+  await automate("new-data", { files: { folder: host.folder, globs: ["*.csv"] }, prompt });
+  await host.ask("/v1/automations/new-data/pause", {});
+  for (const name of ["morning-review", "on-push"]) await host.ask(`/v1/automations/${name}/run`, {});
 }, 120_000);
 afterAll(() => host.close());
 
@@ -80,6 +87,9 @@ const PLACES: [name: string, path: () => string, sign: string][] = [
   ["job", () => `j/${ids["shapes"]}`, ".tn"],
   ["jobs", () => "jobs", ".entry, .table"],
   ["new-job", () => "new/job", "#job option"],
+  ["automations", () => "automations", ".auto"],
+  ["automation", () => "automations/morning-review", ".runs td"],
+  ["automation-form", () => "automations/new", ".auto-preview"],
   ["usage", () => "usage", ".plot"],
   ["settings", () => "settings", "#setting-theme"],
   ["host", () => "settings/host", ".danger-zone"],

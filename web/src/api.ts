@@ -11,6 +11,8 @@ export class Refused extends Error {
     message: string,
     /** Seconds the host asks us to wait. */
     readonly retryAfter = 0,
+    /** The place in the input that is wrong, where the host names one. */
+    readonly field = "",
   ) {
     super(message);
   }

@@ -101,7 +101,12 @@ async function answer(method: Method, path: string, body?: object): Promise<Resp
   const response = await fetch(`${root}/v1${path}`, request);
   if (response.ok) return response;
   if (response.status === 401) goToLogin();
-  throw new Refused(response.status, await reason(response));
+  throw new Refused(response.status, await reason(response.clone()), 0, await fieldOf(response));
+}
+
+async function fieldOf(response: Response): Promise<string> {
+  const { field } = (await response.json().catch(() => ({}))) as { field?: unknown };
+  return typeof field === "string" ? field : "";
 }
 
 export async function call<T>(method: Method, path: string, body?: object): Promise<T> {

@@ -32,6 +32,8 @@ class AutomationInfo(Struct, omit_defaults=True):
     """Its trigger in words."""
     reason: str = ""
     """Why it is paused."""
+    stopped: bool = False
+    """It has paused itself: after failures, runs or a date."""
     next: list[int] = []
     """The next times at which it is due, in milliseconds since the epoch."""
     runs: int = 0
@@ -61,6 +63,7 @@ def info_of(automations: "Automations", state: AutomationState, *, times: int = 
         modified=state.modified,
         when=words(state.plan, state.name),
         reason=state.reason,
+        stopped=state.stopped,
         next=_times(state, automations.timer.next(state.id), times),
         runs=state.runs,
         failures=state.failures,

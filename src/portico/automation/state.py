@@ -33,6 +33,8 @@ class AutomationState(Struct, omit_defaults=True):
     enabled: bool = True
     reason: str = ""
     """Why it does not run."""
+    stopped: bool = False
+    """By itself, after failures, runs or a date."""
     secrets: int = 0
     """How often its hook got another secret."""
     considered: int = 0
@@ -116,9 +118,9 @@ def fold(state: AutomationState, event: e.Event, time: int) -> None:
             state.name, state.plan, state.by = event.name, event.plan, event.by
             state.scopes, state.meta, state.modified = event.scopes, event.meta, time
         case e.AutomationPaused():
-            state.enabled, state.reason = False, event.reason
+            state.enabled, state.reason, state.stopped = False, event.reason, event.by == "host"
         case e.AutomationResumed():
-            state.enabled, state.reason, state.failures, state.runs = True, "", 0, 0
+            state.enabled, state.reason, state.stopped, state.failures, state.runs = True, "", False, 0, 0
             state.since = state.considered = time
         case e.HookRotated():
             state.secrets += 1

@@ -213,6 +213,10 @@ def _choices(bound: str, size: float) -> list[Json]:
     return [{"id": "answer", "kind": "single-select", "message": "Go on?", "required": True, "options": options}]
 
 
+def is_budget_question(fields: list[Json]) -> bool:
+    return [option.get("id") for field in fields for option in field.get("options", [])] == [RAISE, FINISH, STOP]
+
+
 async def spent_in(state: SessionState, turns: list[TurnState], now: int) -> Spent:
     spent = Spent(turns=len(turns))
     untold: list[Tokens] = []

@@ -22,6 +22,7 @@ VERBS = (
     "run",
     "jobs",
     "automations",
+    "notices",
     "check",
     "chart",
     "model",

@@ -7,7 +7,7 @@ import typer
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
 from portico.errors import NotFound, nearest
 from portico.home import Home
-from portico.settings import Source, describe, env_name, has_variable, is_secret, keys, load, shown
+from portico.settings import TABLES, Source, describe, env_name, has_variable, is_secret, keys, load, shown
 
 
 def config(
@@ -52,5 +52,5 @@ def _whole(name: str, source: Source) -> dict[str, object]:
 def _explain(name: str, source: Source) -> None:
     print(f"{name} = {_shown(name, source)!r}   (from {source.origin}; default {keys()[name]!r})")
     print(describe(name))
-    if has_variable(keys()[name]):
+    if name not in TABLES and has_variable(keys()[name]):
         print(f"Environment: {env_name(name)}")

@@ -25,6 +25,7 @@ from portico.commands import (
     HookSecret,
     Isolation,
     JobNamed,
+    NoticeNamed,
     Offered,
     Project,
     Queued,
@@ -566,3 +567,11 @@ class Methods(Protocol):
     async def delete_automation(self, automation: str, *, request: str = "") -> Done:
         """Delete an automation and its history; what it has started goes on."""
         return await self.do(c.DeleteAutomation(automation=automation), request=request)
+
+    async def redeliver_notice(self, notice: str, *, request: str = "") -> NoticeNamed:
+        """Send a notice again, now: one that was given up, one that waits for its next attempt, or one that arrived."""
+        return await self.do(c.RedeliverNotice(notice=notice), request=request)
+
+    async def test_notice(self, target: str, *, request: str = "") -> NoticeNamed:
+        """Send a test notice to a webhook or a program of the settings."""
+        return await self.do(c.TestNotice(target=target), request=request)

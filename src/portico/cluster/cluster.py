@@ -156,6 +156,9 @@ class Cluster(Part, Members):
 
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         channel = self._subject(command)
+        if channel is None and command.about != "host":
+            await self.log.catch_up()  # another host may have begun it a moment ago
+            channel = self._subject(command)
         if channel is None:
             return await self._better_place(command, caller) if isinstance(command, c.StartSession) else None
         if channel in self._mine or (await self.owner(channel))[0] == self.log.lease.host:

@@ -13,6 +13,7 @@ from portico.commands.client import *
 from portico.commands.command import *
 from portico.commands.job import *
 from portico.commands.message import *
+from portico.commands.notice import *
 from portico.commands.person import *
 from portico.commands.project import *
 from portico.commands.session import *

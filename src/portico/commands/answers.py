@@ -78,6 +78,10 @@ class RunNamed(Struct):
     run: str
 
 
+class NoticeNamed(Struct):
+    notice: str
+
+
 class Done(Struct):
     """It was done, and there is nothing to tell."""
 

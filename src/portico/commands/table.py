@@ -10,6 +10,7 @@ from portico.commands.client import ClientCommand
 from portico.commands.command import Command, check_table
 from portico.commands.job import JobCommand
 from portico.commands.message import MessageCommand
+from portico.commands.notice import NoticeCommand
 from portico.commands.person import PersonCommand
 from portico.commands.project import ProjectCommand
 from portico.commands.session import SessionCommand
@@ -27,6 +28,7 @@ AnyCommand = (
     | ProjectCommand
     | AdminCommand
     | AutomationCommand
+    | NoticeCommand
 )
 
 COMMANDS: dict[str, type[Command]] = check_table(get_args(AnyCommand))

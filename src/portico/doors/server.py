@@ -56,6 +56,8 @@ from portico.jobs.source import EntrySource, find_entry
 from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
 from portico.log.sqlite.trouble import AGAIN, GOES_ON
+from portico.notices.notices import Notices
+from portico.notices.targets import targets_of
 from portico.people.quotas import Bounds, Quotas
 from portico.people.retention import Retention, Rule
 from portico.projects.projects import Projects
@@ -183,6 +185,7 @@ class Server:
         await self.jobs.recover()
         await self._look_at_automations()
         await self.automations.start()
+        await self.host.part(Notices).start()
         await self._listen()
         self.host.members.listening(self.public_url, self.jobs.recover)
         self.host.members.on_held(self.automations.look_again)
@@ -397,6 +400,7 @@ class Server:
         self.host.turn_idle_timeout = settings.agent.turn_idle_timeout
         self.host.part(FolderChanges).enabled = settings.agent.capture_changes
         self.host.part(Budgets).rules = rules_of(settings.budgets)
+        self.host.part(Notices).configure(settings.notices, self.public_url)
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
         self.host.part(Quotas).bounds = msgspec.convert(settings.quotas, Bounds, from_attributes=True)
@@ -470,6 +474,7 @@ def check_settings(settings: Settings, options: Options) -> None:
     if not settings.server.unix_socket:
         check_address(settings.server.host, options)
     check_origins(settings.security.allow_origins)
+    targets_of(settings.notices)
     Proxies(settings.server.trusted_proxies)
     check_root_path(settings.server.root_path)
     proxy_login(settings)

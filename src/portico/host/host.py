@@ -307,6 +307,9 @@ class Host:
     async def get(self, ident: str) -> Session:
         """By id or by the name that a client gave it; loaded and ready for commands."""
         session = self.catalogue.find(ident)
+        if session is None and self.members.several:
+            await self.members.catch_up()  # another host may have begun it a moment ago
+            session = self.catalogue.find(ident)
         if session is None:
             raise NotFound("session", ident)
         session.used_at = time.monotonic()

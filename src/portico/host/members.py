@@ -69,10 +69,10 @@ class Members:
         return []
 
     async def drain(self, host: str) -> Member:
-        raise NotFound("host", host, "This host is alone on its log: there is nobody to take over its sessions.")
+        raise NotFound("host", host, "This host is alone on its log; there is nobody to take over its sessions.")
 
     async def give_up(self, host: str) -> int:
-        raise NotFound("host", host, "This host is alone on its log.")
+        raise NotFound("host", host, "This host is alone on its log; there is nobody whose sessions could be given up.")
 
 
 class Forward:

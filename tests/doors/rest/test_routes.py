@@ -20,13 +20,16 @@ def _routes(here: Standing) -> list[tuple[str, Route]]:
     return [(method, route) for route in table for method in route.methods]
 
 
+_OF_SOMETHING_THERE = ("/approvals", "/questions", "/terminals/", "/automations/", "/runs/", "/hosts/")
+"""Routes of what no session is; what is not there is told first."""
+
+
 def _with_body(here: Standing, ident: str) -> list[tuple[str, str]]:
     """Every route that reads a body, with the ids of something that exists."""
     bodiless = {"/v1/sessions/{id}/queue/release", "/v1/sessions/{id}/queue/{pending}/steer"}
     found = []
     for method, route in _routes(here):
-        # Of something there, or without a body.
-        waiting = any(each in route.path for each in ("/approvals", "/questions", "/terminals/", "/v1/hosts/"))
+        waiting = any(each in route.path for each in _OF_SOMETHING_THERE)
         if method in ("POST", "PATCH") and route.path not in bodiless and not waiting:
             found.append((method, route.path.replace("{id}", ident).replace("{pending}", "p1")))
     return found

@@ -56,6 +56,7 @@ export const KEYS: Key[] = [
   { keys: "i", text: "Inbox", run: (shell) => shell.go({ at: "inbox" }) },
   { keys: "g s", text: "Sessions", run: (shell) => shell.go({ at: "home" }) },
   { keys: "g j", text: "Jobs", run: (shell) => shell.go({ at: "jobs" }) },
+  { keys: "g a", text: "Automations", run: (shell) => shell.go({ at: "automations" }) },
   { keys: "g u", text: "Usage", run: (shell) => shell.go({ at: "usage" }) },
   { keys: "g ,", text: "Settings", run: (shell) => shell.go({ at: "settings", section: "look" }) },
   { keys: "c", text: "New session", run: (shell) => shell.go({ at: "new", what: "session" }) },

@@ -7,6 +7,8 @@ export type Place =
   | { at: "inbox" }
   | { at: "jobs" }
   | { at: "usage" }
+  /** All of them, one by its id or name, or the form for it (without an id: for a new one). */
+  | { at: "automations"; id?: string; form?: true }
   | { at: "more" }
   | { at: "new"; what: "session" | "job" }
   | { at: "session"; id: string; tab?: string; file?: string }
@@ -24,6 +26,9 @@ export function placeOf(path: string): Place {
     case "usage":
     case "more":
       return { at: first };
+    case "automations":
+      if (second === "new" && !rest[0]) return { at: "automations", form: true };
+      return { at: "automations", ...(second ? { id: second } : {}), ...(second && rest[0] === "edit" ? { form: true } : {}) };
     case "new":
       return { at: "new", what: second === "job" ? "job" : "session" };
     case "settings":
@@ -59,6 +64,8 @@ export function pathOf(place: Place): string {
       return [`${root}/app/s`, part(place.id), ...(place.tab ? [part(place.tab)] : []), ...(place.tab && place.file ? place.file.split("/").map(part) : [])].join("/");
     case "job":
       return [`${root}/app/j`, part(place.id), ...(place.step ? [part(place.step)] : [])].join("/");
+    case "automations":
+      return [`${root}/app/automations`, ...(place.id ? [part(place.id)] : []), ...(place.form ? [place.id ? "edit" : "new"] : [])].join("/");
     case "settings":
       return `${root}/app/settings/${part(place.section)}`;
     case "new":

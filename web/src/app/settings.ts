@@ -78,6 +78,7 @@ export class SettingsView implements View {
     };
     add("plus", "New session", { at: "new", what: "session" });
     add("jobs", "Start a job", { at: "new", what: "job" });
+    add("clock", "Automations", { at: "automations" });
     add("usage", "Usage", { at: "usage" });
     for (const [section, name] of SECTIONS) add("settings", name, { at: "settings", section });
     return list;

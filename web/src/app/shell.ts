@@ -92,14 +92,14 @@ export class Shell {
     find.append(icon("search"), make("span", "", "Search or do…"), letter);
     find.setAttribute("aria-keyshortcuts", "Control+K");
     const navs = make("div", "navs");
-    navs.append(this.nav("inbox", "Inbox", "inbox", true), this.nav("jobs", "Jobs", "jobs"), this.nav("usage", "Usage", "usage"));
+    navs.append(this.nav("inbox", "Inbox", "inbox", true), this.nav("jobs", "Jobs", "jobs"), this.nav("automations", "Automations", "clock"), this.nav("usage", "Usage", "usage"));
     this.offline.setAttribute("role", "status");
     this.offline.hidden = true;
     side.append(heading, brandrow, find, navs, this.offline, this.list.search, this.list.element, this.foot());
     byId("tabbar").append(this.tab("inbox", "Inbox", "inbox", true), this.tab("home", "Sessions", "chats"), this.tab("jobs", "Jobs", "jobs"), this.tab("more", "More", "more"));
   }
 
-  private nav(at: "inbox" | "jobs" | "usage", text: string, name: Icon, counts = false): HTMLElement {
+  private nav(at: "inbox" | "jobs" | "automations" | "usage", text: string, name: Icon, counts = false): HTMLElement {
     const anchor = make("a", "navitem");
     anchor.href = pathOf({ at });
     anchor.append(icon(name), make("span", "", text));
@@ -220,7 +220,7 @@ export class Shell {
       }
     const listed = place.at === "home" || place.at === "jobs";
     document.body.dataset["at"] = listed ? "list" : "main";
-    document.body.dataset["deep"] = place.at === "session" || place.at === "job" || place.at === "new" ? "yes" : "no";
+    document.body.dataset["deep"] = place.at === "session" || place.at === "job" || place.at === "new" || (place.at === "automations" && (place.id || place.form)) ? "yes" : "no";
     this.landmarks();
     this.list.show();
     this.list.reveal();
@@ -333,6 +333,8 @@ export class Shell {
           return this.view;
         }
         return this.openJob(place);
+      case "automations":
+        return (await import("./automations")).automationsView(place, this);
       case "usage":
         return new (await import("./usage")).UsageView(this);
       case "settings":

@@ -44,6 +44,7 @@ _CONNECTED = "it is for clients that stay connected and lend tools"
 _SCREEN = "a call has no screen to look at; sessions run commands"
 _PERSON = "it says what a person does in a window"
 _OWNER = "who else may look or drive is for people to say"
+_SECRET = "it takes or shows a secret"
 WITHOUT = {
     "client.identify": _CONNECTED,
     "client.join": _CONNECTED,
@@ -66,8 +67,11 @@ WITHOUT = {
     "session.share": _OWNER,
     "session.unshare": _OWNER,
     "queue.add": "send_message queues by itself",
-    "automation.secret": "it shows a secret",
-    "agent.sign_in": "it takes a secret",
+    "automation.secret": _SECRET,
+    "token.add": _SECRET,
+    "agent.sign_in": _SECRET,
+    "chats.order": _PERSON,
+    "sign_in.decline": _PERSON,
 }
 """Commands that are no tool, and why."""
 

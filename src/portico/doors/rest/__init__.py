@@ -13,6 +13,7 @@ from portico.doors.rest import (
     commands,
     events,
     hosts,
+    notices,
     people,
     queue,
     retention,
@@ -41,4 +42,5 @@ class RestDoor(Door):
             *admin.table(app),
             *hosts.table(app),
             *retention.table(app),
+            *notices.table(app),
         ]

@@ -23,6 +23,7 @@ from portico.doors.stream import beat, send_events
 from portico.errors import BadRequest, NotFound
 from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
 from portico.log.log import Log
+from portico.notices.notices import Notices
 from portico.people.view import WITHHELD
 
 _AFTER = r"^[0-9]{1,18}(\.[0-9a-f]{8})?$"
@@ -93,13 +94,14 @@ def table(app: App) -> Table:
     async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncIterator[bytes]:
         name, make = ("rest.pos", by_pos) if len(channels) == 1 else ("rest.seq", by_seq)
         view = app.view(who)
-        async for page in host.log.follow(*channels, after=after):
-            if view.whole and _sees_all(page, who):
-                yield page.form(name, lambda page: b"".join([record.form(name, make) for record in page]))
-            elif shown := await view.records(_shown(page, who)):
-                yield b"".join([record.form(name, make) for record in shown])
-            elif len(channels) == 1 and not view.sees(channels[0]):
-                return  # it is not shared with them any more
+        with host.part(Notices).viewing(channels):
+            async for page in host.log.follow(*channels, after=after):
+                if view.whole and _sees_all(page, who):
+                    yield page.form(name, lambda page: b"".join([record.form(name, make) for record in page]))
+                elif shown := await view.records(_shown(page, who)):
+                    yield b"".join([record.form(name, make) for record in shown])
+                elif len(channels) == 1 and not view.sees(channels[0]):
+                    return  # it is not shared with them any more
 
     def pulse() -> bytes:
         """Whoever waits for an event that cannot be written hears why."""

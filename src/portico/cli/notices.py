@@ -1,0 +1,92 @@
+"""`portico notices`: what people were told of, and what did not arrive."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run, when
+from portico.client import Client
+from portico.notices.notice import Delivery
+
+app = typer.Typer(help="Notices by webhooks and commands: the list, sending again, a test.", no_args_is_help=True)
+
+
+class _Listing(msgspec.Struct):
+    notices: list[Delivery]
+
+
+@app.command("list")
+def list_notices(
+    state: Annotated[
+        str | None, typer.Option("--state", help="Only waiting, delivered, failed or unneeded ones.")
+    ] = None,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Notices, newest first: for whom, whether they arrived, and why not.
+
+    Example: portico notices list --state failed
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            asked = {"state": state} if state is not None else {}
+            found = msgspec.json.decode(await client.call("GET", "/v1/notices", **asked), type=_Listing)
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            [each.id, when(each.notice.time), each.notice.kind, each.target, each.state, _next(each), _why(each)]
+            for each in found.notices
+        ]
+        print_table(["notice", "of", "kind", "for", "is", "next", "about"], rows, "No notices.")
+
+    run(work())
+
+
+@app.command("send-again")
+def send_again(
+    notice: Annotated[str, typer.Argument(help="Its id in the list.")],
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Send a notice again, now, whether it was given up, waits or arrived.
+
+    Example: portico notices send-again notice-120-phone
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            named = await client.redeliver_notice(notice)
+        print_json(named) if as_json else print(f"{named.notice} is sent again; see: portico notices list")
+
+    run(work())
+
+
+@app.command("test")
+def try_target(
+    target: Annotated[str, typer.Argument(help="The webhook or command of the settings, by its name.")],
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Send a test notice.
+
+    Example: portico notices test phone
+    """
+
+    async def work() -> None:
+        async with Client.local(home) as client:
+            named = await client.test_notice(target)
+        print_json(named) if as_json else print(f"{named.notice} is sent; see: portico notices list")
+
+    run(work())
+
+
+def _next(delivery: Delivery) -> str:
+    return when(delivery.next) if delivery.state == "waiting" else ""
+
+
+def _why(delivery: Delivery) -> str:
+    error = delivery.attempts[-1].error if delivery.attempts else ""
+    return plain(error or delivery.notice.text)

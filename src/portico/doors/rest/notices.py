@@ -1,0 +1,32 @@
+"""What people were told of, and what did not arrive."""
+
+from typing import get_args
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from portico.doors.app import App
+from portico.doors.body import JsonResponse
+from portico.doors.route import Param, Route, Table
+from portico.errors import BadRequest
+from portico.notices.notice import Delivery, State
+from portico.notices.notices import Notices
+
+
+class NoticeList(Struct):
+    notices: list[Delivery]
+    """Newest first."""
+
+
+def table(app: App) -> Table:
+    async def notices(request: Request) -> Response:
+        state = request.query_params.get("state")
+        if state is not None and state not in get_args(State):
+            raise BadRequest(f"'state' is one of {', '.join(get_args(State))}, not {state!r}.", field="state")
+        found = [each for each in app.host.part(Notices).deliveries.values() if state in (None, each.state)]
+        return JsonResponse(NoticeList(found[::-1]))
+
+    query = {"state": Param("only those that are waiting, delivered, failed or unneeded", State)}
+    summary = "What people were told of by webhooks and commands, and what waits or was given up."
+    return [Route("/v1/notices", notices, "read", summary=summary, doc={"answer": NoticeList, "query": {**query}})]

@@ -1,0 +1,57 @@
+"""Which addresses a webhook may reach.
+
+The attack: somebody's name, number or redirect leads a request of this host to a machine that only this host can reach
+(169.254.169.254, a router, a database on loopback). So a name is resolved once, every address that it has must be
+public, and the connection goes to the address that was checked.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Container
+from concurrent.futures import Executor
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_REFUSED = (ipaddress.ip_network("192.88.99.0/24"), ipaddress.ip_network("64:ff9b:1::/48"))
+"""Relays of 6to4 and local NAT64: Python calls them global."""
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+class NotSent(Exception):
+    """This attempt failed; `str` says why."""
+
+
+def is_public(text: str) -> bool:
+    address = ipaddress.ip_address(text.partition("%")[0])
+    return all(
+        each.is_global
+        and not (each.is_multicast or each.is_reserved)
+        and not any(each in network for network in _REFUSED)
+        for each in _meant(address)
+    )
+
+
+def _meant(address: _Address) -> list[_Address]:
+    """The addresses of version 4 inside of one of version 6, where there are some: that is where packets go."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return [address]
+    if address in _NAT64 or int(address) >> 32 == 0:
+        return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
+    inside = address.ipv4_mapped or address.sixtofour
+    return [inside] if inside is not None else list(address.teredo or [address])
+
+
+async def resolve(host: str, port: int, allowed: Container[str], threads: Executor) -> list[str]:
+    """The addresses of a name, all of them public unless the name is allowed."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.run_in_executor(threads, socket.getaddrinfo, host, port, 0, socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise NotSent(f"{host!r} has no address: {error}") from error
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    private = [each for each in addresses if not is_public(each)]
+    if private and host not in allowed:
+        raise NotSent(
+            f"{host!r} is {private[0]}, a private address. Name it in notices.allow_private if that is meant."
+        )
+    return addresses

@@ -1,0 +1,373 @@
+"""The room: reads what is committed, writes each notice down before it is sent, and delivers it in order.
+
+Every notice for every target is one value in the log, written in the same commit as the cursor behind its event: after
+a crash nothing is lost, and nothing is made twice. What was sent when the host died is sent again under the same id.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from heapq import heappop, heappush
+from typing import Any
+
+import msgspec
+
+from portico import commands as c
+from portico.errors import Conflict, LogUnavailable, NotFound
+from portico.events import Record
+from portico.host.host import Host
+from portico.host.part import Part
+from portico.notices.address import NotSent
+from portico.notices.notice import LOOKING_SECONDS, Delivery, Notice, after_quiet, tried, wants
+from portico.notices.read import SETTLED, TOLD, read_notice, settled
+from portico.notices.send import Sender
+from portico.notices.targets import Target, targets_of
+from portico.settings import NoticeSettings
+
+AT_ONCE = 600
+"""Calls at once to targets that are not known to fail, a socket of a few KB each: when 500 of 1,000 begin to hang, the
+others are called all the same."""
+AT_ONCE_FAILING = 32
+"""Calls at once to the others: 500 that hang take each other's time and nobody else's."""
+WAITING = 10_000
+"""Deliveries that wait: some MB. What comes when a receiver is down for so long is dropped with a line in the log."""
+KEPT = 1_000
+"""Deliveries that are over, for the list."""
+KEPT_DAYS = 7
+_REREAD = 1_000
+"""Events that a start may read again because none of them gave a notice."""
+_NAP_SECONDS = 3600.0
+"""The longest sleep: the clock may be set."""
+_CHANNEL, _CURSOR, _KEY = "notices", "notices.cursor", "notice"
+
+
+class _Cursor(msgspec.Struct):
+    seq: int
+    epoch: str
+
+
+class _Lane:
+    """What one target is to hear of one session, in order."""
+
+    def __init__(self) -> None:
+        self.queue: deque[Delivery] = deque()
+        self.changed: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        if self.changed is not None and not self.changed.done():
+            self.changed.set_result(None)
+
+
+class Notices(Part):
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.viewers: Counter[str] = Counter()
+        """How many clients read a session's events as they come, by channel."""
+        self.deliveries: dict[str, Delivery] = {}
+        """In the order in which they were made."""
+        self._settings = NoticeSettings()
+        self._targets: dict[str, Target] = {}
+        self._base = ""
+        self._sender = Sender()
+        self._incoming: deque[Record] = deque()
+        self._arrived = asyncio.Event()
+        self._cursor = 0
+        self._started = False
+        self._places: dict[str, int] = {}
+        self._free: list[int] = []
+        self._lanes: dict[tuple[str, str], _Lane] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failing: set[str] = set()
+        self._slots = (asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE_FAILING))
+        host.log.on_commit(self._committed)
+        host.commands.handle(c.RedeliverNotice, self._redeliver)
+        host.commands.handle(c.TestNotice, self._test)
+
+    # -- start and stop ----------------------------------------------------------------------------------------
+
+    def configure(self, settings: NoticeSettings, base: str) -> None:
+        """`base`: how people reach this host, for links."""
+        began = not self._targets
+        self._settings, self._targets, self._base = settings, targets_of(settings), base.rstrip("/")
+        if self._started and self._targets and began:
+            self._move(self.host.log.seq)  # what happened before nobody was to be told
+        elif self._started and not self._targets:
+            self.host.log.put_kv(_CHANNEL, _CURSOR, None, lazy=True)
+        for lane in self._lanes.values():
+            lane.wake()
+
+    async def start(self) -> None:
+        """Goes on where the last host ended."""
+        self._started = True
+        self.host.members.on_held(self._take_up)
+        await self._load()
+        self._own(self._read(), "notices")
+
+    def _take_up(self) -> None:
+        """This host has become the one that tells people: what it knew is as old as its last time."""
+        for delivery in self.deliveries.values():
+            delivery.state = "unneeded" if delivery.waits else delivery.state  # here, not in the log
+        for lane in self._lanes.values():
+            lane.wake()
+        self.deliveries.clear()
+        self._places.clear()
+        self._own(self._load(), "notices of another host")
+
+    async def _load(self) -> None:
+        if not self.host.members.held():
+            return
+        for channel, data in (await self.host.log.list_kv(_KEY)).items():
+            delivery = msgspec.json.decode(data, type=Delivery)
+            if delivery.id not in self.deliveries:
+                self._places[delivery.id] = int(channel.rpartition("/")[2])
+                self.deliveries[delivery.id] = delivery
+        used = set(self._places.values())
+        self._free = [number for number in range(max(used, default=0)) if number not in used]
+        self.deliveries = dict(sorted(self.deliveries.items(), key=lambda each: each[1].notice.time))
+        for delivery in self.deliveries.values():
+            if delivery.waits:
+                self._queue(delivery)
+        if self._targets:
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        data = await self.host.log.get_kv(_CHANNEL, _CURSOR)
+        cursor = msgspec.json.decode(data, type=_Cursor) if data is not None else None
+        if cursor is None or cursor.epoch != self.host.log.epoch:
+            self._move(self.host.log.seq)
+            return
+        self._cursor, end, found = cursor.seq, self.host.log.seq, []
+        after = cursor.seq
+        while after < end:
+            records = await self.host.log.read_all(after=after, whole=True)
+            if not records:
+                break
+            after = records[-1].seq
+            found += [record for record in records if isinstance(record.event, (*TOLD, *SETTLED))]
+        known = {record.seq for record in self._incoming}
+        self._incoming.extendleft(reversed([record for record in found if record.seq not in known]))
+        self._arrived.set()
+
+    async def close(self) -> None:
+        self._started = False
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._sender.close()
+
+    def _own(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = self.host.own(work, name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- from events -------------------------------------------------------------------------------------------
+
+    def _committed(self, records: Sequence[Record]) -> None:
+        if not (self._started and self._targets and self.host.members.held()):
+            return
+        for record in records:
+            if isinstance(record.event, (*TOLD, *SETTLED)):
+                self._incoming.append(record)
+                self._arrived.set()
+        if not self._incoming and records[-1].seq - self._cursor > _REREAD:
+            self._move(records[-1].seq)
+
+    def _move(self, seq: int) -> None:
+        self._cursor = seq
+        self.host.log.put_kv(_CHANNEL, _CURSOR, self._cursor_data(seq), lazy=True)
+
+    def _cursor_data(self, seq: int) -> bytes:
+        return msgspec.json.encode(_Cursor(seq, self.host.log.epoch))
+
+    async def _read(self) -> None:
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._incoming:
+                record = self._incoming.popleft()
+                if record.seq > self._cursor:
+                    try:
+                        await self._take(record)
+                    except Exception:  # the next ones are still to be told
+                        self.host.logger.exception("no notice of %s", record.channel)
+
+    async def _take(self, record: Record) -> None:
+        answered = settled(record)
+        if answered is not None:
+            await self._settle(*answered)
+        made: list[Delivery] = []
+        if isinstance(record.event, TOLD):
+            notice = await read_notice(self.host, record, self._base)
+            made = self._deliveries(record.seq, notice) if notice is not None else []
+        if not made:
+            self._move(record.seq)
+            return
+        await self._store(*made, cursor=record.seq)
+        self._cursor = record.seq
+        for delivery in made:
+            self._queue(delivery)
+
+    def _deliveries(self, seq: int, notice: Notice) -> list[Delivery]:
+        looking = self._is_open(notice.session)
+        if looking and notice.kind in ("turn_done", "turn_failed"):
+            return []
+        targets = [target for target in self._targets.values() if wants(target, notice)]
+        waiting = sum(len(lane.queue) for lane in self._lanes.values())
+        if targets and waiting + len(targets) > WAITING:
+            self.host.logger.error("%s notices wait: nobody is told of %s", waiting, notice.about)
+            return []
+        first = self.host.now() + (LOOKING_SECONDS * 1000 if looking else 0)
+        return [Delivery(f"notice-{seq}-{target.name}", target.name, notice, next=first) for target in targets]
+
+    @contextmanager
+    def viewing(self, channels: Sequence[str]) -> Iterator[None]:
+        """While a client reads these channels as they grow."""
+        self.viewers.update(channels)
+        try:
+            yield
+        finally:
+            self.viewers.subtract(channels)
+            self.viewers = +self.viewers
+
+    def _is_open(self, ident: str) -> bool:
+        """Whether a page or an editor shows the session."""
+        session = self.host.find(ident) if ident else None
+        if session is None:
+            return False
+        clients = session.state.clients if session.loaded else []
+        return self.viewers[session.channel] > 0 or any(each.id in self.host.connected for each in clients)
+
+    async def _settle(self, place: str, ask: str) -> None:
+        found = [
+            each
+            for each in self.deliveries.values()
+            if each.waits and each.notice.ask and each.notice.about == place
+            if ask in ("", each.notice.ask)
+        ]
+        for delivery in found:
+            delivery.state = "unneeded"
+            if (lane := self._lanes.get(_lane_of(delivery))) is not None:
+                lane.wake()
+        if found:
+            await self._store(*found)
+
+    # -- the list ----------------------------------------------------------------------------------------------
+
+    async def _store(self, *deliveries: Delivery, cursor: int = 0) -> None:
+        """Durable when it returns, however long the disk says no."""
+        while True:
+            for delivery in deliveries:
+                self.deliveries[delivery.id] = delivery
+                self.host.log.put_kv(self._place(delivery.id), _KEY, msgspec.json.encode(delivery))
+            if cursor:
+                self.host.log.put_kv(_CHANNEL, _CURSOR, self._cursor_data(cursor))
+                self._prune()
+            try:
+                await self.host.log.flush()
+                return
+            except LogUnavailable:
+                await self.host.log.available()
+
+    def _place(self, ident: str) -> str:
+        """Where it is stored: places are used again, since the log never forgets a channel's name."""
+        if ident not in self._places:
+            self._places[ident] = heappop(self._free) if self._free else len(self._places)
+        return f"notice/{self._places[ident]}"
+
+    def _prune(self) -> None:
+        over = [each for each in self.deliveries.values() if not each.waits]
+        old = self.host.now() - KEPT_DAYS * 86_400_000
+        for number, delivery in enumerate(over):
+            if number < len(over) - KEPT or delivery.notice.time < old:
+                del self.deliveries[delivery.id]
+                self.host.log.put_kv(self._place(delivery.id), _KEY, None)
+                heappush(self._free, self._places.pop(delivery.id))
+
+    # -- delivery ----------------------------------------------------------------------------------------------
+
+    def _queue(self, delivery: Delivery) -> None:
+        lane = self._lanes.get(_lane_of(delivery))
+        if lane is None:
+            lane = self._lanes[_lane_of(delivery)] = _Lane()
+            self._own(self._deliver(lane, _lane_of(delivery)), f"notices for {delivery.target}")
+        if delivery not in lane.queue:
+            lane.queue.append(delivery)
+
+    async def _deliver(self, lane: _Lane, key: tuple[str, str]) -> None:
+        while lane.queue:
+            delivery = lane.queue[0]
+            if await self._due(delivery, lane):
+                await self._attempt(delivery)
+            if not delivery.waits:
+                lane.queue.remove(delivery)
+        del self._lanes[key]
+
+    async def _due(self, delivery: Delivery, lane: _Lane) -> bool:
+        """Returns when it is time; False: it is not needed any more."""
+        while delivery.waits:
+            target, now = self._targets.get(delivery.target), self.host.now()
+            due = delivery.next
+            if target is not None and not delivery.by_hand:
+                due = max(due, after_quiet(target, now))
+            if due <= now and self.host.members.held():
+                return True
+            lane.changed = asyncio.get_running_loop().create_future()
+            wait = (due - now) / 1000 if due > now else 1.0
+            await self.host.clock.wait(lane.changed, min(wait, _NAP_SECONDS))
+        return False
+
+    async def _attempt(self, delivery: Delivery) -> None:
+        target, error = self._targets.get(delivery.target), ""
+        async with self._slots[delivery.target in self._failing]:
+            if not delivery.waits:
+                return
+            try:
+                if target is None:
+                    raise NotSent(f"The settings have no webhook or command {delivery.target!r}.")
+                await self._sender.send(delivery, target, self._settings, self.host.now())
+                self._failing.discard(delivery.target)
+            except NotSent as failed:
+                error = str(failed)
+                self._failing.add(delivery.target)
+            except Exception as failed:  # a bug of ours must not end the lane
+                self.host.logger.exception("notice %s", delivery.id)
+                error = f"{type(failed).__name__}: {failed}"
+        tried(delivery, self.host.now(), error)
+        if delivery.state == "failed":
+            self.host.logger.error("%s was given up: %s", delivery.id, error)
+        await self._store(delivery)
+
+    # -- commands ----------------------------------------------------------------------------------------------
+
+    async def _redeliver(self, command: c.RedeliverNotice, caller: c.Caller) -> c.NoticeNamed:
+        delivery = self.deliveries.get(command.notice)
+        if delivery is None:
+            raise NotFound("notice", command.notice, "`portico notices list` shows them.")
+        if delivery.target not in self._targets:
+            raise Conflict(f"The settings have no webhook or command {delivery.target!r}.")
+        delivery.state, delivery.next, delivery.tries = "waiting", self.host.now(), 0
+        delivery.by_hand = True
+        await self._store(delivery)
+        self._queue(delivery)
+        self._lanes[_lane_of(delivery)].wake()
+        return c.NoticeNamed(delivery.id)
+
+    async def _test(self, command: c.TestNotice, caller: c.Caller) -> c.NoticeNamed:
+        if command.target not in self._targets:
+            names = ", ".join(self._targets) or "none"
+            raise NotFound("webhook or command", command.target, f"The settings have: {names}.")
+        now = self.host.now()
+        notice = Notice("test", f"A test, asked for by {caller.by}.", now, link=f"{self._base}/app")
+        count = len(self.deliveries)
+        delivery = Delivery(
+            f"notice-test-{now}-{count}-{command.target}", command.target, notice, next=now, by_hand=True
+        )
+        await self._store(delivery)
+        self._queue(delivery)
+        return c.NoticeNamed(delivery.id)
+
+
+def _lane_of(delivery: Delivery) -> tuple[str, str]:
+    return delivery.target, delivery.notice.about

@@ -1,0 +1,124 @@
+"""What an event gives to tell: a notice, or nothing."""
+
+from typing import TypeVar
+
+from portico import events as e
+from portico.budgets.budgets import is_budget_question
+from portico.events import Event, Record
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.notices.notice import Notice
+from portico.redaction import Redaction
+from portico.settings import NoticeKind
+
+TOLD = (e.ApprovalAsked, e.QuestionAsked, e.TurnEnded, e.JobWaiting, e.JobEnded, e.RunEnded)
+SETTLED = (e.ApprovalAnswered, e.QuestionAnswered, e.TurnEnded, e.JobResumed, e.JobEnded)
+"""They end what was asked."""
+
+_TEXT = 300
+"""Characters: a notice is read on a phone."""
+
+T = TypeVar("T", bound=Event)
+
+
+async def read_notice(host: Host, record: Record, base: str) -> Notice | None:
+    event = record.event
+    if isinstance(event, e.JobEnded | e.JobWaiting):
+        return await _of_job(host, record, base)
+    if isinstance(event, e.RunEnded):
+        return await _of_run(host, record, base)
+    session = host.find(record.channel.removeprefix("session/"))
+    if session is None:
+        return None  # deleted meanwhile
+    await session.load()
+    if isinstance(event, e.ApprovalAsked):
+        words = event.title or event.tool
+        return _in_session(session, record, base, "approval", f"Waits for approval: {words}", event.approval)
+    if isinstance(event, e.QuestionAsked):
+        budget = is_budget_question(event.fields)
+        return _in_session(session, record, base, "budget" if budget else "question", event.text, event.question)
+    return _of_turn(session, record, base) if isinstance(event, e.TurnEnded) else None
+
+
+def _of_turn(session: Session, record: Record, base: str) -> Notice | None:
+    """Turns of jobs, automations and sub-agents are theirs to tell of; who cancels a turn knows it."""
+    event = record.event
+    assert isinstance(event, e.TurnEnded)
+    turn = next((each for each in session.state.turns if each.id == event.turn), None)
+    if turn is None or event.outcome == "cancelled" or session.state.parent is not None:
+        return None
+    if turn.by.startswith(("task:", "run:", "automation")):
+        return None
+    if event.outcome == "completed":
+        return _in_session(session, record, base, "turn_done", "The agent is done.")
+    words = event.error.message if event.error is not None else f"The turn was {event.outcome}."
+    return _in_session(session, record, base, "turn_failed", words)
+
+
+def _in_session(session: Session, record: Record, base: str, kind: NoticeKind, text: str, ask: str = "") -> Notice:
+    state = session.state
+    link = f"{base}/app/s/{session.id}"
+    return Notice(
+        kind, _short(text), record.time, session.id, _short(state.title), state.agent, state.cwd, ask=ask, link=link
+    )
+
+
+async def _of_job(host: Host, record: Record, base: str) -> Notice | None:
+    event, started = record.event, await _first(host, record, e.JobStarted)
+    if started is None:
+        return None
+    link = f"{base}/app/j/{started.job}"
+    known = {"title": started.name, "folder": started.cwd, "job": started.job, "link": link}
+    if isinstance(event, e.JobWaiting):
+        return Notice("question", _short(event.reason), record.time, ask=started.job, **known)
+    assert isinstance(event, e.JobEnded)
+    if event.outcome == "canceled" or started.by.startswith("run:"):
+        return None  # an automation's run tells of its job
+    if event.outcome == "succeeded":
+        return Notice("job_done", f"The job {started.name!r} is done.", record.time, **known)
+    text = f"The job {started.name!r} failed. {event.error}"
+    return Notice("job_failed", _short(text), record.time, **known)
+
+
+async def _of_run(host: Host, record: Record, base: str) -> Notice | None:
+    event, claimed = record.event, await _first(host, record, e.RunClaimed)
+    assert isinstance(event, e.RunEnded)
+    if claimed is None or event.outcome == "canceled":
+        return None
+    action = claimed.job or claimed.prompt
+    done = event.outcome == "succeeded"
+    text = f"The automation {claimed.name!r} " + ("is done." if done else f"{_OUTCOME[event.outcome]}. {event.error}")
+    return Notice(
+        "automation_done" if done else "automation_failed",
+        _short(text),
+        record.time,
+        folder=(action.cwd if action is not None else "") or "",
+        automation=claimed.name,
+        run=claimed.run,
+        link=f"{base}/app",
+    )
+
+
+_OUTCOME = {"failed": "failed", "interrupted": "was interrupted"}
+
+
+async def _first(host: Host, record: Record, kind: type[T]) -> T | None:
+    """The event that began the channel."""
+    found = await host.log.read(record.channel, limit=5)
+    return next((each.event for each in found if isinstance(each.event, kind)), None)
+
+
+def _short(text: str) -> str:
+    """Without secrets: it leaves this machine."""
+    found = Redaction().text(text.strip())
+    return found if len(found) <= _TEXT else found[: _TEXT - 1] + "…"
+
+
+def settled(record: Record) -> tuple[str, str] | None:
+    """Where something was answered, and what; an empty name: all that was asked there."""
+    event, place = record.event, record.channel.partition("/")[2]
+    if isinstance(event, e.ApprovalAnswered):
+        return place, event.approval
+    if isinstance(event, e.QuestionAnswered):
+        return place, event.question
+    return (place, "") if isinstance(event, e.TurnEnded | e.JobResumed | e.JobEnded) else None

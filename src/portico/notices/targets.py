@@ -1,0 +1,66 @@
+"""The targets of the settings, checked."""
+
+import re
+from zoneinfo import ZoneInfo
+
+from portico.errors import BadRequest
+from portico.notices.address import NotSent
+from portico.notices.notice import is_quiet_form
+from portico.notices.send import keys_of
+from portico.settings import NoticeCommand, NoticeSettings, Webhook
+
+Target = Webhook | NoticeCommand
+
+
+def targets_of(settings: NoticeSettings) -> dict[str, Target]:
+    """By name. BadRequest names what is wrong."""
+    found: dict[str, Target] = {}
+    listed: list[tuple[str, Target]] = [("notices.webhooks", each) for each in settings.webhooks]
+    listed += [("notices.commands", each) for each in settings.commands]
+    for field, target in listed:
+        problem = "the name is taken by another one" if target.name in found else _problem(target, settings)
+        if problem:
+            raise BadRequest(f"{field}: {target.name!r}: {problem}.", field=field)
+        found[target.name] = target
+    return found
+
+
+def _problem(target: Target, settings: NoticeSettings) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", target.name):
+        return "a name has lower case letters, digits and hyphens, at most 40"
+    if not is_quiet_form(target.quiet):
+        return f"quiet = {target.quiet!r} is not of the form '22:00-07:00'"
+    try:
+        ZoneInfo(target.zone or "UTC")
+    except (KeyError, OSError, ValueError):
+        return f"there is no time zone {target.zone!r}"
+    if isinstance(target, NoticeCommand):
+        return "" if target.command and target.command[0] else "command is a list: a program and its arguments"
+    return _url_problem(target.url, settings) or _secret_problem(target)
+
+
+def _url_problem(text: str, settings: NoticeSettings) -> str:
+    import httpx  # late: most hosts have no webhooks
+
+    try:
+        url = httpx.URL(text)
+        name = url.raw_host.decode("ascii")
+    except (httpx.InvalidURL, ValueError) as error:
+        return f"url is no address: {error}"
+    if url.scheme not in ("http", "https") or not name:
+        return "url is an address such as 'https://example.org/hooks'"
+    if url.userinfo or "@" in url.netloc.decode("ascii", "replace"):
+        return "url holds a name or password before '@'; the signature says who sends"
+    if url.scheme == "http" and name not in settings.allow_private:
+        return "url needs https, unless its host is named in notices.allow_private"
+    return ""
+
+
+def _secret_problem(webhook: Webhook) -> str:
+    if sum(map(bool, (webhook.secret, webhook.secret_env, webhook.secret_file))) != 1:
+        return "it needs exactly one of secret, secret_env and secret_file"
+    try:
+        keys_of(webhook.secret) if webhook.secret else None
+    except NotSent as error:
+        return str(error)
+    return ""

@@ -1,0 +1,345 @@
+/** The form of an automation: when, what, and the rules. What the host finds wrong stands at its field. */
+
+import { explain, Refused } from "../api";
+import { make, makeButton } from "../page";
+import { call, v1, type Agent } from "../v1";
+import { frame, headOf, keepSecret } from "./automationFrame";
+import { type Automation, dueWords, fieldFor, MISSED, OVERLAP, type Plan, planOf, type Values, valuesOf } from "./automationModel";
+import { MODES } from "./composer";
+import type { Shell, View } from "./shell";
+
+type Options = [value: string, text: string][];
+
+interface FieldSpec {
+  path: string;
+  label: string;
+  hint?: string;
+  kind?: "text" | "area" | "box" | "number";
+  options?: Options;
+  list?: string;
+  /** In which choice of `when` or `what` it is there; always, when absent. */
+  at?: string[];
+}
+
+const WHEN: Options = [["cron", "At set times (cron)"], ["every", "Every so often"], ["at", "Once, at a time"], ["hook", "When another system calls (hook)"], ["files", "When files change"], ["after", "After another automation or a job"], ["none", "Only when somebody runs it"]];
+const ENDS = ["succeeded", "failed", "canceled", "interrupted"];
+
+const FIRST: FieldSpec[] = [
+  { path: "name", label: "Name", hint: "Lower case letters, digits and hyphens, such as morning-review" },
+  { path: "title", label: "Title (optional)" },
+];
+const TRIGGER: FieldSpec[] = [
+  { path: "when", label: "When", options: WHEN },
+  { path: "schedule.cron", label: "Cron", hint: "Minute, hour, day, month, weekday: 0 7 * * 1-5 is 7:00 from Monday to Friday. Or @hourly, @daily, @weekly", at: ["cron"] },
+  { path: "schedule.every", label: "Every", hint: "90s, 15m, 2h or 1d", at: ["every"] },
+  { path: "schedule.at", label: "At", hint: "2027-01-31T09:00, in the time zone below", at: ["at"] },
+  { path: "schedule.zone", label: "Time zone", hint: "An IANA name such as Europe/Berlin", list: "zones", at: ["cron", "at"] },
+  { path: "hook.filter", label: "Only if (optional)", kind: "area", hint: "One condition in a line on the call's JSON: /action = opened, or /ref ~ refs/heads/.* for a pattern", at: ["hook"] },
+  { path: "hook.per_minute", label: "Calls in a minute, at most", kind: "number", at: ["hook"] },
+  { path: "files.folder", label: "Folder", at: ["files"] },
+  { path: "files.globs", label: "Files", hint: "Patterns such as *.csv, separated by commas; empty: all files", at: ["files"] },
+  { path: "files.excludes", label: "But not", hint: "Patterns, separated by commas", at: ["files"] },
+  { path: "files.quiet", label: "Seconds without a further change", kind: "number", at: ["files"] },
+  { path: "after.automation", label: "After the automation", list: "automations", hint: "Its name; or name a job below", at: ["after"] },
+  { path: "after.job", label: "Or after the job", list: "jobs", at: ["after"] },
+  { path: "after.outcomes", label: "How it ended", at: ["after"] },
+];
+const START: FieldSpec[] = [
+  { path: "what", label: "Start", options: [["prompt", "A prompt for an agent"], ["job", "A job"]] },
+  { path: "prompt.text", label: "Prompt", kind: "area", hint: "{{payload}} is the call's JSON, {{/a/b}} a value in it, {{files}} the changed files, {{after}} what has ended", at: ["prompt"] },
+  { path: "prompt.agent", label: "Agent", options: [], at: ["prompt"] },
+  { path: "prompt.model", label: "Model (optional)", list: "models", at: ["prompt"] },
+  { path: "prompt.cwd", label: "Folder", hint: "An absolute path; empty: the first folder of the host", list: "folders", at: ["prompt"] },
+  { path: "prompt.config", label: "What it may do", options: MODES.map(([value, name]) => [value, name]), at: ["prompt"] },
+  { path: "prompt.worktree", label: "Work in an own copy (a git worktree, on its own branch)", kind: "box", at: ["prompt"] },
+  { path: "job.job", label: "Job", options: [], at: ["job"] },
+  { path: "job.input", label: "Input for the job (optional)", kind: "area", at: ["job"] },
+  { path: "job.cwd", label: "Folder", hint: "An absolute path; empty: the first folder of the host", list: "folders", at: ["job"] },
+];
+const RULES: FieldSpec[] = [
+  { path: "missed", label: "If no host ran when it was due", options: Object.entries(MISSED) },
+  { path: "missed_limit", label: "Made up for at most", kind: "number" },
+  { path: "overlap", label: "If the run before still works", options: Object.entries(OVERLAP) },
+  { path: "parallel", label: "Side by side at most", kind: "number" },
+  { path: "stop_after_failures", label: "Stops after so many failures in a row (0: never)", kind: "number" },
+  { path: "stop_after_runs", label: "Stops after so many runs (0: never)", kind: "number" },
+  { path: "stop_at", label: "Stops at (optional)", hint: "2027-01-31T09:00" },
+  { path: "keep_days", label: "Days that runs stay in the history", kind: "number" },
+  { path: "keep_runs", label: "Runs that stay in the history", kind: "number" },
+];
+const ALL = [...FIRST, ...TRIGGER, ...START, ...RULES];
+
+interface Field {
+  spec: FieldSpec;
+  box: HTMLElement;
+  input: HTMLElement;
+  wrong: HTMLElement;
+  read(): string;
+  write(value: string): void;
+}
+
+export class AutomationForm implements View {
+  readonly element = make("section", "place automations");
+  readonly title: string;
+  private readonly form = make("form", "start wide");
+  private readonly fields = new Map<string, Field>();
+  private readonly trouble = make("p", "trouble");
+  private readonly preview = make("p", "auto-preview soft");
+  private readonly save = make("button", "primary");
+  private before: Plan = {};
+  private agents: Agent[] = [];
+
+  constructor(
+    private readonly id: string | undefined,
+    private readonly shell: Shell,
+  ) {
+    this.title = id ? "Edit the automation" : "New automation";
+    frame(this.element, headOf(this.title, "A trigger, what to start, and what to do when something is in the way."), [], this.form, true);
+    this.build();
+    void this.load();
+  }
+
+  private build(): void {
+    this.form.noValidate = true;
+    this.save.textContent = this.id ? "Save" : "Make the automation";
+    this.trouble.setAttribute("role", "alert");
+    this.preview.setAttribute("role", "status");
+    for (const spec of ALL) this.fields.set(spec.path, field(spec));
+    const rules = make("details", "auto-rules");
+    rules.append(make("summary", "", "Missed runs, overlap, limits"), ...this.boxes(RULES));
+    const foot = make("div", "answers");
+    foot.append(this.save, makeButton("", "Cancel", () => this.shell.go(this.id ? { at: "automations", id: this.id } : { at: "automations" })));
+    this.form.append(...this.boxes(FIRST), make("h2", "", "When"), ...this.boxes(TRIGGER), this.preview, make("h2", "", "What to start"), ...this.boxes(START), rules, this.trouble, foot);
+    // Not with the change that a click on the button brings: the button would move away under the pointer.
+    this.form.addEventListener("input", (event) => this.mended(event.target as Element));
+    this.form.addEventListener("change", () => this.choose());
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.send();
+    });
+    this.fill(valuesOf({ schedule: { cron: "0 7 * * 1-5", zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" } }));
+  }
+
+  private boxes(specs: FieldSpec[]): HTMLElement[] {
+    return specs.flatMap(({ path }) => this.fields.get(path)?.box ?? []);
+  }
+
+  private fill(values: Values): void {
+    for (const [path, each] of this.fields) each.write(values[path] ?? "");
+    this.say("");
+    this.choose();
+  }
+
+  private get values(): Values {
+    return Object.fromEntries([...this.fields].map(([path, each]) => [path, each.read()]));
+  }
+
+  /** What the form can offer comes beside it: it works without. */
+  private async load(): Promise<void> {
+    const offers = Promise.allSettled([this.offerAgents(), this.offerJobs(), this.offerAutomations(), this.offerFolders()]);
+    this.offer("zones", typeof Intl.supportedValuesOf === "function" ? ["UTC", ...Intl.supportedValuesOf("timeZone")] : ["UTC", "Europe/Berlin"]);
+    await offers;
+    if (this.id) await this.loadPlan(this.id);
+    this.choose();
+    if (document.activeElement === document.body) this.fields.get("name")?.input.focus();
+  }
+
+  private async loadPlan(id: string): Promise<void> {
+    try {
+      const { plan, name, source } = await call<Automation>("GET", `/automations/${encodeURIComponent(id)}`);
+      this.before = plan;
+      this.fill(valuesOf(plan, name));
+      if (source === "file") this.say("It is written in automations.toml: change it there.");
+    } catch (error) {
+      this.say(explain(error));
+    }
+  }
+
+  private async offerAgents(): Promise<void> {
+    this.agents = await v1.agents();
+    this.choices("prompt.agent", [["", "The host's own choice"], ...this.agents.map(({ id, name, missing }): [string, string] => [id, missing ? `${name} (not ready)` : name])]);
+  }
+
+  private async offerJobs(): Promise<void> {
+    const { entry } = await call<{ entry: { jobs: Record<string, unknown> } }>("GET", "/entry");
+    const names = Object.keys(entry.jobs);
+    this.choices("job.job", names.map((name) => [name, name]));
+    this.offer("jobs", names);
+  }
+
+  private async offerAutomations(): Promise<void> {
+    const { automations } = await call<{ automations: Automation[] }>("GET", "/automations");
+    this.offer("automations", automations.filter(({ id, name }) => this.id !== id && this.id !== name).map(({ name }) => name));
+  }
+
+  private async offerFolders(): Promise<void> {
+    const { workspaces } = await v1.about();
+    this.offer("folders", [...new Set([...workspaces, ...[...this.shell.feed.rows.values()].map(({ session }) => session.cwd)])].slice(0, 12));
+  }
+
+  private offer(name: string, all: string[]): void {
+    const list = make("datalist");
+    list.id = `auto-${name}`;
+    list.append(...all.map((each) => new Option(each, each)));
+    this.form.querySelector(`#${list.id}`)?.remove();
+    this.form.append(list);
+  }
+
+  private choices(path: string, options: Options): void {
+    const found = this.fields.get(path);
+    if (!(found?.input instanceof HTMLSelectElement)) return;
+    const value = found.input.value;
+    found.input.replaceChildren(...options.map(([each, text]) => new Option(text, each)));
+    if (value) found.write(value);
+  }
+
+  /** Only the fields of what is chosen are there. */
+  private choose(): void {
+    const values = this.values;
+    for (const { spec, box } of this.fields.values()) box.hidden = spec.at !== undefined && !spec.at.includes(values["when"] ?? "") && !spec.at.includes(values["what"] ?? "");
+    this.show("missed_limit", values["missed"] === "all");
+    this.show("parallel", values["overlap"] === "parallel");
+    const agent = this.agents.find(({ id }) => id === values["prompt.agent"]);
+    this.offer("models", (agent?.models ?? []).map(({ id }) => id));
+    void this.look();
+  }
+
+  private show(path: string, on: boolean): void {
+    const found = this.fields.get(path);
+    if (found) found.box.hidden = !on;
+  }
+
+  private mended(target: Element): void {
+    mend([...this.fields.values()].find(({ box }) => box.contains(target)));
+  }
+
+  private looked = 0;
+
+  /** When it would be due, or what is wrong with the trigger, before anything is made. */
+  private async look(): Promise<void> {
+    const mine = ++this.looked;
+    const values = this.values;
+    const when = values["when"] ?? "";
+    const given = when === "cron" || when === "every" || when === "at" ? values[`schedule.${when}`] : "";
+    if (!given) return void (this.preview.hidden = true);
+    try {
+      const text = values["prompt.text"]?.trim() ? {} : { "prompt.text": "-" };
+      const { when: words, next = [] } = await call<{ when: string; next?: number[] }>("POST", "/automations/check", planOf({ ...values, ...text, what: "prompt" }));
+      if (mine !== this.looked) return;
+      this.preview.textContent = `${words.charAt(0).toUpperCase()}${words.slice(1)}.${next[0] ? ` Next: ${dueWords(next[0], Date.now())}.` : ""}`;
+      this.preview.hidden = false;
+      for (const path of ["schedule.cron", "schedule.every", "schedule.at", "schedule.zone"]) mend(this.fields.get(path));
+    } catch (error) {
+      if (mine !== this.looked) return;
+      this.preview.hidden = true;
+      if (error instanceof Refused && error.field.startsWith("schedule")) this.point(error);
+    }
+  }
+
+  private point(error: Refused): boolean {
+    const shown = [...this.fields.values()].filter(({ box }) => !box.hidden).map(({ spec }) => spec.path);
+    const found = this.fields.get(fieldFor(shown, error.field) ?? "");
+    if (!found) return false;
+    found.wrong.textContent = explain(error);
+    found.wrong.hidden = false;
+    found.input.setAttribute("aria-invalid", "true");
+    found.box.closest("details")?.setAttribute("open", "");
+    return true;
+  }
+
+  private say(text: string): void {
+    this.trouble.textContent = text;
+    this.trouble.hidden = text === "";
+  }
+
+  private async send(): Promise<void> {
+    this.save.disabled = true;
+    this.say("");
+    for (const each of this.fields.values()) mend(each);
+    try {
+      const body = { name: this.values["name"]?.trim(), plan: planOf(this.values, this.before) };
+      if (this.id) await call("PATCH", `/automations/${encodeURIComponent(this.id)}`, body);
+      const { automation, secret = "" } = this.id ? { automation: this.id } : await call<{ automation: string; secret?: string }>("POST", "/automations", body);
+      if (secret) keepSecret(automation, secret);
+      this.shell.go({ at: "automations", id: automation });
+    } catch (error) {
+      if (error instanceof Refused && this.point(error)) this.form.querySelector<HTMLElement>("[aria-invalid]")?.focus();
+      else this.say(explain(error));
+    }
+    this.save.disabled = false;
+  }
+}
+
+function mend(found: Field | undefined): void {
+  if (!found) return;
+  found.wrong.hidden = true;
+  found.wrong.textContent = "";
+  found.input.removeAttribute("aria-invalid");
+}
+
+function field(spec: FieldSpec): Field {
+  const wrong = make("p", "bad field-wrong");
+  wrong.id = `wrong-${spec.path}`;
+  wrong.hidden = true;
+  wrong.setAttribute("role", "alert");
+  if (spec.path === "after.outcomes") return outcomes(spec, wrong);
+  const input = control(spec);
+  input.id = `auto-field-${spec.path}`;
+  const label = make("label", spec.kind === "box" ? "check" : "", spec.kind === "box" ? "" : spec.label);
+  label.htmlFor = input.id;
+  const box = make("div", "auto-field");
+  const described = [wrong.id];
+  if (spec.kind === "box") label.append(input, spec.label);
+  box.append(label, ...(spec.kind === "box" ? [] : [input]));
+  if (spec.hint) {
+    const hint = make("p", "soft field-hint", spec.hint);
+    hint.id = `hint-${spec.path}`;
+    described.unshift(hint.id);
+    box.append(hint);
+  }
+  input.setAttribute("aria-describedby", described.join(" "));
+  box.append(wrong);
+  const ticked = input instanceof HTMLInputElement && input.type === "checkbox" ? input : undefined;
+  const write = (value: string) => {
+    if (ticked) ticked.checked = value === "yes";
+    else if (input instanceof HTMLSelectElement && value && ![...input.options].some((each) => each.value === value)) input.append(new Option(value, value));
+    if (!ticked && (value || !(input instanceof HTMLSelectElement) || spec.path === "prompt.agent")) input.value = value;
+  };
+  return { spec, box, input, wrong, read: () => (ticked ? (ticked.checked ? "yes" : "") : input.value), write };
+}
+
+function control(spec: FieldSpec): HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement {
+  if (spec.options) {
+    const select = make("select");
+    select.append(...spec.options.map(([value, text]) => new Option(text, value)));
+    return select;
+  }
+  if (spec.kind === "area") {
+    const area = make("textarea");
+    area.rows = spec.path === "hook.filter" ? 2 : 4;
+    area.dir = "auto";
+    return area;
+  }
+  const input = make("input");
+  if (spec.kind === "box") input.type = "checkbox";
+  if (spec.kind === "number") input.inputMode = "decimal";
+  input.spellcheck = false;
+  input.autocomplete = "off";
+  if (spec.list) input.setAttribute("list", `auto-${spec.list}`);
+  return input;
+}
+
+function outcomes(spec: FieldSpec, wrong: HTMLElement): Field {
+  const box = make("fieldset", "auto-field");
+  const boxes = ENDS.map((value) => {
+    const input = make("input");
+    input.type = "checkbox";
+    input.value = value;
+    const line = make("label", "check");
+    line.append(input, value);
+    return [input, line] as const;
+  });
+  box.append(make("legend", "", spec.label), ...boxes.map(([, line]) => line), make("p", "soft field-hint", "None ticked: however it ends"), wrong);
+  const read = () => boxes.flatMap(([input]) => (input.checked ? [input.value] : [])).join(" ");
+  return { spec, box, input: boxes[0]?.[0] ?? box, wrong, read, write: (value) => boxes.forEach(([input]) => (input.checked = value.split(" ").includes(input.value))) };
+}

@@ -1,0 +1,262 @@
+/** What an automation is, in words, and how its form's fields become a plan. Pure. */
+
+import { clock, cost, span, tokens } from "./time";
+import type { Icon } from "./icons";
+
+export type Trigger = "schedule" | "hook" | "files" | "after" | "none";
+type Json = Record<string, unknown>;
+
+export interface Plan {
+  [rule: string]: unknown;
+  title?: string;
+  schedule?: { cron?: string; every?: string; at?: string; zone?: string };
+  hook?: { filter?: { pointer: string; equals?: unknown; matches?: string }[]; per_minute?: number };
+  files?: { folder: string; globs?: string[]; excludes?: string[]; quiet?: number };
+  after?: { automation?: string; job?: string; outcomes?: string[] };
+  job?: { job: string; cwd?: string; input?: string };
+  prompt?: { text: string; agent?: string; model?: string; cwd?: string; worktree?: boolean; config?: Json };
+}
+
+export interface Run {
+  id: string;
+  automation: string;
+  name: string;
+  cause: Trigger | "person";
+  due: number;
+  status: string;
+  by: string;
+  started?: number | null;
+  ended?: number | null;
+  reason?: string;
+  session?: string;
+  job?: string;
+  input?: number;
+  output?: number;
+  cost?: number | null;
+  estimated?: boolean;
+  late?: boolean;
+}
+
+export interface Automation {
+  id: string;
+  name: string;
+  plan: Plan;
+  trigger: Trigger;
+  enabled: boolean;
+  by: string;
+  source: "door" | "file";
+  when?: string;
+  reason?: string;
+  stopped?: boolean;
+  next?: number[];
+  open?: string[];
+  last?: Run | null;
+}
+
+// -- words ------------------------------------------------------------------------------------------------------------
+
+export type Look = "ok" | "work" | "bad" | "";
+
+export function stateOf(automation: Automation): { word: string; look: Look; reason: string } {
+  const reason = automation.enabled ? "" : named(automation.reason ?? "");
+  if (automation.open?.length) return { word: "Working", look: "work", reason };
+  if (automation.enabled) return { word: automation.trigger === "none" ? "By hand" : "On", look: automation.trigger === "none" ? "" : "ok", reason };
+  if (automation.stopped) return { word: "Stopped", look: "bad", reason };
+  return { word: reason ? "Paused" : "Off", look: "", reason };
+}
+
+/** The host names people as `token:phone`; a person is told the name, and keys of the plan in words. */
+export function named(text: string): string {
+  return text.replace(/\b(?:token|person|user):(\S*\w)/g, "$1").replace(/ \((?:stop_after_failures|stop_after_runs|stop_at)\)/g, "");
+}
+
+export function triggerWords({ trigger, when = "" }: Automation): string {
+  if (trigger === "none") return "Only when somebody runs it";
+  if (trigger === "hook") return `When another system calls ${when.replace(/^POST /, "")}`;
+  if (trigger === "files") return `When ${when}`;
+  return when.charAt(0).toUpperCase() + when.slice(1);
+}
+
+export function startsWords({ job, prompt }: Plan): string {
+  if (job) return `Job ${job.job}`;
+  const text = (prompt?.text ?? "").trim().replace(/\s+/g, " ");
+  return `${prompt?.agent ? `${prompt.agent}: ` : ""}${text.length > 140 ? `${text.slice(0, 139)}…` : text}`;
+}
+
+/** A time to come: "in 40 s", "in 12 min", "today 17:00", "tomorrow 7:00", "Fri, 3 Nov 7:00". */
+export function dueWords(time: number, now: number): string {
+  const left = time - now;
+  if (left < 1000) return "now";
+  if (left < 3_600_000) return `in ${left < 60_000 ? `${Math.round(left / 1000)} s` : `${Math.round(left / 60_000)} min`}`;
+  return `${dayWords(time, now)} ${clock(time)}`;
+}
+
+function dayWords(time: number, now: number): string {
+  const date = new Date(time);
+  const days = Math.round((new Date(time).setHours(0, 0, 0, 0) - new Date(now).setHours(0, 0, 0, 0)) / 86_400_000);
+  if (days === 0) return "today";
+  if (days === 1) return "tomorrow";
+  if (days === -1) return "yesterday";
+  const year = date.getFullYear() === new Date(now).getFullYear() ? {} : ({ year: "numeric" } as const);
+  return date.toLocaleDateString([], { weekday: "short", day: "numeric", month: "short", ...year });
+}
+
+/** A time of the history, with its day. */
+export const timeWords = (time: number, now: number): string => `${dayWords(time, now)} ${clock(time)}`;
+
+export function nextWords(automation: Automation, now: number): string {
+  const [first] = automation.next ?? [];
+  if (first !== undefined) return `Next: ${dueWords(first, now)}`;
+  if (!automation.enabled) return "Starts nothing by itself";
+  return automation.trigger === "schedule" ? "Not due any more" : "";
+}
+
+const OUTCOMES: Record<string, [word: string, icon: Icon, look: Look]> = {
+  pending: ["Starts", "todo", "work"],
+  running: ["Working", "work", "work"],
+  succeeded: ["Done", "done", "ok"],
+  failed: ["Failed", "failed", "bad"],
+  canceled: ["Stopped", "stop", ""],
+  interrupted: ["Interrupted", "interrupted", ""],
+  skipped: ["Skipped", "next", ""],
+};
+
+export function outcomeOf(run: Run): { word: string; icon: Icon; look: Look } {
+  const [word, icon, look] = OUTCOMES[run.status] ?? [run.status, "todo", ""];
+  return { word, icon, look };
+}
+
+export function lastWords(run: Run | null | undefined, now: number): string {
+  return run ? `${outcomeOf(run).word} ${timeWords(run.ended ?? run.started ?? run.due, now)}` : "Has not run yet";
+}
+
+export const running = ({ status }: Run): boolean => status === "pending" || status === "running";
+
+const CAUSES: Record<string, string> = { schedule: "by its schedule", hook: "by its hook", files: "by changed files", after: "after what it follows", none: "", person: "" };
+
+export function causeWords(run: Run): string {
+  const words = run.cause === "person" ? `by ${named(run.by)}` : (CAUSES[run.cause] ?? run.cause);
+  return run.late ? `${words}, made up for` : words;
+}
+
+export function tookWords(run: Run): string {
+  return run.started && run.ended ? span(run.ended - run.started) : "";
+}
+
+/** What nobody told is unknown; what did not start used nothing. */
+export function usedWords(run: Run): string {
+  if (!run.started) return "";
+  const all = (run.input ?? 0) + (run.output ?? 0);
+  const money = run.cost ? `${run.estimated ? "~" : ""}${cost(run.cost)}` : running(run) ? "" : "cost unknown";
+  return [all ? tokens(all) : "", money].filter(Boolean).join(", ");
+}
+
+export const MISSED: Record<string, string> = { last: "The latest missed run is made up for, once", skip: "Missed runs are skipped", all: "All missed runs are made up for" };
+export const OVERLAP: Record<string, string> = { skip: "The new run is skipped", queue: "The new run waits", cancel: "The old run is stopped", parallel: "Both run side by side" };
+
+// -- the form -----------------------------------------------------------------------------------------------------------
+
+/** By the path of the plan that a field is for, as the host's errors name it. A box is "yes" or nothing. */
+export type Values = Record<string, string>;
+export type When = "cron" | "every" | "at" | "hook" | "files" | "after" | "none";
+
+const lines = (text: string) => text.split(/[\n,]/).map((each) => each.trim()).filter(Boolean);
+
+/** A line of a hook's filter: `/action = "opened"` or `/ref ~ refs/heads/.*`. */
+export function filterLine(line: string): { pointer: string; equals?: unknown; matches?: string } {
+  const [, pointer = line.trim(), sign = "", value = ""] = /^\s*(.*?)\s*([=~])\s*(.*?)\s*$/.exec(line) ?? [];
+  if (sign === "~") return { pointer, matches: value };
+  return sign ? { pointer, equals: scalar(value) } : { pointer };
+}
+
+function scalar(text: string): unknown {
+  try {
+    const found: unknown = JSON.parse(text);
+    return found !== null && typeof found !== "object" ? found : text;
+  } catch {
+    return text;
+  }
+}
+
+export function whenOf(plan: Plan): When {
+  if (plan.schedule) return plan.schedule.every ? "every" : plan.schedule.at ? "at" : "cron";
+  return plan.hook ? "hook" : plan.files ? "files" : plan.after ? "after" : "none";
+}
+
+const NUMBERS: [key: string, first: number][] = [["missed_limit", 10], ["parallel", 2], ["stop_after_failures", 5], ["stop_after_runs", 0], ["keep_days", 30], ["keep_runs", 200]];
+
+export function valuesOf(plan: Plan, name = ""): Values {
+  const { schedule, hook, files, after, job, prompt } = plan;
+  const filters = (hook?.filter ?? []).map(({ pointer, equals, matches }) => (matches ? `${pointer} ~ ${matches}` : `${pointer} = ${typeof equals === "string" && scalar(equals) === equals ? equals : JSON.stringify(equals)}`));
+  return {
+    name,
+    title: plan.title ?? "",
+    when: whenOf(plan),
+    "schedule.cron": schedule?.cron ?? "",
+    "schedule.every": schedule?.every ?? "",
+    "schedule.at": schedule?.at ?? "",
+    "schedule.zone": schedule ? (schedule.zone ?? "UTC") : "",
+    "hook.filter": filters.join("\n"),
+    "hook.per_minute": String(hook?.per_minute ?? 60),
+    "files.folder": files?.folder ?? "",
+    "files.globs": (files?.globs ?? []).join(", "),
+    "files.excludes": (files?.excludes ?? []).join(", "),
+    "files.quiet": String(files?.quiet ?? 5),
+    "after.automation": after?.automation ?? "",
+    "after.job": after?.job ?? "",
+    "after.outcomes": (after?.outcomes ?? []).join(" "),
+    what: job ? "job" : "prompt",
+    "prompt.text": prompt?.text ?? "",
+    "prompt.agent": prompt?.agent ?? "",
+    "prompt.model": prompt?.model ?? "",
+    "prompt.cwd": prompt?.cwd ?? "",
+    "prompt.worktree": prompt?.worktree ? "yes" : "",
+    "prompt.config": String(prompt?.config?.["approvals"] ?? "ask"),
+    "job.job": job?.job ?? "",
+    "job.cwd": job?.cwd ?? "",
+    "job.input": job?.input ?? "",
+    missed: String(plan["missed"] ?? "last"),
+    overlap: String(plan["overlap"] ?? "skip"),
+    stop_at: String(plan["stop_at"] ?? ""),
+    ...Object.fromEntries(NUMBERS.map(([key, first]) => [key, String(plan[key] ?? first)])),
+  };
+}
+
+/** What is not a number is sent as it is: the host says what is wrong with it. */
+const number = (text = "", first: number): unknown => (text.trim() === "" ? first : Number.isNaN(Number(text)) ? text : Number(text));
+
+/** Without what is empty; what the form does not show stays as it was. */
+const filled = (before: object | undefined, values: Json): Json => Object.fromEntries(Object.entries({ ...before, ...values }).filter(([, value]) => value !== "" && value !== undefined && value !== false));
+
+const TRIGGERS: Record<When, (values: Values, before: Plan) => Json> = {
+  cron: (values) => ({ schedule: { cron: values["schedule.cron"], zone: values["schedule.zone"] || "UTC" } }),
+  every: (values) => ({ schedule: { every: values["schedule.every"] } }),
+  at: (values) => ({ schedule: { at: values["schedule.at"], zone: values["schedule.zone"] || "UTC" } }),
+  hook: (values) => ({ hook: { filter: (values["hook.filter"] ?? "").split("\n").filter((line) => line.trim()).map(filterLine), per_minute: number(values["hook.per_minute"], 60) } }),
+  files: (values) => ({ files: { folder: values["files.folder"] ?? "", globs: lines(values["files.globs"] ?? ""), excludes: lines(values["files.excludes"] ?? ""), quiet: number(values["files.quiet"], 5) } }),
+  after: (values) => ({ after: filled(undefined, { automation: values["after.automation"], job: values["after.job"], outcomes: (values["after.outcomes"] ?? "").split(" ").filter(Boolean) }) }),
+  none: () => ({}),
+};
+
+export function planOf(values: Values, before: Plan = {}): Plan {
+  const { schedule: _, hook: _1, files: _2, after: _3, job, prompt, ...rules } = before;
+  const trigger = TRIGGERS[(values["when"] ?? "none") as When](values, before);
+  const started = values["what"] === "job" ? { job: { job: values["job.job"] ?? "", ...filled(job, { job: values["job.job"], cwd: values["job.cwd"], input: values["job.input"] }) } } : { prompt: promptOf(values, prompt) };
+  const numbers = Object.fromEntries(NUMBERS.map(([key, first]) => [key, number(values[key], first)]));
+  return { ...filled(rules, { title: values["title"], missed: values["missed"], overlap: values["overlap"], stop_at: values["stop_at"] }), ...numbers, ...trigger, ...started } as Plan;
+}
+
+function promptOf(values: Values, before: Plan["prompt"]): Json {
+  const { approvals: _, ...config } = before?.config ?? {};
+  const mode = values["prompt.config"] ?? "ask";
+  if (mode !== "ask") config["approvals"] = mode;
+  const given = { agent: values["prompt.agent"], model: values["prompt.model"], cwd: values["prompt.cwd"], worktree: values["prompt.worktree"] === "yes" };
+  return { ...filled(before, { ...given, config: Object.keys(config).length ? config : undefined }), text: values["prompt.text"] ?? "" };
+}
+
+/** The field of the form that an error of the host is about: itself, what holds it, or the first within it. */
+export function fieldFor(paths: string[], wrong: string): string | undefined {
+  const field = wrong.replace(/^plan\./, "");
+  if (!field) return undefined;
+  return paths.find((path) => path === field) ?? paths.find((path) => field.startsWith(`${path}.`) || field.startsWith(`${path}[`)) ?? paths.find((path) => path.startsWith(`${field}.`));
+}
