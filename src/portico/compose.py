@@ -12,6 +12,8 @@ from portico.host.host import Host
 from portico.host.part import Part
 from portico.log.log import Log
 from portico.notices.notices import Notices
+from portico.people.quotas import Quotas
+from portico.people.retention import Retention
 from portico.terminals.handlers import open_terminals
 from portico.transcripts.room import Transcripts
 
@@ -22,6 +24,8 @@ ROOMS: tuple[Callable[[Host], Part], ...] = (
     WorkspaceFiles,
     Transcripts,
     Budgets,
+    Quotas,
+    Retention,
     Notices,
 )
 """In the order of their start."""

@@ -15,6 +15,7 @@
     ├── Misdirected           the Host header names somebody else
     ├── TooLarge              a body, frame, file or list over its limit
     ├── RateLimited           slow down; `retry_after` seconds
+    ├── QuotaExceeded         a person has as much as they may; `field` names the setting
     ├── CursorLost            a cursor of another log or beyond its end; take a snapshot
     ├── TooSlow               a reader behind its bound; its cursor lets it come back
     ├── Unreachable           a client finds no host, or it does not answer
@@ -118,6 +119,10 @@ class RateLimited(PorticoError):
     code = "rate_limited"
 
 
+class QuotaExceeded(PorticoError):
+    code = "quota_exceeded"
+
+
 class CursorLost(PorticoError):
     code = "cursor_lost"
 
@@ -188,6 +193,7 @@ KINDS: dict[str, Kind] = {
     "misdirected": Kind(421, -32009, 77),
     "too_large": Kind(413, -32602, 65),
     "rate_limited": Kind(429, -32603, 75),
+    "quota_exceeded": Kind(429, -32603, 75),
     "cursor_lost": Kind(410, -32008, 75),
     "too_slow": Kind(503, -32603, 75),
     "unreachable": Kind(503, -32603, 69),

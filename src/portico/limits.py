@@ -50,6 +50,10 @@ MESSAGE_BYTES = 4 * MIB
 """One message with its attachments; larger things are files in the workspace."""
 QUEUE_LENGTH = 100
 """Messages waiting in one session: more is a script gone wild."""
+LOGINS = 50
+"""Logins of one person at once: all their browsers; the oldest goes first."""
+SHARES = 100
+"""People that one session is shared with by name: more is everybody."""
 FOLDERS = 32
 """Folders of one session beside its own: every file operation of its clients looks through all of them."""
 TURN_BYTES = 32 * MIB

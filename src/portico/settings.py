@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from portico import limits
+from portico.commands import SCOPES
 from portico.errors import BadRequest, nearest
 
 
@@ -171,6 +172,84 @@ class BudgetSettings(Struct, forbid_unknown_fields=True):
     """Of the whole host in one month: `dollars`, `tokens`, `turns`."""
 
 
+class PeopleSettings(Struct, forbid_unknown_fields=True):
+    scopes: list[str] = msgspec.field(default_factory=lambda: ["read", "drive", "approve", "files", "terminal", "jobs"])
+    """What a person may do who logs in for the first time."""
+    admins: list[str] = []
+    """People who have the scope `admin` besides: they see everything, and that is audited."""
+
+
+class OidcSettings(Struct, forbid_unknown_fields=True):
+    issuer: str = ""
+    """The OpenID provider, such as `https://id.example.org`; empty: no such login."""
+    client_id: str = ""
+    """This host's name at the provider."""
+    client_secret: str = ""
+    """Its secret there; better in PORTICO_LOGIN_OIDC_CLIENT_SECRET or in a file. Empty: a public client."""
+    client_secret_file: str = ""
+    """A file that holds the secret."""
+    name: str = ""
+    """What the login page calls the provider; its host name, when empty."""
+    person_claim: str = "email"
+    """The claim that names a person: `email` (which the provider must have verified), `preferred_username`, `sub`."""
+    unverified_email: bool = False
+    """Take an address also from a provider that does not say it was verified."""
+    request_scopes: list[str] = msgspec.field(default_factory=lambda: ["openid", "email", "profile"])
+    """What is asked of the provider."""
+    domains: list[str] = []
+    """Who may come in: people with a verified address in one of these; `*`: everybody whom the provider knows."""
+    groups: dict[str, list[str]] = {}
+    """Who may come in, and with which scopes: members of these groups, as `group = ["read", "drive"]`."""
+    groups_claim: str = "groups"
+    """The claim that lists a person's groups."""
+    hours: float = 12.0
+    """How long a login lasts."""
+
+
+class ProxySettings(Struct, forbid_unknown_fields=True):
+    header: str = ""
+    """The header in which a trusted proxy names the person who it has logged in, such as `X-Remote-User`. Read at
+    start."""
+    secret: str = ""
+    """What the proxy sends in `X-Portico-Proxy-Secret`: needed where it is trusted by a loopback address, which every
+    local program has. Better in PORTICO_LOGIN_PROXY_SECRET or in a file. Read at start."""
+    secret_file: str = ""
+    """A file that holds it. Read at start."""
+
+
+class LoginSettings(Struct, forbid_unknown_fields=True):
+    oidc: OidcSettings = msgspec.field(default_factory=OidcSettings)
+    proxy: ProxySettings = msgspec.field(default_factory=ProxySettings)
+
+
+class QuotaSettings(Struct, forbid_unknown_fields=True):
+    sessions: int = 0
+    """Sessions of one person that are not archived; 0: no bound."""
+    turns: int = 0
+    """Turns of one person that run at once; 0: no bound."""
+    terminals: int = 0
+    """Open terminals of one person; 0: no bound."""
+    disk_mb: int = 0
+    """What the sessions of one person take in the log, in MB; 0: no bound."""
+
+
+class RetentionRule(Struct, forbid_unknown_fields=True):
+    folder: str = ""
+    owner: str = ""
+    archive_days: float = 0
+    delete_days: float = 0
+
+
+class RetentionSettings(Struct, forbid_unknown_fields=True):
+    archive_days: float = 0
+    """Sessions in which nothing happened for so many days are archived; 0: never."""
+    delete_days: float = 0
+    """Sessions in which nothing happened for so many days are deleted; 0: never."""
+    rules: list[RetentionRule] = []
+    """Other days for some: `{folder = "/srv/app", owner = "ann@example.org", delete_days = 30}`. The first that fits a
+    session counts, before the days above."""
+
+
 NoticeKind = Literal[
     "approval",
     "question",
@@ -236,6 +315,10 @@ class Settings(Struct, forbid_unknown_fields=True):
     doors: DoorSettings = msgspec.field(default_factory=DoorSettings)
     approvals: ApprovalSettings = msgspec.field(default_factory=ApprovalSettings)
     budgets: BudgetSettings = msgspec.field(default_factory=BudgetSettings)
+    people: PeopleSettings = msgspec.field(default_factory=PeopleSettings)
+    login: LoginSettings = msgspec.field(default_factory=LoginSettings)
+    quotas: QuotaSettings = msgspec.field(default_factory=QuotaSettings)
+    retention: RetentionSettings = msgspec.field(default_factory=RetentionSettings)
     notices: NoticeSettings = msgspec.field(default_factory=NoticeSettings)
     workspaces: list[str] = []
     """Project folders; the current directory when empty."""
@@ -278,17 +361,28 @@ SECTIONS = (
     "doors",
     "approvals",
     "budgets",
+    "people",
+    "login.oidc",
+    "login.proxy",
+    "quotas",
+    "retention",
     "notices",
 )
 
 
 def keys() -> dict[str, Any]:
     """Every key with its default, `section.key` or `key`."""
-    defaults = msgspec.to_builtins(Settings())
+    return _flat(msgspec.to_builtins(Settings()))
+
+
+def _flat(document: dict[str, Any], above: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
-    for name, value in defaults.items():
-        if name in SECTIONS:
-            flat.update({f"{name}.{key}": each for key, each in value.items()})
+    for key, value in document.items():
+        name = above + key
+        if name in SECTIONS or any(each.startswith(f"{name}.") for each in SECTIONS):
+            if not isinstance(value, dict):
+                raise BadRequest(f"[{name}] must be a table.", field=name)
+            flat |= _flat(value, f"{name}.")
         else:
             flat[name] = value
     return flat
@@ -313,6 +407,16 @@ def shown(value: Any) -> Any:
     if isinstance(value, dict) and "secret" in value:
         return {**value, "secret": "***"}
     return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", value) if isinstance(value, str) else value
+
+
+def has_variable(default: Any) -> bool:
+    """A table has no place in one variable."""
+    return not isinstance(default, dict)
+
+
+def is_secret(key: str) -> bool:
+    """Whether its value is shown to nobody."""
+    return key.endswith(("_secret", ".secret"))
 
 
 def env_name(key: str) -> str:
@@ -341,14 +445,10 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadRequest(f"The settings {str(path)!r} cannot be read: {error}") from error
-    flat: dict[str, Any] = {}
-    for name, value in document.items():
-        if name in SECTIONS:
-            if not isinstance(value, dict):
-                raise BadRequest(f"{str(path)!r}: [{name}] must be a table.", field=name)
-            flat.update({f"{name}.{key}": each for key, each in value.items()})
-        else:
-            flat[name] = value
+    try:
+        flat = _flat(document)
+    except BadRequest as error:
+        raise BadRequest(f"{str(path)!r}: {error.message}", field=error.field) from None
     for key in flat:
         _check_known(key, str(path))
     return flat
@@ -364,7 +464,7 @@ def _check_known(key: str, where: str) -> None:
 
 def _variable(name: str) -> str | None:
     """The key that an environment variable sets. One that is nearly a setting's is a mistake; others are not ours."""
-    names = {env_name(key): key for key in keys() if key not in TABLES}
+    names = {env_name(key): key for key, default in keys().items() if key not in TABLES and has_variable(default)}
     if name not in names and name not in _OTHERS:
         near = nearest(name, names, 0.85)
         if near:
@@ -389,21 +489,28 @@ def _type_of(key: str) -> Any:
 
 
 def _shape(section: str) -> Any:
-    fields = msgspec.structs.fields(Settings)
-    return next((field.type for field in fields if field.name == section), Settings)
+    shape: Any = Settings
+    for name in section.split(".") if section else ():
+        fields = msgspec.structs.fields(shape)
+        shape = next((field.type for field in fields if field.name == name), shape)
+    return shape
 
 
 def _build(sources: Mapping[str, Source]) -> Settings:
     tree: dict[str, Any] = {}
     for key, source in sources.items():
         section, _, name = key.rpartition(".")
-        (tree.setdefault(section, {}) if section else tree)[name] = source.value
+        table = tree
+        for part in section.split(".") if section else ():
+            table = table.setdefault(part, {})
+        table[name] = source.value
         kind = _type_of(key)
         try:
             msgspec.convert(source.value, kind)
         except msgspec.ValidationError as error:
             words = str(error) if key in TABLES else _wanted(kind)
-            raise BadRequest(f"{source.origin}: {key} = {shown(source.value)!r}: {words}.", field=key) from None
+            value = "(hidden)" if is_secret(key) else repr(shown(source.value))
+            raise BadRequest(f"{source.origin}: {key} = {value}: {words}.", field=key) from None
     settings = msgspec.convert(tree, Settings)
     _check_values(settings, sources)
     return settings
@@ -433,12 +540,40 @@ def _check_values(settings: Settings, sources: Mapping[str, Source]) -> None:
         ("agent.approval_timeout", timeout is None or 0 < timeout <= _MOST_SECONDS, "seconds, more than 0"),
         ("agent.turn_idle_timeout", 0 < settings.agent.turn_idle_timeout <= _MOST_SECONDS, "seconds, more than 0"),
     ]
+    rules += _rules_of_people(settings) + _rules_of_retention(settings.retention)
     for name, patterns in msgspec.structs.asdict(settings.approvals).items():
         if name != "reads":
             rules.append((f"approvals.{name}", all(map(_is_rule, patterns)), _RULE))
     for key, ok, rule in rules:
         if not ok:
             raise BadRequest(f"{sources[key].origin}: {key} = {sources[key].value!r}: {rule}.", field=key)
+
+
+def _rules_of_retention(settings: RetentionSettings) -> list[tuple[str, bool, str]]:
+    days = "0 days to 100 years, and not archived later than deleted"
+    each: list[RetentionSettings | RetentionRule] = [settings, *settings.rules]
+    in_order = [not rule.delete_days or rule.archive_days <= rule.delete_days for rule in each]
+    bounded = [0 <= value <= _MOST_HOURS / 24 for rule in each for value in (rule.archive_days, rule.delete_days)]
+    return [("retention.delete_days", all((*in_order, *bounded)), days)]
+
+
+def _rules_of_people(settings: Settings) -> list[tuple[str, bool, str]]:
+    oidc, given = settings.login.oidc, [settings.people.scopes, *settings.login.oidc.groups.values()]
+    known = f"each scope is one of {', '.join(SCOPES)}"
+    at_least = "0 or more"
+    admits = bool(oidc.domains or oidc.groups)
+    return [
+        ("people.scopes", set(given[0]) <= set(SCOPES), known),
+        ("login.oidc.groups", all(set(each) <= set(SCOPES) for each in given), known),
+        ("login.oidc.client_id", not oidc.issuer or bool(oidc.client_id), "the provider knows this host by a name"),
+        (
+            "login.oidc.domains",
+            not oidc.issuer or admits,
+            "say who may come in: domains, groups, or ['*'] for everybody",
+        ),
+        ("login.oidc.hours", 0 < oidc.hours <= 24 * 365, "more than 0 hours, at most a year"),
+        *((f"quotas.{name}", value >= 0, at_least) for name, value in msgspec.structs.asdict(settings.quotas).items()),
+    ]
 
 
 _URL = "an address such as postgresql://USER:PASSWORD@HOST:5432/DATABASE, or empty for a file in the home folder"

@@ -18,7 +18,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from portico import limits
 from portico.doors import identity
 from portico.doors.gate import Gate
-from portico.doors.identity import Tokens, new_token, revoke_token
+from portico.doors.identity import Tokens, new_login, new_token, revoke_token
+from portico.doors.people import add_person, remove_person
 from portico.doors.rate import WrongTokens
 from portico.doors.route import SCOPES, Route, Socket
 from portico.home import Home
@@ -99,6 +100,9 @@ def test_only_these_routes_are_open_to_strangers(shared: Standing) -> None:
         ("/", ("GET",)),
         ("/login", ("GET",)),
         ("/login", ("POST",)),
+        ("/login/ways", ("GET",)),
+        ("/login/oidc", ("GET",)),
+        ("/login/oidc/callback", ("GET",)),
         ("/logout", ("POST",)),
         ("/{name:path}", ("GET",)),
         ("/healthz", ("GET",)),
@@ -608,6 +612,47 @@ async def test_a_remembered_head_counts_only_as_long_as_what_it_was_checked_agai
                 assert new_token(here.home, "phone", ["read"]) != token
             status = {"hosts": 421, "origins": 403}.get(change, 401)
             assert (await client.get("/v1/sessions")).status_code == status
+
+
+@pytest.mark.parametrize("change", ["expires", "revoked", "removed", "narrowed"])
+@pytest.mark.parametrize("kind", ["login", "token"])
+async def test_a_person_is_let_in_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, change: str
+) -> None:
+    """Over the very connection that has let them in until now; a stream and a socket of theirs end, too."""
+    async with standing(tmp_path) as here:
+        tokens, person = here.server.tokens, add_person(here.home, "ann", ["read", "drive"])
+        if kind == "token":
+            token = new_token(here.home, "laptop", ["read", "drive"], "ann", days=1)
+            headers, name = {"Authorization": f"Bearer {token}"}, "laptop"
+        else:
+            found = tokens.by_id(new_login(here.home, person, 24))
+            assert found is not None
+            cookie, name = tokens.cookie(found), found.name
+            headers = {"Cookie": f"{here.server.gate.cookie}={cookie}", "X-Portico-Key": tokens.page_key(cookie)}
+        feed = here.stranger.stream("GET", "/v1/events", headers={**headers, "Accept": "text/event-stream"})
+        async with feed as stream, await _connect(here, "/v1/board/socket", **headers) as socket:
+            for _ in range(2):
+                assert (await here.stranger.get("/v1/sessions", headers=headers)).status_code == 200
+            assert here.server.gate.close_revoked() == 0
+            if change == "expires":
+                now = time.time()
+                monkeypatch.setattr(time, "time", lambda: now + 86_401)
+            elif change == "revoked":
+                revoke_token(here.home, name, "ann")
+            else:
+                remove_person(here.home, "ann")
+                if change == "narrowed":
+                    add_person(here.home, "ann", ["drive"])
+            status = 403 if change == "narrowed" else 401
+            assert (await here.stranger.get("/v1/sessions", headers=headers)).status_code == status
+            async with asyncio.timeout(30):  # closed by the server itself, which looks every second
+                with contextlib.suppress(websockets.ConnectionClosedError):
+                    async for _ in socket:
+                        pass
+                assert socket.close_code == 1008
+                async for _ in stream.aiter_lines():
+                    pass
 
 
 async def test_a_remembered_cookie_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

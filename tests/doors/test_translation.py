@@ -20,8 +20,9 @@ READING = {
     ),
 }
 """Where a scope decides what is read: commands are authorised in `host.do` alone."""
-AUDITED = {"rest/hosts.py"}
-"""Where what the cluster's members did is written down by the door: to become commands."""
+AUDITED = {"rest/hosts.py", "rest/people.py", "login.py"}
+"""Where what the cluster's members did, who came in, and who was let in is written down by the door: to become
+commands."""
 CURSORS = {"portal/live.py"}
 """Where a reader's position is kept, beside the log."""
 

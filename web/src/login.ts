@@ -1,4 +1,4 @@
-/** The way in: the form itself needs no script, this only adds the error and the page to come back to. */
+/** The way in: the form itself needs no script, this only adds the error, the page to come back to, and the way in by a provider. */
 
 import { byId } from "./page";
 
@@ -8,3 +8,17 @@ byId("login-error").hidden = !query.has("error");
 const next = query.get("next") ?? "";
 // Only a path of this host: anything else would send a fresh login to a stranger's page.
 if (/^\/(?![/\\])/.test(next)) byId("login-next", HTMLInputElement).value = next;
+
+/** A host with an OpenID provider offers it first; the form stays, for tokens. */
+async function offerProvider(): Promise<void> {
+  const response = await fetch("./login/ways");
+  const { oidc } = (await response.json()) as { oidc: string | null };
+  if (!oidc) return;
+  const link = byId("login-oidc", HTMLAnchorElement);
+  link.textContent = `Sign in with ${oidc}`;
+  const wanted = byId("login-next", HTMLInputElement).value;
+  link.href = `./login/oidc?${new URLSearchParams({ next: wanted })}`;
+  byId("login-provider").hidden = false;
+}
+
+void offerProvider().catch(() => undefined); // the form works without

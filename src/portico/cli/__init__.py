@@ -31,6 +31,8 @@ VERBS = (
     "acp",
     "do",
     "token",
+    "people",
+    "retention",
     "usage",
     "config",
     "doctor",

@@ -7,7 +7,7 @@ import typer
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
 from portico.errors import NotFound, nearest
 from portico.home import Home
-from portico.settings import TABLES, Source, describe, env_name, keys, load, shown
+from portico.settings import TABLES, Source, describe, env_name, has_variable, is_secret, keys, load, shown
 
 
 def config(
@@ -37,16 +37,20 @@ def config(
     elif key is not None and terminal():
         _explain(key, sources[key])
     else:
-        rows = [[name, repr(shown(source.value)), source.origin] for name, source in chosen.items()]
+        rows = [[name, repr(_shown(name, source)), source.origin] for name, source in chosen.items()]
         print_table(["setting", "value", "from"], rows, "")
 
 
+def _shown(name: str, source: Source) -> object:
+    return "(hidden)" if is_secret(name) and source.value else shown(source.value)
+
+
 def _whole(name: str, source: Source) -> dict[str, object]:
-    return {"value": shown(source.value), "from": source.origin, "default": keys()[name], "about": describe(name)}
+    return {"value": _shown(name, source), "from": source.origin, "default": keys()[name], "about": describe(name)}
 
 
 def _explain(name: str, source: Source) -> None:
-    print(f"{name} = {shown(source.value)!r}   (from {source.origin}; default {keys()[name]!r})")
+    print(f"{name} = {_shown(name, source)!r}   (from {source.origin}; default {keys()[name]!r})")
     print(describe(name))
-    if name not in TABLES:
+    if name not in TABLES and has_variable(keys()[name]):
         print(f"Environment: {env_name(name)}")

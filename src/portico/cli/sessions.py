@@ -267,6 +267,35 @@ def delete(
     run(work())
 
 
+@app.command()
+def share(
+    session: str,
+    person: Annotated[str, typer.Argument(help="A name, or '*' for everybody.")],
+    right: Annotated[list[str] | None, typer.Option(help="read, drive or approve; repeatable. [read]")] = None,
+    off: Annotated[bool, typer.Option("--off", help="Take back what they were allowed.")] = False,
+    as_json: JsonFlag = False,
+    home: HomeOption = None,
+) -> None:
+    """Let another person read, drive or approve in a session of yours.
+
+    Example: portico sessions share session-1 ben@example.org --right drive
+    """
+
+    async def work() -> None:
+        body: dict[str, Any] = {"person": person} | ({} if off else {"rights": right or ["read"]})
+        async with Client.local(home) as client:
+            path = f"{client.session(session).path}/{'unshare' if off else 'share'}"
+            summary = msgspec.json.decode(await client.call("POST", path, body))
+        shares: dict[str, list[str]] = summary.get("shares", {})
+        if as_json:
+            print_json({"session": session, "shares": shares})
+            return
+        words = "; ".join(f"{name}: {', '.join(rights)}" for name, rights in shares.items())
+        print(f"{session} is shared with {plain(words) or 'nobody'}", file=sys.stderr)
+
+    run(work())
+
+
 def _text(state: SessionState) -> str:
     status = status_of(state.status, state.last_outcome == "interrupted")
     lines = [f"{state.id}  {state.title}", f"{state.agent} {state.model}  {state.cwd}  {status}", ""]

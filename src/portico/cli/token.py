@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, when
-from portico.doors.identity import new_token, read_tokens, revoke_token
+from portico.doors.identity import NamedToken, new_token, read_tokens, read_uses, revoke_token
 from portico.doors.route import SCOPES
 from portico.home import Home
+
+PersonOption = Annotated[str, typer.Option(help="Whose it is; without it the host's own, which sees everything.")]
 
 app = typer.Typer(help="Make, list and revoke tokens.", no_args_is_help=True)
 
@@ -17,6 +19,7 @@ app = typer.Typer(help="Make, list and revoke tokens.", no_args_is_help=True)
 def new(
     name: str,
     scope: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(SCOPES)}; repeatable. [all]")] = None,
+    person: PersonOption = "",
     days: Annotated[float | None, typer.Option(help="How long it lasts. [until it is revoked]")] = None,
     as_json: JsonFlag = False,
     home: HomeOption = None,
@@ -25,8 +28,9 @@ def new(
 
     Example: portico token new phone --scope read --scope approve --days 30
     """
-    made = new_token(Home.default(home), name, list(scope or SCOPES), days=days)
-    print_json({"name": name, "token": made, "scopes": list(scope or SCOPES)}) if as_json else print(made)
+    made = new_token(Home.default(home), name, list(scope or SCOPES), person, days=days)
+    told = {"name": name, "token": made, "scopes": list(scope or SCOPES)} | ({"person": person} if person else {})
+    print_json(told) if as_json else print(made)
 
 
 @app.command("list")
@@ -35,22 +39,39 @@ def list_tokens(as_json: JsonFlag = False, home: HomeOption = None) -> None:
 
     Example: portico token list
     """
-    found = read_tokens(Home.default(home))
+    place = Home.default(home)
+    found, uses = read_tokens(place), read_uses(place)
     if as_json:
-        print_json([{"name": t.name, "scopes": t.scopes, "created": t.created, "expires": t.expires} for t in found])
+        print_json([_told(each, uses) for each in found])
         return
-    ends = {each.name: f"{when(each.expires)}{' (over)' * each.expired}" if each.expires else "never" for each in found}
-    rows = [[each.name, ", ".join(each.scopes), when(each.created), ends[each.name]] for each in found]
-    print_table(
-        ["name", "scopes", "created", "expires"], rows, "Only the owner's token. Make another: portico token new NAME"
-    )
+    rows = [
+        [t.name, ", ".join(t.scopes), t.person or "-", when(t.created), _end(t), _when(uses.get(t.id, 0), "-")]
+        for t in found
+    ]
+    empty = "Only the owner's token. Make another: portico token new NAME"
+    print_table(["name", "scopes", "person", "created", "expires", "last used"], rows, empty)
+
+
+def _told(token: NamedToken, uses: dict[str, int]) -> dict[str, object]:
+    told: dict[str, object] = {"name": token.name, "scopes": token.scopes, "created": token.created}
+    told["expires"] = token.expires
+    more = {"person": token.person, "used": uses.get(token.id, 0), "login": token.login}
+    return told | {key: value for key, value in more.items() if value}
+
+
+def _end(token: NamedToken) -> str:
+    return _when(token.expires, "never") + (" (over)" if token.expired else "")
+
+
+def _when(milliseconds: int, otherwise: str) -> str:
+    return when(milliseconds) if milliseconds else otherwise
 
 
 @app.command()
-def revoke(name: str, as_json: JsonFlag = False, home: HomeOption = None) -> None:
+def revoke(name: str, person: PersonOption = "", as_json: JsonFlag = False, home: HomeOption = None) -> None:
     """End a token, its logins and its open connections. `owner` gets a new one.
 
     Example: portico token revoke phone
     """
-    revoke_token(Home.default(home), name)
+    revoke_token(Home.default(home), name, person)
     print_json({"revoked": name}) if as_json else print(f"Revoked {name}", file=sys.stderr)

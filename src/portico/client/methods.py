@@ -36,7 +36,17 @@ from portico.commands import (
     TurnBegun,
     WriteMode,
 )
-from portico.events import AutomationPlan, ErrorInfo, Grant, Json, Message, PendingKind, QuestionResponse, ToolSpec
+from portico.events import (
+    AutomationPlan,
+    ErrorInfo,
+    Grant,
+    Json,
+    Message,
+    PendingKind,
+    QuestionResponse,
+    Right,
+    ToolSpec,
+)
 from portico.host.state import Summary
 
 
@@ -125,6 +135,16 @@ class Methods(Protocol):
     async def set_draft(self, session: str, text: str, *, typed: bool = False, request: str = "") -> DraftText:
         """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
         return await self.do(c.SetDraft(session=session, text=text, typed=typed), request=request)
+
+    async def share_session(
+        self, session: str, person: str, *, rights: list[Right] | None = None, request: str = ""
+    ) -> Summary:
+        """Let another person, or everybody, read, drive or approve in a session; only who owns it may."""
+        return await self.do(c.ShareSession(session=session, person=person, rights=rights), request=request)
+
+    async def unshare_session(self, session: str, person: str, *, request: str = "") -> Summary:
+        """Take back what a person, or everybody, was allowed in a session."""
+        return await self.do(c.UnshareSession(session=session, person=person), request=request)
 
     async def send_message(
         self,

@@ -23,10 +23,13 @@ class Caller(Struct, frozen=True):
     """The caller's own id of the command it sends: the same one is done once, and answered alike."""
     label: str = ""
     """How events name this caller, where it is not by its token."""
+    person: str = ""
+    """Whose token or login it is. Empty: the host's own (its owner, named tokens without a person, jobs, agents), for
+    whom ownership makes no difference."""
 
     @property
     def by(self) -> str:
-        return self.label or f"token:{self.name}"
+        return self.label or (f"person:{self.person}" if self.person else f"token:{self.name}")
 
     @property
     def outside(self) -> bool:
@@ -42,6 +45,11 @@ class Caller(Struct, frozen=True):
             raise Unauthenticated("A token is needed: 'Authorization: Bearer TOKEN', or log in at /login.")
         if not self.may(scope):
             raise Forbidden(f"The token {self.name!r} has no scope {scope!r}; make one that has.")
+
+    def require_all(self, why: str) -> None:
+        """For what concerns everybody: an admin's, where there are people."""
+        if self.person and not self.may("admin"):
+            raise Forbidden(f"{why}: that needs the scope 'admin'.")
 
     def asking(self, request: str) -> "Caller":
         """The same caller with an id for its next command."""

@@ -16,7 +16,7 @@ class StartJob(Command, frozen=True, tag="job.run"):
     gives = JobNamed
     http = Http("POST", "/v1/jobs", 201)
     method = "run_job"
-    errors = ("not_found", "conflict")
+    errors = ("not_found", "conflict", "quota_exceeded")
     private = frozenset({"strict"})
 
     job: str

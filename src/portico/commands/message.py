@@ -16,7 +16,7 @@ class SendMessage(Command, frozen=True, tag="message.send"):
     limited = True
     gives = (TurnBegun, Queued, Steered)
     http = Http("POST", f"{_ONE}/messages", 202)
-    errors = ("conflict", "agent_unavailable")
+    errors = ("conflict", "agent_unavailable", "quota_exceeded")
     private = frozenset({"origin", "meta", "turn", "pending", "blank", "model_config"})
 
     session: str

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from portico.commands.answers import Deleted, DraftText
 from portico.commands.command import Command, Http
-from portico.events import Json, Origin
+from portico.events import Json, Origin, Right
 
 _ONE = "/v1/sessions/{id}"
 _AGENT = ("conflict", "agent_failed", "agent_unavailable")
@@ -25,7 +25,7 @@ class StartSession(Command, frozen=True, tag="session.start"):
     scope = "drive"
     about = "host"
     http = Http("POST", "/v1/sessions", 201)
-    errors = ("not_found", *_AGENT)
+    errors = ("not_found", *_AGENT, "quota_exceeded")
     private = frozenset({"folders", "uri", "parent", "origin", "model_config", "draft"})
 
     agent: str | None = None
@@ -54,7 +54,7 @@ class ForkSession(Command, frozen=True, tag="session.fork"):
     scope = "drive"
     about = "session"
     http = Http("POST", f"{_ONE}/fork", 201)
-    errors = _AGENT
+    errors = (*_AGENT, "quota_exceeded")
     private = frozenset({"uri"})
 
     session: str
@@ -207,6 +207,31 @@ class ChooseFolder(Command, frozen=True, tag="folder.choose"):
     chosen: bool = True
 
 
+class ShareSession(Command, frozen=True, tag="session.share"):
+    """Let another person, or everybody, read, drive or approve in a session; only who owns it may."""
+
+    scope = "drive"
+    about = "session"
+    http = Http("POST", f"{_ONE}/share")
+
+    session: str
+    person: str
+    """A name, or `*` for everybody."""
+    rights: list[Right] | None = None
+    """From now on, in place of those from before; each of them includes reading. Absent: only `read`."""
+
+
+class UnshareSession(Command, frozen=True, tag="session.unshare"):
+    """Take back what a person, or everybody, was allowed in a session."""
+
+    scope = "drive"
+    about = "session"
+    http = Http("POST", f"{_ONE}/unshare")
+
+    session: str
+    person: str
+
+
 class SetDraft(Command, frozen=True, tag="draft.set"):
     """Put a text into every page's and editor's input, without sending it; an empty one takes it away."""
 
@@ -238,4 +263,6 @@ SessionCommand = (
     | RemoveFolder
     | ChooseFolder
     | SetDraft
+    | ShareSession
+    | UnshareSession
 )

@@ -15,7 +15,7 @@ class OpenTerminal(Command, frozen=True, tag="terminal.open"):
     shows = "terminal"
     limited = True
     http = Http("POST", "/v1/terminals", 201)
-    errors = ("not_found", "conflict")
+    errors = ("not_found", "conflict", "quota_exceeded")
     private = frozenset({"uri", "claim"})
 
     cwd: str | None = None

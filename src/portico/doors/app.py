@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from starlette.requests import Request
+from starlette.websockets import WebSocket
 
 from portico.automation.automations import Automations
+from portico.doors.route import Caller, caller
 from portico.home import Home
 from portico.host.host import Host
 from portico.jobs import Jobs
+from portico.people.view import View
 from portico.queries.search import Search
 from portico.settings import Loaded, Settings
 
@@ -46,6 +50,10 @@ class App:
     automations: Automations = field(init=False)
     doors: list[DoorInfo] = field(default_factory=list)
     """Every door there is, also those that could not be loaded."""
+
+    def view(self, of: Caller | Request | WebSocket) -> View:
+        """The host as this caller sees it: what doors read goes through it."""
+        return View(self.host, of if isinstance(of, Caller) else caller(of))
 
     @property
     def workspaces(self) -> list[Path]:

@@ -24,6 +24,7 @@ from portico.doors.ending import POLICY_VIOLATION, SERVICE_RESTART, Ending
 from portico.doors.head import HEAD, PAGE_KEY, Head, Heads, RawHeaders
 from portico.doors.identity import Tokens
 from portico.doors.origin import check_host, check_origin, is_editor_origin
+from portico.doors.proxy import PROXY_LOGIN
 from portico.doors.rate import WrongTokens
 from portico.doors.route import Caller, Route, Socket, Table
 from portico.doors.router import Entry, Router
@@ -84,12 +85,14 @@ class Gate:
         self.table: Table = []
         self.requests: defaultdict[int, int] = defaultdict(int)
         self.connections = 0
+        self.by_proxy: Callable[[str], Caller] | None = None
+        """Who somebody is whom a trusted proxy has logged in."""
         self._audit = audit
         self._router = Router()
         self.heads = Heads(cookie)
         self._wrong = WrongTokens()
         self._buckets: dict[str, Bucket] = {}
-        self._open: defaultdict[str, set[asyncio.Task[None]]] = defaultdict(set)
+        self._open: defaultdict[str, dict[asyncio.Task[None], Caller]] = defaultdict(dict)
         self._ending: dict[asyncio.Task[None], int] = {}
 
     def add(self, table: Table) -> None:
@@ -136,6 +139,7 @@ class Gate:
         caller.require(route.scope)
         if route.scope != "open" or scope.get("method") not in ("GET", "HEAD"):
             self._check_origin(scope, head, entry)
+        self.tokens.seen(caller)
         scope["portico.caller"], scope[HEAD] = caller, head
         if isinstance(route, Socket):
             await self._hold(caller, entry, scope, receive, send)
@@ -174,6 +178,9 @@ class Gate:
                 await self.wrong_token(scope)
                 raise Unauthenticated("This token is not valid (any more). `portico token list` shows the valid ones.")
             return caller
+        named = scope.get(PROXY_LOGIN)
+        if named is not None and self.by_proxy is not None:
+            return self.by_proxy(named)
         if found.cookie is not None:
             scope[VISITOR] = True
             if found.keyed or (PAGE_KEY not in head and self._is_keyed(scope, found.cookie_text)):
@@ -213,7 +220,7 @@ class Gate:
         """Runs a stream or socket so that it can be ended from here: its token was revoked, or the host stops."""
         task = asyncio.current_task()
         assert task is not None
-        self._open[caller.id].add(task)
+        self._open[caller.id][task] = caller
         ending = Ending(scope, send)
         try:
             if answer is None:
@@ -228,24 +235,25 @@ class Gate:
             await ending.say(code)
         finally:
             self._ending.pop(task, None)
-            self._open[caller.id].discard(task)
+            self._open[caller.id].pop(task, None)
             if not self._open[caller.id]:
                 del self._open[caller.id]
 
     def close_revoked(self) -> int:
-        """Ends the open connections of tokens that are no more; returns how many. Called every second."""
+        """Ends the open connections of tokens that are no more, or may do something else by now; returns how many.
+        Called every second."""
         for ident in [each for each in self._buckets if self.tokens.by_id(each) is None]:
             del self._buckets[ident]
-        revoked = [ident for ident in self._open if self.tokens.by_id(ident) is None]
-        return sum(self._close(ident, POLICY_VIOLATION) for ident in revoked)
+        valid = {ident: self.tokens.by_id(ident) for ident in self._open}
+        return sum(self._close(ident, POLICY_VIOLATION, unless=caller) for ident, caller in valid.items())
 
     def close_all(self) -> None:
         """The host stops: every stream and socket ends."""
         for ident in list(self._open):
             self._close(ident, SERVICE_RESTART)
 
-    def _close(self, ident: str, code: int) -> int:
-        tasks = [task for task in self._open[ident] if task not in self._ending]
+    def _close(self, ident: str, code: int, unless: Caller | None = None) -> int:
+        tasks = [task for task, held in self._open[ident].items() if task not in self._ending and held != unless]
         for task in tasks:
             self._ending[task] = code
             task.cancel()

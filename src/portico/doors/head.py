@@ -71,13 +71,15 @@ class Head:
 
     def _look_up(self, tokens: Tokens, version: object) -> Identity:
         if self.bearer is not None:
-            return Identity(version, float("inf"), tokens.by_token(self.bearer))
+            caller = tokens.by_token(self.bearer)
+            return Identity(version, tokens.until(caller), caller)
         cookie = self._cookie()
         caller = tokens.by_cookie(cookie) if cookie is not None else None
         if cookie is None or caller is None:
             return Identity(version, float("inf"))
         keyed = tokens.is_page_key(self.get(PAGE_KEY) or "", cookie)
-        return Identity(version, tokens.cookie_until(cookie), None, caller, cookie, keyed)
+        until = min(tokens.cookie_until(cookie), tokens.until(caller))
+        return Identity(version, until, None, caller, cookie, keyed)
 
     def _bearer(self) -> str | None:
         kind, _, token = (self.get(b"authorization") or "").partition(" ")

@@ -9,11 +9,9 @@ page key, which the pages keep in their storage (that belongs to one port) and s
 """
 
 import contextlib
-import fcntl
 import hashlib
 import hmac
 import logging
-import os
 import secrets
 import time
 from collections.abc import Iterator
@@ -21,6 +19,8 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
+from portico import limits
+from portico.doors.people import People, Person, locked, read_people
 from portico.doors.route import SCOPES, Caller
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.home import Home, stamp, write_private
@@ -35,6 +35,9 @@ COOKIE_SECONDS = 30 * 24 * 3600
 
 CODE_SECONDS = 60.0
 """From the start of a browser to its first request, on a slow machine."""
+_BY_PROXY = "proxy-"
+_USES = "token-uses.json"
+_USE_MS = 60_000
 _MOST_DAYS = 3650
 
 
@@ -44,8 +47,16 @@ class NamedToken(Struct, omit_defaults=True):
     hash: str
     scopes: list[str]
     created: int
+    person: str = ""
+    """Whose it is: it may do no more than they, and ends with them. Empty: the host's own."""
     expires: int = 0
     """Milliseconds since the epoch; 0: never."""
+    login: bool = False
+    """A login of that person: nobody knows the token, only its cookie."""
+
+    @property
+    def shown(self) -> str:
+        return f"{self.name} of {self.person}" if self.person else self.name
 
     @property
     def expired(self) -> bool:
@@ -64,6 +75,10 @@ class Tokens:
         self._owner_stamp: tuple[int, int] | None = None
         self._owner_hash = ""
         self._key = self._secret()
+        self.people = People(home)
+        self.used: dict[str, int] = read_uses(home)
+        """When each token was last seen, by its id."""
+        self._saved = dict(self.used)
         self._codes: dict[str, tuple[str, float]] = {}
         """Whose login each open code is, and until when; by the code's hash."""
 
@@ -80,7 +95,12 @@ class Tokens:
 
     def version(self) -> object:
         """Another one whenever who somebody is may have changed."""
-        return stamp(self._paths[0]), stamp(self._paths[1])
+        return stamp(self._paths[0]), stamp(self._paths[1]), self.people.version()
+
+    def until(self, caller: Caller | None) -> float:
+        """When this token ends, in seconds since the epoch."""
+        named = next((each for each in self.named() if caller is not None and each.id == caller.id), None)
+        return named.expires / 1000 if named is not None and named.expires else float("inf")
 
     # -- recognising -------------------------------------------------------------------------------------------
 
@@ -90,8 +110,8 @@ class Tokens:
         if hmac.compare_digest(digest, self._owner):
             found = self.owner()
         for named in self.named():  # no early exit: the time does not tell which one matched
-            if hmac.compare_digest(digest, named.hash) and not named.expired:
-                found = Caller(named.id, named.name, frozenset(named.scopes))
+            if hmac.compare_digest(digest, named.hash):
+                found = self._caller(named)
         return found
 
     def by_cookie(self, cookie: str) -> Caller | None:
@@ -113,8 +133,35 @@ class Tokens:
         owner = self.owner()
         if ident == owner.id:
             return owner
+        if ident.startswith(_BY_PROXY):
+            person = self.people.get(ident.removeprefix(_BY_PROXY))
+            return by_proxy(person) if person is not None else None
         named = next((each for each in self.named() if each.id == ident), None)
-        return Caller(named.id, named.name, frozenset(named.scopes)) if named and not named.expired else None
+        return self._caller(named) if named else None
+
+    def _caller(self, named: NamedToken) -> Caller | None:
+        """A person's token may do what they may: no more, and nothing when they are gone."""
+        if named.expired:
+            return None
+        if not named.person:
+            return Caller(named.id, named.name, frozenset(named.scopes))
+        person = self.people.get(named.person)
+        if person is None:
+            return None
+        scopes = frozenset(named.scopes) & frozenset(person.scopes)
+        return Caller(named.id, named.name, scopes, person=person.name) if scopes else None
+
+    def seen(self, caller: Caller) -> None:
+        if caller.id:
+            self.used[caller.id] = int(time.time() * 1000)
+
+    def save_uses(self) -> None:
+        """To the minute, and not with every request: it is for people who wonder whether a token is still needed."""
+        valid = {each.id for each in self.named()}
+        uses = {ident: used for ident, used in self.used.items() if ident in valid}
+        if any(used - self._saved.get(ident, 0) >= _USE_MS for ident, used in uses.items()):
+            write_private(self._home.path / _USES, msgspec.json.encode(uses))
+            self._saved = uses
 
     def code(self, caller: Caller) -> str:
         """For one login within a minute. A link that another program opens stands in the list of processes, where
@@ -159,7 +206,7 @@ class Tokens:
     def known(self) -> dict[str, str]:
         """The name of every valid token by its id."""
         owner = self.owner()
-        return {owner.id: owner.name, **{each.id: each.name for each in self.named()}}
+        return {owner.id: owner.name, **{each.id: each.shown for each in self.named()}}
 
     # -- named tokens ------------------------------------------------------------------------------------------
 
@@ -188,7 +235,7 @@ def read_tokens(home: Home) -> list[NamedToken]:
         raise BadRequest(f"{str(home.tokens_path)!r} is not valid: {error}. Remove it to start anew.") from error
 
 
-def new_token(home: Home, name: str, scopes: list[str], *, days: float | None = None) -> str:
+def new_token(home: Home, name: str, scopes: list[str], person: str = "", *, days: float | None = None) -> str:
     """Makes a named token and returns it; this is the only time it can be seen."""
     if not name or len(name) > 64 or not name.replace("-", "").replace("_", "").isalnum():
         raise BadRequest("A token's name has 1 to 64 letters, digits, '-' or '_'.", field="name")
@@ -197,23 +244,42 @@ def new_token(home: Home, name: str, scopes: list[str], *, days: float | None = 
             raise BadRequest(f"There is no scope {scope!r}; choose from {', '.join(SCOPES)}.", field="scopes")
     if days is not None and not 0 < days <= _MOST_DAYS:
         raise BadRequest(f"A token lasts more than 0 and at most {_MOST_DAYS} days.", field="days")
+    if person and all(each.name != person for each in read_people(home)):
+        raise NotFound("person", person, "Add them first: portico people add NAME")
+    token, now = secrets.token_urlsafe(32), int(time.time() * 1000)
+    expires = now + int(days * 86_400_000) if days is not None else 0
     with _editing(home) as tokens:
-        if name == OWNER or any(each.name == name for each in tokens):
+        if name == OWNER or any((each.name, each.person) == (name, person) for each in tokens if not each.login):
             raise AlreadyExists(f"There is a token {name!r} already; revoke it first.")
-        token = secrets.token_urlsafe(32)
-        now = int(time.time() * 1000)
-        expires = now + int(days * 86_400_000) if days is not None else 0
-        tokens.append(NamedToken(secrets.token_hex(8), name, _hash(token), scopes, now, expires=expires))
+        tokens.append(NamedToken(secrets.token_hex(8), name, _hash(token), scopes, now, person, expires))
     return token
 
 
-def revoke_token(home: Home, name: str) -> None:
+def new_login(home: Home, person: Person, hours: float) -> str:
+    """A login of a person: a token that nobody has, which a cookie stands for. Returns its id."""
+    now, ident = int(time.time() * 1000), secrets.token_hex(8)
+    made = NamedToken(ident, f"login-{ident}", _hash(secrets.token_urlsafe(32)), list(SCOPES), now, person.name)
+    made.expires, made.login = now + int(hours * 3_600_000), True
+    with _editing(home) as tokens:
+        before = [each for each in tokens if each.login and each.person == person.name]
+        for each in before[: max(0, len(before) - limits.LOGINS + 1)]:
+            tokens.remove(each)
+        tokens.append(made)
+    return ident
+
+
+def by_proxy(person: Person) -> Caller:
+    """Whom a trusted proxy has logged in: its word stands for one request."""
+    return Caller(f"{_BY_PROXY}{person.name}", person.name, frozenset(person.scopes), person=person.name)
+
+
+def revoke_token(home: Home, name: str, person: str = "") -> None:
     """Ends the token, its cookies and (within a second) its open connections."""
-    if name == OWNER:
+    if name == OWNER and not person:
         write_private(home.token_path, secrets.token_urlsafe(32).encode())
         return
     with _editing(home) as tokens:
-        keep = [each for each in tokens if each.name != name]
+        keep = [each for each in tokens if (each.name, each.person) != (name, person)]
         if len(keep) == len(tokens):
             raise NotFound("token", name)
         tokens[:] = keep
@@ -221,14 +287,18 @@ def revoke_token(home: Home, name: str) -> None:
 
 @contextlib.contextmanager
 def _editing(home: Home) -> Iterator[list[NamedToken]]:
-    """One at a time: of two that read the same list, the later would drop what the earlier has added."""
-    home.make()
-    with open(home.path / "tokens.lock", "a", encoding="utf-8") as lock:
-        os.chmod(lock.name, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        tokens = read_tokens(home)
+    """What has expired goes with the next change."""
+    with locked(home):
+        tokens = [each for each in read_tokens(home) if not each.expired]
         yield tokens
         write_private(home.tokens_path, msgspec.json.encode(tokens))
+
+
+def read_uses(home: Home) -> dict[str, int]:
+    try:
+        return msgspec.json.decode((home.path / _USES).read_bytes(), type=dict[str, int])
+    except (OSError, msgspec.DecodeError):
+        return {}
 
 
 def _same(given: str, right: str) -> bool:

@@ -64,12 +64,12 @@ class JobsDoor(Door):
 
 def _routes(app: App, jobs: Jobs) -> Table:
     async def listing(request: Request) -> Response:
-        return JsonResponse(History(jobs.history()))
+        return JsonResponse(History(list(app.view(request).jobs(jobs.history()))))
 
     async def show(request: Request) -> Response:
         job = request.path_params["id"]
+        summary = app.view(request).job(jobs.job(job))
         entry = await jobs.entry_of(job)
-        summary = jobs.job(job)
         chart = generate_chart(entry.jobs[summary.name].work)
         return JsonResponse(JobWithEntry(**msgspec.structs.asdict(summary), entry=entry, chart=chart))
 

@@ -6,6 +6,7 @@ the Unix socket, where that list says `unix`), of several addresses the last one
 everybody else sends under these names is dropped.
 """
 
+import hmac
 import ipaddress
 import re
 from collections.abc import Sequence
@@ -17,6 +18,9 @@ from portico.errors import BadRequest
 
 ROOT = "portico.root"
 """The base path of a request, in its scope: empty, or such as `/portico`."""
+PROXY_LOGIN = "portico.proxy_login"
+"""The person whom a trusted proxy has logged in, in the scope of a request."""
+_SECRET = "x-portico-proxy-secret"
 _UNIX = "unix"
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _FORWARDED = (b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-forwarded-prefix", b"forwarded")
@@ -41,6 +45,15 @@ class Proxies:
                     field="server.trusted_proxies",
                 ) from None
 
+    @property
+    def empty(self) -> bool:
+        return not self.unix and not self._networks
+
+    @property
+    def loopback(self) -> bool:
+        """Whether a program on this machine counts as one of them."""
+        return any(each in self for each in ("127.0.0.1", "::1"))
+
     def __contains__(self, address: str) -> bool:
         try:
             found = ipaddress.ip_address(address)
@@ -63,13 +76,47 @@ def check_root_path(path: str) -> str:
     return wanted
 
 
+class ProxyLogin:
+    """The header in which a trusted proxy names a person. With 127.0.0.1 among the proxies any local program could send
+    it, so there the proxy has to know a secret as well."""
+
+    def __init__(self, header: str, secret: str, proxies: Proxies) -> None:
+        self.header = header.lower()
+        self._secret = secret
+        if not re.fullmatch(r"[a-z0-9-]{1,64}", self.header):
+            raise BadRequest(f"{header!r} is not the name of a header.", field="login.proxy.header")
+        if proxies.empty:
+            words = "name the proxy in server.trusted_proxies, or nobody can log in by it"
+            raise BadRequest(f"login.proxy.header = {header!r}: {words}.", field="login.proxy.header")
+        if proxies.loopback and not secret:
+            words = "every program on this machine could send it: set login.proxy.secret, or use a Unix socket"
+            raise BadRequest(f"login.proxy.header = {header!r}: {words}.", field="login.proxy.secret")
+
+    def person(self, headers: Headers) -> str | None:
+        given = headers.getlist(self.header)
+        known = headers.getlist(_SECRET)
+        if self._secret and (len(known) != 1 or not _same(known[0], self._secret)):
+            return None
+        return given[0] if len(given) == 1 and given[0].strip() else None
+
+    def strip(self, scope: Scope) -> None:
+        """Nobody behind here sees the header, and nobody gets it past us."""
+        hidden = (self.header.encode(), _SECRET.encode())
+        scope["headers"] = [each for each in scope["headers"] if each[0] not in hidden]
+
+
+def _same(given: str, right: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), right.encode("utf-8", "surrogatepass"))
+
+
 class BehindProxy:
     """Around the gate, where there are trusted proxies or a base path: the gate then sees what the proxy saw."""
 
-    def __init__(self, app: ASGIApp, proxies: Proxies, root: str) -> None:
+    def __init__(self, app: ASGIApp, proxies: Proxies, root: str, login: ProxyLogin | None = None) -> None:
         self._app = app
         self.proxies = proxies
         self.root = root
+        self.login = login
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -79,6 +126,10 @@ class BehindProxy:
         trusted = self.proxies.trusts(scope)
         scope["headers"] = [each for each in scope["headers"] if each[0] not in _FORWARDED]
         root = self.root
+        if self.login is not None:
+            self.login.strip(scope)
+            if trusted and (person := self.login.person(forwarded)) is not None:
+                scope[PROXY_LOGIN] = person
         if trusted:
             _believe(scope, forwarded, self.proxies)
             root = _prefix(forwarded) or root

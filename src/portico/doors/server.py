@@ -35,10 +35,12 @@ from portico.compose import build_host
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
+from portico.doors.login import secret_of
 from portico.doors.notify import Notify
+from portico.doors.oidc import check_address as check_provider
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
 from portico.doors.protocol import BoundedHttp
-from portico.doors.proxy import BehindProxy, Proxies, check_root_path
+from portico.doors.proxy import BehindProxy, Proxies, ProxyLogin, check_root_path
 from portico.doors.registry import Doors
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
@@ -56,9 +58,11 @@ from portico.log.sqlite import SqliteLog
 from portico.log.sqlite.trouble import AGAIN, GOES_ON
 from portico.notices.notices import Notices
 from portico.notices.targets import targets_of
+from portico.people.quotas import Bounds, Quotas
+from portico.people.retention import Retention, Rule
 from portico.projects.projects import Projects
 from portico.queries.search import Search
-from portico.settings import ApprovalSettings, Loaded, Settings, load
+from portico.settings import ApprovalSettings, Loaded, RetentionSettings, Settings, load
 from portico.workspace.orphans import end_orphans
 
 logger = logging.getLogger("portico.server")
@@ -357,6 +361,8 @@ class Server:
 
     async def _audit_tokens(self) -> None:
         """`portico token` edits a file, also while no host runs: what is new since the last look is written down."""
+        self.host.ownership.team = self._has_people()
+        self.tokens.save_uses()
         known = self.tokens.known()
         if known == self._known or self.host.log.down is not None:
             return
@@ -368,6 +374,10 @@ class Server:
         if audited:
             await self.host.log.append(HOST, *audited)
         self._known = known  # not before: what could not be written down is for the next look
+
+    def _has_people(self) -> bool:
+        login = self.loaded.settings.login
+        return bool(login.oidc.issuer or login.proxy.header or self.tokens.people.all())
 
     async def _reload(self) -> None:
         try:
@@ -393,6 +403,8 @@ class Server:
         self.host.part(Notices).configure(settings.notices, self.public_url)
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
+        self.host.part(Quotas).bounds = msgspec.convert(settings.quotas, Bounds, from_attributes=True)
+        self.host.part(Retention).rules = retention_rules(settings.retention)
         self.host.part(WorkspacePolicy).settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
         self.gate.origins = frozenset(settings.security.allow_origins)
@@ -403,7 +415,8 @@ class Server:
         settings = self.loaded.settings.server
         if not (settings.root_path or settings.trusted_proxies):
             return self.gate
-        return BehindProxy(self.gate, Proxies(settings.trusted_proxies), check_root_path(settings.root_path))
+        proxies, login = Proxies(settings.trusted_proxies), proxy_login(self.loaded.settings)
+        return BehindProxy(self.gate, proxies, check_root_path(settings.root_path), login)
 
     def _hosts(self) -> frozenset[str]:
         settings = self.loaded.settings
@@ -464,15 +477,32 @@ def check_settings(settings: Settings, options: Options) -> None:
     targets_of(settings.notices)
     Proxies(settings.server.trusted_proxies)
     check_root_path(settings.server.root_path)
+    proxy_login(settings)
+    if settings.login.oidc.issuer:
+        check_provider(settings.login.oidc.issuer, settings.login.oidc.issuer)
     public = settings.server.public_url
     if public and not (urlsplit(public).scheme in ("http", "https") and urlsplit(public).hostname):
         raise BadRequest(f"{public!r} is not an address such as 'https://box.example'.", field="server.public_url")
+
+
+def proxy_login(settings: Settings) -> ProxyLogin | None:
+    proxy = settings.login.proxy
+    if not proxy.header:
+        return None
+    return ProxyLogin(
+        proxy.header, secret_of(proxy.secret, proxy.secret_file), Proxies(settings.server.trusted_proxies)
+    )
 
 
 def check_origins(origins: Sequence[str]) -> None:
     for origin in origins:
         if not is_origin(origin):
             raise BadRequest(f"{origin!r} is not an origin such as 'https://example.org'.", field="allow_origins")
+
+
+def retention_rules(settings: RetentionSettings) -> list[Rule]:
+    usual = Rule(archive_days=settings.archive_days, delete_days=settings.delete_days)
+    return [*(msgspec.convert(each, Rule, from_attributes=True) for each in settings.rules), usual]
 
 
 def settings_rules(approvals: ApprovalSettings) -> Rules:

@@ -14,7 +14,7 @@ def install_tokens(host: Host, home: Home) -> None:
         if not scopes:
             raise BadRequest(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
         token = new_token(home, command.name, scopes, days=command.days)
-        made = next(each for each in read_tokens(home) if each.name == command.name)
+        made = next(each for each in read_tokens(home) if (each.name, each.person) == (command.name, ""))
         await host.audit("token.made", caller.by, name=made.name, scopes=made.scopes)
         return c.TokenMade(made.name, made.scopes, made.created, token, made.expires)
 

@@ -8,7 +8,6 @@ import functools
 import hashlib
 import mimetypes
 import os
-import re
 import time
 from collections.abc import Mapping
 from importlib import resources
@@ -24,9 +23,9 @@ from portico.doors.app import App
 from portico.doors.door import Door
 from portico.doors.gate import VISITOR, Gate
 from portico.doors.head import HEAD, Head
-from portico.doors.identity import COOKIE_SECONDS
+from portico.doors.landing import UNKEPT, WORKBENCH, landing, log_in, root
+from portico.doors.login import login_routes
 from portico.doors.origin import host_name, is_loopback
-from portico.doors.proxy import ROOT
 from portico.doors.route import Caller, Param, Route, Table, caller
 from portico.errors import BadRequest, NotFound
 from portico.home import stamp
@@ -57,16 +56,11 @@ _LOGIN: dict[str, str | Param] = {
     "tkn": "a token: log in with it",
     "code": "the code of a link that works once, for `portico serve --open`",
 }
-_UNKEPT = {"Cache-Control": "no-store"}
-"""Of answers to a login: neither the token in the link nor the key in the answer belongs into a cache."""
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 _PAGES = 500
 """Files kept in memory: there are some 200, of 2 MB together."""
 _LOOK_SECONDS = 1.0
 """Between two looks whether a page was built anew: soon enough for its author."""
-_WORKBENCH = "/app"
-_OWN_PAGE = re.compile(r"/(?:app(?:/[\w.%/-]*)?|\w+\.html)?(?:\?[\w.%=&+-]*)?", re.ASCII)
-"""Where a login may lead: a page of ours, never a stranger's, and never the API, where a GET can change something."""
 _HASHED = "assets/"
 """Vite puts files whose name holds their hash here: they never change."""
 
@@ -176,16 +170,10 @@ def _is_local(host: str) -> bool:
     return is_loopback(host_name(host))
 
 
-def root(request: Request) -> str:
-    """The base path below which this request came."""
-    found: str = request.scope.get(ROOT, "")
-    return found
-
-
 class WebDoor(Door):
     def __init__(self, app: App) -> None:
         super().__init__(app)
-        self.routes = _routes(app.gate, Pages(pages_folder()))
+        self.routes = [*login_routes(app), *_routes(app.gate, Pages(pages_folder()))]
 
 
 def _routes(gate: Gate, pages: Pages) -> Table:
@@ -244,22 +232,10 @@ def _routes(gate: Gate, pages: Pages) -> Table:
         """The token leaves the address bar at once; from here on the cookie stands for it."""
         if found is None:
             await gate.wrong_token(request.scope)
-            return RedirectResponse(f"{root(request)}/login?error=1", 303, headers=_UNKEPT)
-        cookie = gate.tokens.cookie(found)
-        page = wanted.removeprefix(root(request))
-        lands = page if _OWN_PAGE.fullmatch(page) else _WORKBENCH
-        # A fragment stays in the browser: the page takes the key from there into the storage of its own port.
-        where = f"{root(request)}{lands}#key={gate.tokens.page_key(cookie)}"
-        answer = RedirectResponse(where, 303, headers=_UNKEPT)
-        answer.set_cookie(
-            gate.heads.cookie_of(request.scope),
-            cookie,
-            max_age=COOKIE_SECONDS,
-            path=f"{root(request)}/",
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-        )
+            return RedirectResponse(f"{root(request)}/login?error=1", 303, headers=UNKEPT)
+        where = landing(gate, request, found, wanted)
+        answer = RedirectResponse(where.address, 303, headers=UNKEPT)
+        log_in(gate, request, answer, where)
         return answer
 
     async def logout(request: Request) -> Response:
@@ -299,15 +275,15 @@ def _not_found(request: Request, name: str) -> str:
     """People get a way on; programs the words they know."""
     if "text/html" not in request.headers.get("accept", ""):
         return "Not Found"
-    return f"There is no page {'/' + name!r} on this host. The workbench is at {root(request)}{_WORKBENCH}\n"
+    return f"There is no page {'/' + name!r} on this host. The workbench is at {root(request)}{WORKBENCH}\n"
 
 
 def _moved(request: Request, name: str) -> str | None:
     """Pages that the workbench has taken the place of: old links and bookmarks go on."""
     if name == "session.html":
         ident = request.query_params.get("id", "")
-        return f"{_WORKBENCH}/s/{quote(ident, safe='')}" if ident else _WORKBENCH
-    return _WORKBENCH if name == "sessions.html" else None
+        return f"{WORKBENCH}/s/{quote(ident, safe='')}" if ident else WORKBENCH
+    return WORKBENCH if name == "sessions.html" else None
 
 
 def _login_for(request: Request) -> str:

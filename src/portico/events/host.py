@@ -48,6 +48,8 @@ class Grant(Struct, frozen=True, omit_defaults=True):
     """Glob over the path or command line of the call; it counts where nothing is in `covers`."""
     covers: list[str] = []
     """What was shown when somebody answered: `command:npm test`, `line:...`, `path:...`, `call:...`."""
+    owner: str = ""
+    """The person in whose sessions it counts. Empty: in everybody's."""
 
 
 class GrantAdded(Event, frozen=True, tag="grant.added"):

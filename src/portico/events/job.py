@@ -24,6 +24,8 @@ class TaskStarted(Event, frozen=True, tag="task.started"):
     """Above 1: the host ended in the middle of the attempt before."""
     session: str | None = None
     """The session it borrows; None: it opens its own."""
+    owner: str = ""
+    """As of the job, or of the session it borrows."""
 
 
 class TaskSessionStarted(Event, frozen=True, tag="task.session.started"):
@@ -68,6 +70,8 @@ class JobStarted(Event, frozen=True, tag="job.started"):
     """The outcomes it takes over from that job, by path."""
     values: dict[str, dict[str, str]] = {}
     """The values that it takes over with them, by path and name."""
+    owner: str = ""
+    """The person whose job this is. Empty: everybody's."""
 
 
 class JobResumed(Event, frozen=True, tag="job.resumed"):

@@ -25,6 +25,21 @@ class SessionStarted(Event, frozen=True, tag="session.started"):
     """What a client wants of the model besides, in its own words."""
     draft: bool = False
     """Made before anybody has said anything: it is listed from its first message on."""
+    owner: str = ""
+    """The person whose session this is. Empty: everybody's; below another session: as that one."""
+
+
+Right = Literal["read", "drive", "approve"]
+"""What somebody may do with a session of another person. Each of them includes reading."""
+
+
+class SessionShared(Event, frozen=True, tag="session.shared"):
+    """These are the rights of that person from now on; without any, it is not shared with them any more."""
+
+    person: str
+    """A name, or `*` for everybody."""
+    by: str
+    rights: list[Right] = []
 
 
 class SessionRenamed(Event, frozen=True, tag="session.renamed"):
@@ -188,6 +203,7 @@ class QueueHeld(Event, frozen=True, tag="queue.held"):
 
 SessionEvent = (
     SessionStarted
+    | SessionShared
     | SessionRenamed
     | SessionModel
     | SessionConfigured

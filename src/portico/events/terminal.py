@@ -17,6 +17,8 @@ class TerminalStarted(Event, frozen=True, tag="terminal.started"):
     """The session from which it was opened."""
     command: list[str] = []
     """Program and arguments that an agent runs in it, in place of a shell for people: it is there to be watched."""
+    owner: str = ""
+    """The person whose terminal this is. Empty: everybody's."""
 
 
 class TerminalData(Delta, frozen=True, tag="terminal.data"):

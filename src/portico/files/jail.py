@@ -1,15 +1,18 @@
 """Where files are read and written and terminals begin, of all that there is on the machine."""
 
+from portico.commands import Caller
 from portico.errors import Forbidden
 from portico.host.folders import whole
 from portico.host.host import Host
 from portico.workspace.jail import Jail
 
 
-def jail_of(host: Host, *first: str) -> Jail:
-    """`first`, the workspaces, and the folders of sessions, except one that is the whole machine."""
+def jail_of(host: Host, *first: str, caller: Caller) -> Jail:
+    """`first`, the workspaces, and the folders of sessions that the caller may drive, except one that is the whole
+    machine."""
     roots = [*first, *(str(each) for each in host.workspaces if each.is_dir())]
-    own = {folder for each in host.list(drafts=True) if each.parent is None for folder in whole(each)} - {"", "/"}
+    sessions = host.ownership.visible(caller, host.list(drafts=True), "drive")
+    own = {folder for each in sessions if each.parent is None for folder in whole(each)} - {"", "/"}
     try:
         return Jail(dict.fromkeys([*roots, *sorted(own)]))
     except Forbidden:  # a session's folder is gone

@@ -22,13 +22,12 @@ class WorkspaceFiles(Part):
         host.commands.handle(c.DeleteFile, self._delete)
         host.commands.handle(c.MakeFolder, self._make_folder)
 
-    @property
-    def files(self) -> Files:
-        """Those of the workspaces and of sessions' folders, as they are now."""
-        return Files(jail_of(self._host))
+    def files(self, caller: c.Caller) -> Files:
+        """Those of the workspaces and of the folders of sessions that the caller may drive, as they are now."""
+        return Files(jail_of(self._host, caller=caller))
 
     async def _write(self, command: c.WriteFile, caller: c.Caller) -> c.Done:
-        await self.files.write(
+        await self.files(caller).write(
             command.path,
             _bytes(command),
             mode=command.mode,
@@ -40,22 +39,22 @@ class WorkspaceFiles(Part):
         return c.Done()
 
     async def _copy(self, command: c.CopyFile, caller: c.Caller) -> c.Done:
-        await self.files.copy(command.source, command.destination, fail_if_exists=command.fail_if_exists)
+        await self.files(caller).copy(command.source, command.destination, fail_if_exists=command.fail_if_exists)
         await self._host.audit("file.copied", caller.by, path=command.destination, source=command.source)
         return c.Done()
 
     async def _move(self, command: c.MoveFile, caller: c.Caller) -> c.Done:
-        await self.files.move(command.source, command.destination, fail_if_exists=command.fail_if_exists)
+        await self.files(caller).move(command.source, command.destination, fail_if_exists=command.fail_if_exists)
         await self._host.audit("file.moved", caller.by, path=command.destination, source=command.source)
         return c.Done()
 
     async def _delete(self, command: c.DeleteFile, caller: c.Caller) -> c.Done:
-        await self.files.delete(command.path, recursive=command.recursive)
+        await self.files(caller).delete(command.path, recursive=command.recursive)
         await self._host.audit("file.deleted", caller.by, path=command.path)
         return c.Done()
 
     async def _make_folder(self, command: c.MakeFolder, caller: c.Caller) -> c.Done:
-        await self.files.mkdir(command.path)
+        await self.files(caller).mkdir(command.path)
         return c.Done()
 
 

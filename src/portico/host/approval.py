@@ -117,6 +117,7 @@ def matching(grants: Iterable[Grant], session: "Session", request: Request, allo
             and grant.agent == session.state.agent
             and grant.tool in ("*", request.tool)
             and (grant.session == session.id if grant.session else grant.project == session.state.cwd)
+            and (not grant.owner or grant.owner == session.host.ownership.owner_of(session))
             and _covers(grant, request, session.host.rules)
         ),
         None,

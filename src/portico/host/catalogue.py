@@ -158,6 +158,7 @@ class Catalogue:
         self._log.put_kv(channel, _DELETED, _DONE)
 
     def forget(self, session: Session) -> None:
+        self._host.ownership.forget(session)
         self._sessions.pop(session.id, None)
         for uri in [uri for uri, ident in self._by_uri.items() if ident == session.id]:
             del self._by_uri[uri]

@@ -212,15 +212,26 @@ class Dispatcher:
         host, running = self._host, session.running
         withdrawn = running is not None and running.withdrawn
         full = host.disk.full() or session.full()
-        return Context(caller, session.new_id, host.running, host.stopping, withdrawn, found, full)
+        return Context(
+            caller,
+            session.new_id,
+            host.running,
+            host.stopping,
+            withdrawn,
+            found,
+            full,
+            host.ownership.owner_of(session),
+        )
 
     def _session_of(self, command: c.Command) -> str:
         if command.about in ("approval", "question"):
             return self._host.session_of(command.subject)
         return command.subject
 
-    async def check_subject(self, kind: type[c.Command], ident: str) -> None:
-        """Raises for an id of nothing: whoever names it learns that before what else is wrong."""
+    async def check_subject(self, kind: type[c.Command], ident: str, caller: c.Caller) -> None:
+        """Raises for an id of nothing (that the caller may know of): whoever names it learns that before what else is
+        wrong."""
+        self._host.ownership.check_seen(kind, ident, caller)
         match kind.about:
             case "session":
                 await self._host.get(ident)

@@ -66,7 +66,7 @@ def _started(state: SessionState, event: e.SessionStarted, record: Record) -> No
     state.config, state.by = event.config, event.by
     state.created = state.last_turn_at = record.time
     state.worktree, state.folders, state.model_config = event.worktree, list(event.folders), event.model_config
-    state.draft = event.draft
+    state.draft, state.owner = event.draft, event.owner
 
 
 def _renamed(state: SessionState, event: e.SessionRenamed, record: Record) -> None:
@@ -430,6 +430,7 @@ def _count(state: SessionState, *idents: str) -> None:
 
 _FOLDS: dict[type[e.Event], Callable[[SessionState, Any, Record], None]] = {
     e.SessionStarted: _started,
+    e.SessionShared: lambda state, event, record: state.share(event),
     e.SessionRenamed: _renamed,
     e.SessionModel: _model,
     e.SessionConfigured: _configured,

@@ -86,7 +86,7 @@ def check_reach(host: "Host", caller: c.Caller, folder: str | None, *scopes: c.S
     jobs run, in the whole folder that they are started in."""
     if folder is None or any(map(caller.may, scopes)):
         return
-    known = (each for of in host.list() for each in whole(of) if each not in ("", "/"))
+    known = (each for of in host.ownership.visible(caller, host.list()) for each in whole(of) if each not in ("", "/"))
     if not any(below(str(root), folder) is not None for root in (*host.workspaces, *known)):
         needed = " or ".join(map(repr, scopes))
         raise Forbidden(

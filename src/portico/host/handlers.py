@@ -53,6 +53,7 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         model_config=command.model_config,
         may_approve=caller.may("approve"),
         draft=command.draft,
+        owner=host.ownership.owner_for(caller),
     )
     return session.summary
 

@@ -28,6 +28,7 @@ from portico.host.do import RECEIPTS, Dispatcher
 from portico.host.handlers import install
 from portico.host.lifecycle import Lifecycle
 from portico.host.members import Members
+from portico.host.ownership import Ownership
 from portico.host.part import (
     AskAlways,
     FolderCaptures,
@@ -94,6 +95,7 @@ class Host:
         """The clients that are connected, by their own ids."""
         self.members = Members()
         self.commands = Dispatcher(self)
+        self.ownership = Ownership(self)
         install(self)
         self.do = self.commands.do
         lifecycle = Lifecycle(self)
@@ -254,6 +256,8 @@ class Host:
     async def sweep(self) -> int:
         """Frees idle sessions, forgets ended grants and compacts old deltas; returns how many deltas went."""
         await self.grants.expire()
+        for part in self.parts:
+            await part.sweep()
         old = time.monotonic() - _IDLE_SECONDS
         for session in self.catalogue:
             if session.loaded and session.used_at < old:

@@ -49,6 +49,7 @@ class Lifecycle:
         model_config: Json | None = None,
         may_approve: bool = True,
         draft: bool = False,
+        owner: str = "",
     ) -> Session:
         """A new session. Without an agent the default one; without a model its first; without a folder
         the first workspace. With `worktree` it works in one of its own, or shares another session's (as JSON);
@@ -95,6 +96,7 @@ class Lifecycle:
             folders=more,
             model_config=model_config or {},
             draft=draft,
+            owner=owner if parent is None else "",
         )
         try:
             session = await self._host.catalogue.reserve(ident, uri)

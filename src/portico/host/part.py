@@ -37,6 +37,9 @@ class Part:
     async def take_over(self, channels: Collection[Channel]) -> None:
         """Another host is gone: what it left open in these channels gets its end."""
 
+    async def sweep(self) -> None:
+        """Once a minute."""
+
     async def forget(self, session: "Session", by: str) -> None:
         """The session is being deleted."""
 

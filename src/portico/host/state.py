@@ -182,6 +182,10 @@ class SessionState(Struct, omit_defaults=True):
     """Those of its family's folders that this conversation has; None: all of them."""
     vendor: str | None = None
     by: str = ""
+    owner: str = ""
+    """The person whose session this is; see `session.started`."""
+    shares: dict[str, list[e.Right]] = {}
+    """By person (`*`: everybody), what they may do here besides its owner."""
     created: int = 0
     modified: int = 0
     last_turn_at: int = msgspec.field(name="moved", default=0)
@@ -224,6 +228,10 @@ class SessionState(Struct, omit_defaults=True):
         if turn is None:
             return "failed" if self.last_outcome == "failed" else "idle"
         return "waiting" if waiting(turn) else "running"
+
+    def share(self, event: e.SessionShared) -> None:
+        others = {person: rights for person, rights in self.shares.items() if person != event.person}
+        self.shares = {**others, event.person: event.rights} if event.rights else others
 
     def turn(self, ident: str) -> TurnState | None:
         return next((turn for turn in reversed(self.turns) if turn.id == ident), None)
@@ -271,6 +279,9 @@ class Summary(Struct, omit_defaults=True):
     """As in the state."""
     interrupted: bool = False
     """Idle, and the host ended in the middle of the last turn."""
+    owner: str = ""
+    shares: dict[str, list[e.Right]] = {}
+    """As in the state."""
 
 
 class FileChange(Struct, frozen=True):
@@ -323,6 +334,8 @@ def summarise(state: SessionState) -> Summary:
         chat_order=state.chat_order,
         last_turn_at=state.last_turn_at,
         interrupted=state.last_outcome == "interrupted",
+        owner=state.owner,
+        shares=state.shares,
     )
 
 

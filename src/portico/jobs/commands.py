@@ -21,7 +21,10 @@ def install(jobs: "Jobs") -> None:
         entry = None if command.entry is None else load_entry(command.entry)
         if command.strict:
             _check_input(command, entry or jobs.entry)
-        job = await jobs.start_job(command.job, cwd=command.cwd, input=command.input, by=caller.by, entry=entry)
+        owner = jobs.host.ownership.owner_for(caller)
+        job = await jobs.start_job(
+            command.job, cwd=command.cwd, input=command.input, by=caller.by, entry=entry, owner=owner
+        )
         return c.JobNamed(job)
 
     async def stop(command: c.StopJob, caller: c.Caller) -> c.Done:

@@ -21,6 +21,7 @@ from portico.host.decide.decision import check_open
 from portico.host.do import note_answer
 from portico.host.folders import check_folder
 from portico.host.host import Host
+from portico.host.ownership import Access
 from portico.jobs.choice import choose, offered
 from portico.jobs.commands import install
 from portico.jobs.engine import Engine, LocalEngine
@@ -78,6 +79,7 @@ class Jobs:
         after = host.members.number_after
         self._next_job = after(lost + max(map(number_of, host.log.channels("job/")), default=0))
         self._next_task = after(lost + max(map(number_of, host.log.channels("task/")), default=0))
+        host.ownership.finders["job"] = self._access
         host.tools.update(job_tools())
         install(self)
 
@@ -150,14 +152,16 @@ class Jobs:
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
-    async def start_job(self, name: str, *, cwd: str, input: str = "", by: str, entry: Entry | None = None) -> str:
+    async def start_job(
+        self, name: str, *, cwd: str, input: str = "", by: str, entry: Entry | None = None, owner: str = ""
+    ) -> str:
         """Returns the id of the new job, which runs by itself. `entry` is for this job alone."""
         where = "its entry" if entry is not None else self.entry_name
         entry = entry or self.entry
         check_job(entry, name, where)
         folder = check_folder(cwd)
         await self._check_models(models_of_job(entry, name))
-        return await self._create(name, plan_of(entry, name), folder, input, by)
+        return await self._create(name, plan_of(entry, name), folder, input, by, owner=owner)
 
     async def _create(
         self,
@@ -169,6 +173,7 @@ class Jobs:
         origin: str | None = None,
         done: dict[str, bool] | None = None,
         values: dict[str, dict[str, str]] | None = None,
+        owner: str = "",
     ) -> str:
         if self.host.stopping:
             raise LogUnavailable("The host is stopping.")
@@ -184,6 +189,7 @@ class Jobs:
             origin=origin,
             done=done or {},
             values=values or {},
+            owner=owner,
         )
         note_answer(c.JobNamed(job))
         self._launch(await self._engine.create(started))
@@ -298,7 +304,8 @@ class Jobs:
     ) -> str:
         old = state.summary
         plan = msgspec.to_builtins(state.entry)
-        return await self._create(old.name, plan, check_folder(old.cwd), state.input, by, old.id, done, values)
+        folder = check_folder(old.cwd)
+        return await self._create(old.name, plan, folder, state.input, by, old.id, done, values, old.owner)
 
     async def _load(self, job: str) -> JobState:
         run = self._runs.get(job)
@@ -310,6 +317,10 @@ class Jobs:
             older = f"Only the last {limits.JOB_SUMMARIES} jobs are listed; {job!r} is in the log, as 'job/{job}'."
             raise NotFound("job", job, older if self.host.log.head(f"job/{job}") else "")
         return summary
+
+    def _access(self, job: str) -> Access | None:
+        summary = self._engine.summaries.get(job)
+        return Access(summary.owner) if summary is not None else None
 
     def history(self) -> list[JobSummary]:
         """The last jobs, in the order of starts."""
@@ -351,6 +362,7 @@ class Jobs:
             cwd=borrowed.state.cwd,
             input=input,
             by=by,
+            owner=self.host.ownership.owner_of(borrowed),
             models=entry.models,
         )
         run = TaskRun(self.host, plan, borrowed)

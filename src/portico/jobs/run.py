@@ -199,6 +199,7 @@ class JobRun:
             cwd=summary.cwd,
             input=self.state.input,
             by=f"job:{self._job}",
+            owner=summary.owner,
             job=self._job,
             path=path,
             attempt=known.attempt + 1 if known is not None else 1,

@@ -50,6 +50,8 @@ class JobSummary(Struct, omit_defaults=True):
     works: list[WorkSummary] = []
     """Every work that has started, in the order of first starts; a later run takes the place of an earlier one."""
     pos: int = 0
+    owner: str = ""
+    """The person whose job this is. Empty: everybody's."""
 
     @property
     def done(self) -> bool:
@@ -129,6 +131,7 @@ def begin(event: e.JobStarted, time: int) -> JobState:
         cwd=event.cwd,
         by=event.by,
         origin=event.origin,
+        owner=event.owner,
     )
     state = JobState(summary, msgspec.convert(event.entry, Entry), event.input)
     for path, succeeded in event.done.items():

@@ -51,6 +51,8 @@ class TaskPlan(Struct, kw_only=True):
     cwd: str
     input: str
     by: str
+    owner: str = ""
+    """The person to whom its sessions belong."""
     job: str | None = None
     path: str = ""
     attempt: int = 1
@@ -101,6 +103,7 @@ class TaskRun:
             fallback=plan.fallback,
             cwd=plan.cwd,
             borrowed=borrowed,
+            owner=plan.owner,
         )
 
     @property
@@ -143,6 +146,7 @@ class TaskRun:
             path=plan.path,
             attempt=plan.attempt,
             session=self._borrowed.id if self._borrowed is not None else None,
+            owner=plan.owner,
         )
 
     def stop(self) -> None:

@@ -81,8 +81,10 @@ class TaskSessions:
         fallback: list[str],
         cwd: str,
         borrowed: Session | None = None,
+        owner: str = "",
     ) -> None:
         self._host = host
+        self._owner = owner
         self._task = task
         self._title = title
         self.mode = mode
@@ -227,7 +229,9 @@ class TaskSessions:
     async def ask_person(self, title: str, text: str, fields: list[Json]) -> Answer:
         """A question to a person, in a session of its own: every door shows it as it shows any other."""
         agent, model = await choose(self._host, self._driving_model)
-        session = await self._host.start(by=self._by, agent=agent, model=model, cwd=self._cwd, title=title)
+        session = await self._host.start(
+            by=self._by, agent=agent, model=model, cwd=self._cwd, title=title, owner=self._owner
+        )
         self.record(e.TaskSessionStarted(session=session.id, model=self._driving_model, driving=True))
         answered = False
         try:
@@ -282,7 +286,13 @@ class TaskSessions:
         agent, name = await choose(self._host, model)
         # A job runs unattended: its policy is to allow, and the session's config and every decision say so in the log.
         session = await self._host.start(
-            by=self._by, agent=agent, model=name, cwd=self._cwd, title=self._title, config={"approvals": "allow"}
+            by=self._by,
+            agent=agent,
+            model=name,
+            cwd=self._cwd,
+            title=self._title,
+            config={"approvals": "allow"},
+            owner=self._owner,
         )
         self._opened.append(session)
         info = await self._host.described(agent)

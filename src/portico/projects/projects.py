@@ -28,6 +28,7 @@ from portico.host.part import Part
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.log.feed import Follower
+from portico.people.view import View
 from portico.workspace.git import repository
 from portico.workspace.jail import Jail
 
@@ -210,12 +211,12 @@ class Projects(Part):
         found = self._conversations.get(session)
         return found.project if found is not None else self._deleted.get(session)
 
-    def sessions(self, project: str, *, cleared: bool = False) -> list[str]:
-        """The ids of a project's conversations, oldest first."""
+    def sessions(self, project: str, is_theirs: Callable[[str], bool], *, cleared: bool = False) -> list[str]:
+        """The ids of those of a project's conversations that are for a caller, oldest first."""
         return [
             session
             for session, each in sorted(self._conversations.items(), key=lambda item: number_of(item[0]))
-            if each.project == project and (cleared or not each.cleared)
+            if each.project == project and (cleared or not each.cleared) and is_theirs(session)
         ]
 
     async def _open(self, command: c.OpenProject, caller: c.Caller) -> Summary:
@@ -223,7 +224,7 @@ class Projects(Part):
         await self.ready()
         project, agent = self.get(command.project), command.agent
         async with self._lock:
-            for ident in self.sessions(project.id):
+            for ident in self.sessions(project.id, View(self._host, caller).owns):
                 if agent is None or self._conversations[ident].agent == agent:
                     session = await self._host.get(ident)
                     if not session.state.closed:
@@ -261,7 +262,7 @@ class Projects(Part):
         await self.ready()
         project = self.get(command.project)
         async with self._lock:
-            for session in self.sessions(project.id):
+            for session in self.sessions(project.id, View(self._host, caller).owns):
                 self._conversations[session].cleared = True
                 await self._note(session)
         return c.Done()

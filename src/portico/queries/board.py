@@ -11,6 +11,7 @@ from msgspec import Struct
 from portico.events import Record
 from portico.host.host import Host
 from portico.host.state import Approval, CallPart, QuestionPart, Summary
+from portico.people.view import View
 from portico.queries.activity import Waiting, activity, waiting_of
 
 
@@ -101,20 +102,18 @@ class Board:
         doing, since = self._doing.get(summary.id) or (activity(session.state), summary.last_turn_at)
         return Row(summary, doing, since, waiting_of(session.state))
 
-    def rows(self, limit: int, before: int | None = None, archived: bool = False) -> tuple[list[Row], int]:
+    def rows(self, view: View, limit: int, before: int | None = None, archived: bool = False) -> tuple[list[Row], int]:
         """What is going on, and the newest `limit` besides; the second number counts the older ones left out. With
         `before`, the newest of those that changed before that time."""
-        found = self._host.list(archived=archived)
+        found = view.list(archived=archived)
         if before is not None:
             older = [each for each in found if each.modified < before]
             return [self.row(each) for each in older[:limit]], max(0, len(older) - limit)
         busy = [each for each in found[limit:] if each.status in ("running", "waiting")]
         return [self.row(each) for each in (*found[:limit], *busy)], max(0, len(found) - limit - len(busy))
 
-    def archived(self) -> int:
-        return len(self._host.list(archived=True))
-
-    def since(self, version: int) -> Changed:
+    def since(self, version: int, view: View) -> Changed:
+        """What is not (any more) for this reader counts as removed."""
         rows: list[Row] = []
         removed: list[str] = []
         jobs: list[str] = []
@@ -123,18 +122,18 @@ class Board:
                 break
             session = self._host.catalogue.get(name)
             if name.startswith("job/"):
-                jobs.append(name.removeprefix("job/"))
-            elif session is None:
+                jobs += [name.removeprefix("job/")] if view.sees(name) else []
+            elif session is None or not view.sees(session.channel):
                 removed.append(name)
             else:
                 rows.append(self.row(session.summary))
         return Changed(self.version, rows, removed, jobs)
 
-    def inbox(self) -> list[Asked]:
+    def inbox(self, view: View) -> list[Asked]:
         """Everything that waits for a person, oldest first."""
         found: list[Asked] = []
         for session in self._host.catalogue:
-            if session.loaded and session.summary.status == "waiting":
+            if session.loaded and session.summary.status == "waiting" and view.sees(session.channel):
                 found += self._asked_by(session.summary)
         return sorted(found, key=lambda each: each.since)
 

@@ -27,6 +27,7 @@ from portico.queries.index import Index, IndexedText, IndexHit, passing, remove
 
 logger = logging.getLogger("portico.search")
 T = TypeVar("T")
+Sessions = Callable[[], list[Summary]]
 
 SECONDS = 2.0
 """A person who types waits no longer; what is newer was searched first."""
@@ -77,13 +78,21 @@ class Search:
                 self._index = None
         self._thread.shutdown()
 
-    async def find(self, wanted: str, limit: int, seconds: float = SECONDS) -> tuple[list[Hit], bool]:
-        """At most one hit for each turn, newest sessions first; and whether everything was searched."""
+    async def find(
+        self, wanted: str, limit: int, among: Sessions | None = None, seconds: float = SECONDS
+    ) -> tuple[list[Hit], bool]:
+        """At most one hit for each turn, newest sessions first; and whether everything was searched. `among` lists the
+        sessions that are searched; all of them, when None."""
+        sessions = (among or self._host.list)()
         hits: list[Hit] = []
         try:
             async with asyncio.timeout(seconds):
                 places = await self._ask(wanted.casefold(), seconds)
-                found = self._scan(wanted.casefold()) if places is None else self._show(places, wanted.casefold())
+                found = (
+                    self._scan(wanted.casefold(), sessions)
+                    if places is None
+                    else self._show(places, wanted.casefold(), sessions)
+                )
                 async for hit in found:
                     hits.append(hit)
                     if len(hits) == limit:
@@ -117,11 +126,11 @@ class Search:
             return False
         return self.cursor is not None and self.cursor >= mark
 
-    async def _show(self, places: list[IndexHit], wanted: str) -> AsyncIterator[Hit]:
+    async def _show(self, places: list[IndexHit], wanted: str, among: list[Summary]) -> AsyncIterator[Hit]:
         by_session: dict[str, list[IndexHit]] = {}
         for place in places:
             by_session.setdefault(place.session, []).append(place)
-        for session in self._host.list():
+        for session in among:
             for place in by_session.get(session.id, ()):
                 records = await self._host.log.read(f"session/{session.id}", place.pos - 1, 1)
                 for hit in _hits(session.id, records, wanted):
@@ -207,8 +216,8 @@ class Search:
 
     # -- without it --------------------------------------------------------------------------------------------
 
-    async def _scan(self, wanted: str) -> AsyncIterator[Hit]:
-        for session in self._host.list():
+    async def _scan(self, wanted: str, among: list[Summary]) -> AsyncIterator[Hit]:
+        for session in among:
             async for hit in self._in_session(session.id, wanted):
                 yield hit
 

@@ -77,6 +77,7 @@ async def run(turn: Turn, line: str) -> None:
         command=shell(line),
         env=command_environment(),
         listener=command.hear,
+        owner=session.host.ownership.owner_of(session),
     )
     try:
         call.content([command.shown])

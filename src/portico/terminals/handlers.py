@@ -6,6 +6,7 @@ from portico import commands as c
 from portico.errors import BadRequest, NotFound, PorticoError
 from portico.files.jail import jail_of
 from portico.host.host import Host
+from portico.host.ownership import Access
 from portico.terminals import command_turn
 from portico.terminals.decide import DECISIONS, Context, decide
 from portico.terminals.terminals import OpenTerminal, Terminals
@@ -19,13 +20,14 @@ def open_terminals(host: Host) -> Terminals:
     async def begin(command: c.OpenTerminal, caller: c.Caller) -> OpenTerminal:
         return await terminals.start(
             claim=command.claim or {"kind": "client", "clientId": caller.by},
-            cwd=_folder(host, command),
+            cwd=_folder(host, command, caller),
             by=caller.by,
             title=command.title,
             cols=command.cols,
             rows=command.rows,
             uri=command.uri,
             session=command.session,
+            owner=host.ownership.owner_for(caller),
         )
 
     async def perform(command: Any, caller: c.Caller) -> Any:
@@ -39,13 +41,22 @@ def open_terminals(host: Host) -> Terminals:
             await terminals.dispose(terminal.id, by=caller.by)
         return terminal if decision.answer is None else decision.answer
 
+    def access(ident: str) -> Access | None:
+        """What an agent runs is its session's; a shell is theirs who opened it, whatever session it stands beside."""
+        terminal = terminals.find(ident)
+        if terminal is None:
+            return None
+        session = host.find(terminal.session) if terminal.command and terminal.session else None
+        return host.ownership.of_session(session) if session is not None else Access(terminal.owner)
+
+    host.ownership.finders["terminal"] = access
     host.commands.handle(c.OpenTerminal, begin)
     for kind in DECISIONS:
         host.commands.handle(kind, perform)
     return terminals
 
 
-def _folder(host: Host, command: c.OpenTerminal) -> str:
+def _folder(host: Host, command: c.OpenTerminal, caller: c.Caller) -> str:
     """Where the shell begins: in the folder of the session it is opened from, a workspace, or any session's folder."""
     first: list[str] = []
     if command.session is not None:
@@ -54,7 +65,7 @@ def _folder(host: Host, command: c.OpenTerminal) -> str:
             raise NotFound("session", command.session)
         first = [found.summary.cwd] if found.summary.cwd not in ("", "/") else []
     try:
-        jail = jail_of(host, *first)
+        jail = jail_of(host, *first, caller=caller)
         where = jail.resolve(command.cwd if command.cwd is not None else str(jail.root))
     except PorticoError as error:
         error.field = "cwd"

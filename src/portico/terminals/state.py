@@ -16,6 +16,7 @@ class TerminalState:
         self.session = started.session
         self.command = started.command
         """What an agent runs in it; empty for a shell, into which people type."""
+        self.owner = started.owner
         self.started = 0
         """When, in milliseconds."""
         self.pos = 0

@@ -242,6 +242,7 @@ class Terminals(Part):
         command: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         listener: Listener | None = None,
+        owner: str = "",
     ) -> OpenTerminal:
         """A shell, or with `command` what an agent wants to run: `listener` hears of it at once."""
         ident = f"terminal-{self._next}"
@@ -257,6 +258,7 @@ class Terminals(Part):
             uri=uri,
             session=session,
             command=list(command),
+            owner=owner,
         )
         check_new(len(self._open), [*self._open, *filter(None, (each.uri for each in self.list()))], started)
         self._next = self.host.members.number_after(self._next)

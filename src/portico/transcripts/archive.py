@@ -49,7 +49,7 @@ async def export_archive(host: Host, session: Session) -> Archive:
 
 
 async def import_archive(
-    host: Host, archive: Archive, *, by: str, agent: str | None = None, cwd: str | None = None
+    host: Host, archive: Archive, *, by: str, agent: str | None = None, cwd: str | None = None, owner: str = ""
 ) -> Session:
     """A new session with these turns. Without an agent the archive's, if it is here, else the default one."""
     if archive.portico != FORMAT:
@@ -70,6 +70,7 @@ async def import_archive(
         cwd=cwd,
         title=archive.title,
         history=turns,
+        owner=owner,
     )
 
 

@@ -24,5 +24,12 @@ class Transcripts(Part):
             archive = msgspec.convert(command.archive, Archive)
         except msgspec.ValidationError as error:
             raise BadRequest(f"The archive is not as expected: {error}.", field="archive") from None
-        session = await import_archive(self._host, archive, by=caller.by, agent=command.agent, cwd=command.cwd)
+        session = await import_archive(
+            self._host,
+            archive,
+            by=caller.by,
+            agent=command.agent,
+            cwd=command.cwd,
+            owner=self._host.ownership.owner_for(caller),
+        )
         return session.summary

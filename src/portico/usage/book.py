@@ -6,10 +6,11 @@ until the session moves on.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
+from portico.events import Channel
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState
@@ -23,13 +24,18 @@ class UsageBook:
         self._known: dict[tuple[str, int], tuple[int, list[UsageRow]]] = {}
         self._counting = asyncio.Lock()
 
-    async def rows(self, days: int, offset_minutes: int = 0) -> list[UsageRow]:
-        """Of the last so many days, newest first. The offset is the asker's zone east of Greenwich."""
+    async def rows(
+        self, days: int, offset_minutes: int = 0, sees: Callable[[Channel], bool] | None = None
+    ) -> list[UsageRow]:
+        """Of the last so many days, newest first. The offset is the asker's zone east of Greenwich; `sees` says which
+        sessions they may see."""
         now = self._host.now()
         first = _day(now - (days - 1) * 86_400_000, offset_minutes)
         found: list[UsageRow] = []
         async with self._counting:  # two who ask at once load no session twice
             for session in tuple(self._host.catalogue):
+                if sees is not None and not sees(session.channel):
+                    continue
                 if session.summary.modified >= now - (days + 1) * 86_400_000 and session.summary.turns:
                     found += [row for row in await self._of(session, offset_minutes) if row.day >= first]
         return sorted(found, key=lambda row: row.day, reverse=True)

@@ -8,10 +8,12 @@ import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { call, v1 } from "../v1";
 import { icon, type Icon } from "./icons";
+import { showPeople } from "./people";
 import { preferences, type Preferences, setPreference } from "./preferences";
 import { pathOf, type Place } from "./router";
 import { ownerOf, type Row } from "./entries";
 import type { Shell, View } from "./shell";
+import { row, tableOf, wrap } from "./table";
 
 const SECTIONS: [id: string, name: string][] = [
   ["look", "This device"],
@@ -255,7 +257,9 @@ export class SettingsView implements View {
       const last = Math.max(0, ...own.map(({ modified }) => modified));
       row(table, link, known.people.find((each) => each.name === name)?.scopes.join(", ") ?? "", String(own.length), count("running"), count("waiting"), last ? new Date(last).toLocaleString() : "");
     }
-    this.body.replaceChildren(make("h2", "", "Sessions of people"), make("p", "soft", "A name leads to the list with that person's sessions (by: in the filter)."), wrap(table));
+    const people = make("div");
+    await showPeople(people);
+    this.body.replaceChildren(people, make("h2", "", "Sessions of people"), make("p", "soft", "A name leads to the list with that person's sessions (by: in the filter)."), wrap(table));
   }
 
   // -- hosts --------------------------------------------------------------------------------------------------------
@@ -355,31 +359,3 @@ function endOf(expires = 0): HTMLElement {
 
 const cell = (value: unknown): string => (value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
 
-function tableOf(names: string[]): HTMLTableElement {
-  const table = make("table", "table");
-  const head = make("tr");
-  head.append(...names.map((name) => (name ? make("th", "", name) : make("td"))));
-  table.append(head);
-  return table;
-}
-
-function row(table: HTMLTableElement, ...cells: (string | HTMLElement)[]): void {
-  const found = make("tr");
-  found.append(
-    ...cells.map((cell) => {
-      const each = make("td");
-      each.append(cell);
-      return each;
-    }),
-  );
-  table.append(found);
-}
-
-function wrap(table: HTMLElement): HTMLElement {
-  const scroll = make("div", "scroll-x");
-  scroll.tabIndex = 0;
-  scroll.setAttribute("role", "region");
-  scroll.setAttribute("aria-label", "Table");
-  scroll.append(table);
-  return scroll;
-}

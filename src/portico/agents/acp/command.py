@@ -46,6 +46,7 @@ class Commands:
             command=_arguments(action),
             env={**command_environment(), **_QUIET, **dict(action.env)},
             listener=command.hear,
+            owner=session.host.ownership.owner_of(session),
         )
         self._running[command.terminal.id] = command
         self._of_turn.append(command)

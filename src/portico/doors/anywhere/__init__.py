@@ -92,9 +92,10 @@ def _routes(app: App, projects: Projects) -> Table:
     idents = Idents(host)
     messages = Messages(app, projects, idents)
 
-    def shown(project: Project) -> ProjectShown:
-        ids = set(projects.sessions(project.id))
-        stored = [summary for summary in host.list() if summary.id in ids]
+    def shown(project: Project, who: c.Caller) -> ProjectShown:
+        view = app.view(who)
+        ids = set(projects.sessions(project.id, view.has))
+        stored = [summary for summary in view.list() if summary.id in ids]
         return ProjectShown(
             id=project.id,
             name=project.name,
@@ -106,18 +107,19 @@ def _routes(app: App, projects: Projects) -> Table:
 
     async def listing(request: Request) -> Response:
         await projects.ready()
-        return packed(request, [shown(project) for project in projects.all()])
+        return packed(request, [shown(project, caller(request)) for project in projects.all()])
 
     async def show(request: Request) -> Response:
         await projects.ready()
         project = projects.get(request.path_params["id"])
-        items = await history.messages(host, projects, idents, project)
+        items = await history.messages(app.view(request), projects, idents, project)
         return packed(request, ProjectHistory(project.id, project.name, items))
 
     async def add(request: Request) -> Response:
         body = await read_as(request, ProjectBody)
-        added = await host.do(c.AddProject(path=body.path, worktree=body.worktree), caller(request))
-        return JsonResponse(shown(added), 201)
+        who = caller(request)
+        added = await host.do(c.AddProject(path=body.path, worktree=body.worktree), who)
+        return JsonResponse(shown(added, who), 201)
 
     async def forget(request: Request) -> Response:
         await host.do(c.ForgetProject(project=request.path_params["id"]), caller(request))
@@ -136,6 +138,8 @@ def _routes(app: App, projects: Projects) -> Table:
 
     async def cancel_message(ident: str, who: c.Caller) -> None:
         session_id, turn = await idents.turn(ident)
+        if not app.view(who).has(session_id):
+            raise NotFound("message", ident)
         session = await host.get(session_id)
         waiting = ident.rpartition(".")[2]
         if turn is None and session.state.pending(waiting) is not None:
@@ -149,7 +153,7 @@ def _routes(app: App, projects: Projects) -> Table:
             raise NotFound("running message", ident, "It has ended.") from None
 
     async def cancel_project(project: Project, who: c.Caller) -> None:
-        running = [await host.get(each) for each in projects.sessions(project.id, cleared=True)]
+        running = [await host.get(each) for each in projects.sessions(project.id, app.view(who).owns, cleared=True)]
         running = [session for session in running if session.running is not None]
         if not running:
             raise NotFound("running message in the project", project.id)
@@ -183,7 +187,7 @@ def _routes(app: App, projects: Projects) -> Table:
     async def context(request: Request) -> Response:
         await projects.ready()
         project = projects.get(request.query_params.get("session"))
-        lines = history.context(host, projects, idents, project)
+        lines = history.context(app.view(request), projects, idents, project)
         if not accepts_gzip(request):
             return StreamingResponse(lines, media_type="application/jsonl")
         headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}

@@ -18,6 +18,7 @@ from portico.errors import NotFound
 from portico.events import Record
 from portico.host.state import TextPart
 from portico.log.log import Log
+from portico.people.view import View
 from portico.projects.projects import Projects
 
 
@@ -30,7 +31,7 @@ def stream(app: App, projects: Projects, idents: Idents) -> ASGIApp:
         after, skip = cursor(request, app.host.log)
         if accepts_gzip(request):
             send = compressing(send)
-        reader = Reader(app, projects, idents, project)
+        reader = Reader(app, projects, idents, project, app.view(request))
         await send_events(receive, send, reader.frames(after, skip))
 
     return asgi
@@ -49,11 +50,12 @@ def cursor(request: Request, log: Log) -> tuple[int, int]:
 class Reader:
     """One client's way through the log. It follows the sessions of its projects, also those that begin meanwhile."""
 
-    def __init__(self, app: App, projects: Projects, idents: Idents, project: str | None) -> None:
+    def __init__(self, app: App, projects: Projects, idents: Idents, project: str | None, view: View) -> None:
         self._host = app.host
         self._projects = projects
         self._idents = idents
         self._project = project
+        self._view = view
         self._epoch = app.host.log.epoch.encode()
         self._watched: dict[str, Watched] = {}
         self._after = 0
@@ -85,6 +87,8 @@ class Reader:
         session = record.channel[8:]
         project = self._projects.of_session(session)
         if project is None or (self._project is not None and project != self._project):
+            return []
+        if not self._view.sees(record.channel):
             return []
         self._pass(record, session)
         event = record.event

@@ -8,16 +8,16 @@ from portico.commands import Project
 from portico.doors.anywhere.identity import Idents
 from portico.doors.anywhere.translate import detail
 from portico.events import Json
-from portico.host.host import Host
 from portico.host.state import CallPart, QuestionPart, TextPart, TurnState
+from portico.people.view import View
 from portico.projects.projects import Projects
 
 
-async def messages(host: Host, projects: Projects, idents: Idents, project: Project) -> list[Json]:
+async def messages(view: View, projects: Projects, idents: Idents, project: Project) -> list[Json]:
     """The current conversations of a project, in the order of their turns."""
     found: list[tuple[int, str, TurnState, str]] = []
-    for ident in projects.sessions(project.id):
-        session = await host.get(ident)
+    for ident in projects.sessions(project.id, view.has):
+        session = await view.get(ident)
         found += [(turn.started, ident, turn, session.state.model) for turn in session.state.turns]
     items: list[Json] = []
     for _, session_id, turn, model in sorted(found, key=lambda each: each[0]):
@@ -25,10 +25,10 @@ async def messages(host: Host, projects: Projects, idents: Idents, project: Proj
     return items
 
 
-async def context(host: Host, projects: Projects, idents: Idents, project: Project) -> AsyncIterator[bytes]:
+async def context(view: View, projects: Projects, idents: Idents, project: Project) -> AsyncIterator[bytes]:
     """Everything that is stored, cleared conversations included: JSON lines, one conversation after the other."""
-    for ident in projects.sessions(project.id, cleared=True):
-        session = await host.get(ident)
+    for ident in projects.sessions(project.id, view.has, cleared=True):
+        session = await view.get(ident)
         for turn in session.state.turns:
             items = turn_items(await idents.of(ident, turn.id), turn, session.state.model)
             yield b"".join(msgspec.json.encode({"session": ident, **item}) + b"\n" for item in items)

@@ -81,7 +81,8 @@ class Messages:
         answer: asyncio.Future[Sent] = asyncio.get_running_loop().create_future()
         self._keys[name] = (digest, answer)
         try:
-            sent = await self._before(name, digest, body) or await self._send(body, who, {"key": name, "body": digest})
+            sent = await self._before(name, digest, body, who)
+            sent = sent or await self._send(body, who, {"key": name, "body": digest})
         except BaseException as error:
             # Nothing was started: the key is free again. Whoever waits meanwhile gets the same refusal.
             self._keys.pop(name, None)
@@ -91,10 +92,10 @@ class Messages:
         answer.set_result(sent)
         return sent
 
-    async def _before(self, name: str, digest: str, body: MessageBody) -> Sent | None:
+    async def _before(self, name: str, digest: str, body: MessageBody, who: Caller) -> Sent | None:
         """A host before this one may have done it: the stored message carries the key."""
         project = self._projects.get(body.session_id)
-        for ident in self._projects.sessions(project.id, cleared=True):
+        for ident in self._projects.sessions(project.id, self._app.view(who).owns, cleared=True):
             state = (await self._host.get(ident)).state
             sent: list[TurnState | PendingState] = [*state.turns, *state.queue]
             for each in sent:

@@ -2,7 +2,7 @@
 
 import asyncio
 from functools import cache, partial
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
@@ -43,8 +43,10 @@ class JobBody(Struct, forbid_unknown_fields=True, kw_only=True):
 _CONNECTED = "it is for clients that stay connected and lend tools"
 _SCREEN = "a call has no screen to look at; sessions run commands"
 _PERSON = "it says what a person does in a window"
+_OWNER = "who else may look or drive is for people to say"
 _SECRET = "it takes or shows a secret"
 WITHOUT = {
+    "client.identify": _CONNECTED,
     "client.join": _CONNECTED,
     "client.leave": _CONNECTED,
     "client.share": _CONNECTED,
@@ -62,16 +64,18 @@ WITHOUT = {
     "question.draft": _PERSON,
     "session.read": _PERSON,
     "folder.choose": _PERSON,
+    "session.share": _OWNER,
+    "session.unshare": _OWNER,
     "queue.add": "send_message queues by itself",
     "automation.secret": _SECRET,
     "token.add": _SECRET,
     "agent.sign_in": _SECRET,
-    "client.identify": _CONNECTED,
     "chats.order": _PERSON,
     "sign_in.decline": _PERSON,
 }
 """Commands that are no tool, and why."""
 
+_AUTOMATION = get_args(c.AutomationCommand)
 _MORE: dict[type[c.Command], tuple[tuple[Any, ...], ...]] = {
     c.StartSession: (("fallback", list[str], msgspec.field(default_factory=list)),),
     c.SendMessage: (("wait", float, WAIT_SECONDS),),
@@ -101,6 +105,7 @@ class HostTools:
         self._host = app.host
         self._jobs = app.jobs
         self._who = who
+        self._view = app.view(who)
         offers = {
             "list_agents": Offer("read", Nothing, self._agents, "The agents of this host with their models."),
             "list_sessions": Offer("read", Nothing, self._sessions, "All sessions, newest first."),
@@ -112,9 +117,10 @@ class HostTools:
         offers |= {
             command_shapes.method_name(kind): self._offer(kind)
             for name, kind in c.COMMANDS.items()
-            if name not in WITHOUT and who.may(kind.scope)
+            if name not in WITHOUT and who.may(kind.scope) and (self._view.whole or kind not in _AUTOMATION)
         }
-        offers |= AutomationTools(app.automations).offers()
+        if self._view.whole:  # they are the host's
+            offers |= AutomationTools(app.automations).offers()
         self._offers = {name: offer for name, offer in offers.items() if who.may(offer.scope)}
 
     def _offer(self, kind: type[c.Command]) -> Offer:
@@ -147,11 +153,11 @@ class HostTools:
         ]
 
     async def _sessions(self, body: Nothing) -> list[Json]:
-        found = self._host.list(archived=False)[:100]
+        found = self._view.list(archived=False)[:100]
         return [{"id": each.id, "title": each.title, "agent": each.agent, "status": each.status} for each in found]
 
     async def _wait(self, body: WaitBody) -> Json:
-        return await self._settle(await self._host.get(body.session), body.wait)
+        return await self._settle(await self._view.get(body.session), body.wait)
 
     async def _settle(self, session: Session, seconds: float) -> Json:
         """Until nothing runs, or somebody is needed, or the time is over: whatever comes first."""
@@ -163,7 +169,7 @@ class HostTools:
         return _standing(session.state)
 
     async def _read(self, body: SessionBody) -> Json:
-        state = (await self._host.get(body.session)).state
+        state = (await self._view.get(body.session)).state
         queue = [{"pending": each.id, "text": each.message.text[:_CHARS]} for each in state.queue]
         turns = [_told(turn) for turn in state.turns[-_TURNS:]]
         return {**_standing(state), "turns": turns, **({"queue": queue} if queue else {})}
@@ -172,10 +178,11 @@ class HostTools:
 
     async def _list_jobs(self, body: Nothing) -> Json:
         jobs = self._jobs
-        return {"jobs": sorted(jobs.entry.jobs), "history": [_job(each) for each in jobs.history()[-20:]]}
+        seen = self._view.jobs(jobs.history())
+        return {"jobs": sorted(jobs.entry.jobs), "history": [_job(each) for each in seen[-20:]]}
 
     async def _read_job(self, body: JobBody) -> Json:
-        return _job(self._jobs.job(body.id))
+        return _job(self._view.job(self._jobs.job(body.id)))
 
     # -- commands ----------------------------------------------------------------------------------------------
 

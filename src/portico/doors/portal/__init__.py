@@ -35,6 +35,7 @@ from portico.doors.portal.shapes import Config, Done, Hello, Responses, Token
 from portico.doors.portal.work import Work
 from portico.doors.route import Param, Route, Table
 from portico.errors import NotFound
+from portico.events import Channel
 
 COUNTDOWN_SECONDS = 60.0
 TEST_COUNTDOWN_SECONDS = 5.0
@@ -168,7 +169,7 @@ class _Lives:
         async def poll(request: Request, token: str | None) -> Any:
             ident = request.path_params["id"]
             await request.body()  # so that the next message can only be that the caller has gone
-            if self._room.app.host.log.head(f"{kind}/{ident}") == 0:
+            if not await self._is_there(request, f"{kind}/{ident}"):
                 return {"error": codes["NotFound"]}
             form = _form(request, translate) if token is not None else old
 
@@ -200,6 +201,8 @@ class _Lives:
         async def history(request: Request) -> Any:
             """Everything that is stored, also of what the live calls count as gone."""
             channel, after = f"{kind}/{request.path_params['id']}", 0
+            if not await self._is_there(request, channel):
+                return {"error": codes["NotFound"]}
             form, open, elements = _form(request, translate), Open(), list[Element]()
             while records := await self._room.app.host.log.read(channel, after):
                 after = records[-1].pos
@@ -242,6 +245,10 @@ class _Lives:
                 0, route("copilot/session/live/{id}", without_token, "read", one, answer=Element, errors=errors)
             )
         return routes
+
+    async def _is_there(self, request: Request, channel: Channel) -> bool:
+        app = self._room.app
+        return app.host.log.head(channel) > 0 and await app.view(request).open(channel)
 
     async def end_of_session(self, ident: str) -> End | None:
         """A task closes its sessions when it is done with them; all others are stopped by somebody."""

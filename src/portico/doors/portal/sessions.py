@@ -86,8 +86,9 @@ class Sessions:
     async def _find(self, request: Request) -> Session | None:
         """The session, unless it was closed so long ago that clients take it for gone."""
         ident = request.path_params["session"]
-        if not self._host.has(ident):
+        view = self._room.app.view(request)
+        if not view.has(ident):
             return None
-        session = await self._host.get(ident)
+        session = await view.get(ident)
         closed = session.summary.modified if session.summary.closed else None
         return None if self._room.live.expired(session.channel, closed) else session

@@ -144,6 +144,8 @@ class Work:
             task = await self._jobs.task(ident)
         except NotFound:
             return {"error": "TaskNotFound"}
+        if not await self._room.app.view(request).open(f"task/{ident}"):
+            return {"error": "TaskNotFound"}
         if self._room.live.expired(f"task/{ident}", task.ended):
             return {"error": "TaskNotFound"}
         if task.borrowing:
@@ -167,7 +169,9 @@ class Work:
         return {"name": name, "printedName": self._jobs.printed_names.get(name, name), **msgspec.to_builtins(job)}
 
     async def running(self, request: Request) -> Any:
-        return RunningJobs([JobShown(**_shown(summary)) for summary in self._jobs.running()])
+        return RunningJobs(
+            [JobShown(**_shown(summary)) for summary in self._room.app.view(request).jobs(self._jobs.running())]
+        )
 
     async def start(self, request: Request) -> Any:
         name = request.path_params["job"]
@@ -201,7 +205,7 @@ class Work:
 
     def _find(self, request: Request) -> JobSummary | None:
         try:
-            summary = self._jobs.job(request.path_params["job"])
+            summary = self._room.app.view(request).job(self._jobs.job(request.path_params["job"]))
         except NotFound:
             return None
         return summary if self._jobs.listed(summary) else None

@@ -16,6 +16,7 @@ from portico.doors.rest import (
     notices,
     people,
     queue,
+    retention,
     review,
     search,
     sessions,
@@ -40,5 +41,6 @@ class RestDoor(Door):
             *review.table(app),
             *admin.table(app),
             *hosts.table(app),
+            *retention.table(app),
             *notices.table(app),
         ]

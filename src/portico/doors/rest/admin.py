@@ -13,7 +13,7 @@ from portico.doors.body import JsonResponse
 from portico.doors.identity import NamedToken, read_tokens
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Route, Table
-from portico.settings import describe, keys, shown
+from portico.settings import describe, is_secret, keys, shown
 from portico.usage.book import UsageBook
 from portico.usage.prices import source
 from portico.usage.rollup import read_keys, roll_up
@@ -29,6 +29,8 @@ class TokenShown(Struct, kw_only=True):
     created: int
     expires: int = 0
     """Milliseconds since the epoch; 0: never."""
+    used: int = 0
+    """When it was last seen, to the minute; 0: not yet."""
 
 
 class TokenList(Struct):
@@ -57,16 +59,19 @@ def table(app: App) -> Table:
         days = number(request, "days", 30, 1, limits.USAGE_DAYS)
         east = number(request, "east", _ZONES, 0, 2 * _ZONES) - _ZONES
         by = read_keys(request.query_params.get("by", ""))
-        rows = await book.rows(days, east)
+        rows = await book.rows(days, east, app.view(request).sees)
         return JsonResponse(UsageAnswer([], roll_up(rows, by), source()) if by else UsageAnswer(rows, [], source()))
 
     async def tokens(request: Request) -> Response:
-        return JsonResponse(TokenList([TokenShown(**_token(each)) for each in read_tokens(app.home)]))
+        used = app.gate.tokens.used
+        own = [each for each in read_tokens(app.home) if not each.person]
+        found = [TokenShown(**_token(each), used=used.get(each.id, 0)) for each in own]
+        return JsonResponse(TokenList(found))
 
     async def settings(request: Request) -> Response:
         defaults = keys()
         shown = [
-            SettingShown(key, _hidden(source.value), defaults[key], source.origin, describe(key))
+            SettingShown(key, _setting(key, source.value), defaults[key], source.origin, describe(key))
             for key, source in app.loaded.sources.items()
         ]
         return JsonResponse(SettingList(str(app.home.settings_path), shown))
@@ -86,7 +91,7 @@ def table(app: App) -> Table:
                 },
             },
         ),
-        Route("/v1/tokens", tokens, "admin", summary="Named tokens.", doc={"answer": TokenList}),
+        Route("/v1/tokens", tokens, "admin", summary="The host's own named tokens.", doc={"answer": TokenList}),
         Route(
             "/v1/settings",
             settings,
@@ -102,6 +107,10 @@ def _token(each: NamedToken) -> dict[str, Any]:
 
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|authorization")
+
+
+def _setting(key: str, value: Any) -> Any:
+    return "(hidden)" if is_secret(key) and value else _hidden(value)
 
 
 def _hidden(value: Any) -> Any:

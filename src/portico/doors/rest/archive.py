@@ -22,7 +22,7 @@ class ImportBody(Struct, forbid_unknown_fields=True):
 
 def table(app: App) -> Table:
     async def exported(request: Request) -> Response:
-        return JsonResponse(await export_archive(app.host, await app.host.get(request.path_params["id"])))
+        return JsonResponse(await export_archive(app.host, await app.view(request).get(request.path_params["id"])))
 
     async def imported(request: Request) -> Response:
         body = await read_as(request, ImportBody)

@@ -13,6 +13,7 @@ from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Param, Route, Socket, Table
+from portico.people.view import View
 from portico.queries.board import Asked, Board, Row
 
 
@@ -33,21 +34,22 @@ def table(app: App) -> Table:
     host = app.host
     board = Board(host)
 
-    def page(limit: int, before: int | None = None, archived: bool = False) -> BoardPage:
-        rows, older = board.rows(limit, before, archived)
-        return BoardPage(board.version, rows, older, board.archived())
+    def page(view: View, limit: int, before: int | None = None, archived: bool = False) -> BoardPage:
+        rows, older = board.rows(view, limit, before, archived)
+        return BoardPage(board.version, rows, older, len(view.list(archived=True)))
 
     async def listing(request: Request) -> Response:
         before = number(request, "before", 0) if "before" in request.query_params else None
         limit = number(request, "limit", limits.BOARD_ROWS, 1, limits.BOARD_ROWS)
-        return JsonResponse(page(limit, before, flag(request, "archived") or False))
+        return JsonResponse(page(app.view(request), limit, before, flag(request, "archived") or False))
 
     async def inbox(request: Request) -> Response:
-        return JsonResponse(Inbox(board.inbox()))
+        return JsonResponse(Inbox(board.inbox(app.view(request))))
 
     async def live(socket: WebSocket) -> None:
         await socket.accept()
-        sending = asyncio.ensure_future(_send_board(socket, page(limits.BOARD_ROWS), board))
+        view = app.view(socket)
+        sending = asyncio.ensure_future(_send_board(socket, page(view, limits.BOARD_ROWS), board, view))
         taking = asyncio.ensure_future(_until_gone(socket))
         try:
             await asyncio.wait({sending, taking}, return_when=asyncio.FIRST_COMPLETED)
@@ -76,14 +78,17 @@ def table(app: App) -> Table:
     ]
 
 
-async def _send_board(socket: WebSocket, first: BoardPage, board: Board) -> None:
+async def _send_board(socket: WebSocket, first: BoardPage, board: Board, view: View) -> None:
     await _send(socket, msgspec.json.encode(first))
-    version = first.version
+    version, shown = first.version, {row.session.id for row in first.rows}
     while True:
         await board.wait(version)
         await asyncio.sleep(limits.BOARD_SECONDS)
-        changed = board.since(version)
+        changed = board.since(version, view)
         version = changed.version
+        if not view.whole:  # what was never theirs to see is not even gone for them
+            changed.removed = [each for each in changed.removed if each in shown]
+            shown |= {row.session.id for row in changed.rows}
         await _send(socket, msgspec.json.encode(changed))
 
 

@@ -11,11 +11,11 @@ from portico.host.state import ChangeList
 
 def table(app: App) -> Table:
     async def listing(request: Request) -> Response:
-        session = await app.host.get(request.path_params["id"])
+        session = await app.view(request).get(request.path_params["id"])
         return JsonResponse(await session.changes(request.query_params.get("turn")))
 
     async def diff(request: Request) -> Response:
-        session = await app.host.get(request.path_params["id"])
+        session = await app.view(request).get(request.path_params["id"])
         query = request.query_params
         return PlainTextResponse(await session.diff(query.get("path"), query.get("turn")))
 

@@ -57,7 +57,7 @@ def _route(app: App, kind: type[Command], http: Http) -> Route:
 
     async def endpoint(request: Request) -> Response:
         if kind.about != "host":
-            await app.host.commands.check_subject(kind, request.path_params["id"])
+            await app.host.commands.check_subject(kind, request.path_params["id"], caller(request))
         given = await read_as(request, body) if http.method != "DELETE" else EmptyBody()
         said = {name: getattr(given, name) for name in given.__struct_fields__}
         ids = {kind.about if name == "id" else name: value for name, value in request.path_params.items()}

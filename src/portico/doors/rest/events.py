@@ -1,7 +1,7 @@
 """The log, read from a cursor: as server-sent events or as one JSON answer; and blobs."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Annotated
 
@@ -22,9 +22,9 @@ from portico.doors.route import Caller, Doc, Param, Route, Table, caller
 from portico.doors.stream import beat, send_events
 from portico.errors import BadRequest, NotFound
 from portico.events import HOST, AnyEvent, Audited, Channel, Json, Record
-from portico.events.record import encode
 from portico.log.log import Log
 from portico.notices.notices import Notices
+from portico.people.view import WITHHELD
 
 _AFTER = r"^[0-9]{1,18}(\.[0-9a-f]{8})?$"
 _CHANNEL = re.compile(r"host|(session|task|job|terminal|automation|run)/[\w.-]+")
@@ -54,7 +54,7 @@ def _sees_all(records: Iterable[Record], who: Caller) -> bool:
 def _withheld(record: Record) -> Record:
     if record.channel != HOST or not isinstance(record.event, Audited):
         return record
-    return Record(*record.place(), encode(Audited(action="withheld", by="")))
+    return Record(*record.place(), WITHHELD)
 
 
 def _frame_by(log: Log, name: str) -> Callable[[Record], bytes]:
@@ -93,12 +93,15 @@ def table(app: App) -> Table:
 
     async def frames(channels: tuple[Channel, ...], after: int, who: Caller) -> AsyncIterator[bytes]:
         name, make = ("rest.pos", by_pos) if len(channels) == 1 else ("rest.seq", by_seq)
+        view = app.view(who)
         with host.part(Notices).viewing(channels):
             async for page in host.log.follow(*channels, after=after):
-                if _sees_all(page, who):
+                if view.whole and _sees_all(page, who):
                     yield page.form(name, lambda page: b"".join([record.form(name, make) for record in page]))
-                elif shown := _shown(page, who):
+                elif shown := await view.records(_shown(page, who)):
                     yield b"".join([record.form(name, make) for record in shown])
+                elif len(channels) == 1 and not view.sees(channels[0]):
+                    return  # it is not shared with them any more
 
     def pulse() -> bytes:
         """Whoever waits for an event that cannot be written hears why."""
@@ -109,6 +112,7 @@ def table(app: App) -> Table:
         async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
             request = Request(scope, receive)
             channels = channels_of(request)
+            await check_seen(channels, caller(request))
             after = cursor(request, host.log, head(channels))
             if "text/event-stream" in request.headers.get("accept", ""):
                 await send_events(receive, send, frames(channels, after, caller(request)), pulse)
@@ -117,27 +121,38 @@ def table(app: App) -> Table:
 
         return asgi
 
+    async def check_seen(channels: tuple[Channel, ...], who: Caller) -> None:
+        view = app.view(who)
+        for channel in channels:
+            if channel != HOST and not await view.open(channel):
+                raise NotFound(channel.partition("/")[0], channel.partition("/")[2])
+        if not channels:
+            view.audit_feed()
+
     def head(channels: tuple[Channel, ...]) -> int:
         return host.log.head(channels[0]) if len(channels) == 1 else host.log.seq
 
     async def page(channels: tuple[Channel, ...], after: int, request: Request) -> Response:
         limit = number(request, "limit", 1000, 1, limits.READ_EVENTS)
+        who = caller(request)
+        view = app.view(who)
         if len(channels) == 1:
-            records = _shown(await host.log.read(channels[0], after, limit), caller(request))
-        elif channels or caller(request).may("terminal"):
-            records = _shown(await host.log.read_all(*channels, after=after, limit=limit), caller(request))
+            records = await view.records(_shown(await host.log.read(channels[0], after, limit), who))
+        elif channels or (who.may("terminal") and view.whole):
+            read = await host.log.read_all(*channels, after=after, limit=limit)
+            records = await view.records(_shown(read, who))
         else:
-            records = await besides_terminals(after, limit, caller(request))
+            records = await only_seen(after, limit, who)
         return Response(
             b'{"events":[%s],"head":%d,"epoch":"%s"}'
             % (b",".join(wire(record) for record in records), head(channels), host.log.epoch.encode()),
             media_type="application/json",
         )
 
-    async def besides_terminals(after: int, limit: int, who: Caller) -> list[Record]:
+    async def only_seen(after: int, limit: int, who: Caller) -> Sequence[Record]:
         """An empty page means the end, so what is not shown is read on over."""
         while records := await host.log.read_all(after=after, limit=limits.READ_EVENTS):
-            if shown := _shown(records, who):
+            if shown := await app.view(who).records(_shown(records, who)):
                 return shown[:limit]
             after = records[-1].seq
         return []

@@ -18,7 +18,7 @@ class Queue(Struct):
 
 def table(app: App) -> Table:
     async def listing(request: Request) -> Response:
-        state = (await app.host.get(request.path_params["id"])).state
+        state = (await app.view(request).get(request.path_params["id"])).state
         return JsonResponse(Queue(state.queue, state.queue_held))
 
     doc: Doc = {"answer": Queue}

@@ -19,16 +19,14 @@ class Suggestions(Struct):
 
 
 def table(app: App) -> Table:
-    host = app.host
-
     async def listing(request: Request) -> Response:
-        return JsonResponse(await review.uncommitted(await host.get(request.path_params["id"])))
+        return JsonResponse(await review.uncommitted(await app.view(request).get(request.path_params["id"])))
 
     async def diff(request: Request) -> Response:
-        return PlainTextResponse(await review.uncommitted_diff(await host.get(request.path_params["id"])))
+        return PlainTextResponse(await review.uncommitted_diff(await app.view(request).get(request.path_params["id"])))
 
     async def suggest(request: Request) -> Response:
-        session = await host.get(request.path_params["id"])
+        session = await app.view(request).get(request.path_params["id"])
         word = request.query_params.get("q", "")
         if word.startswith("@"):
             return JsonResponse(Suggestions(await suggestions.files(session, word[1:], caller(request))))

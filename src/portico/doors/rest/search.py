@@ -30,7 +30,7 @@ def table(app: App) -> Table:
         wanted = request.query_params.get("q", "").strip()
         if not 2 <= len(wanted) <= LONGEST:
             raise BadRequest(f"A search has 2 to {LONGEST} characters.", field="q")
-        hits, complete = await searching.find(wanted, number(request, "limit", 50, 1, 1000))
+        hits, complete = await searching.find(wanted, number(request, "limit", 50, 1, 1000), app.view(request).list)
         return JsonResponse(Found(hits, complete))
 
     text = Annotated[str, Meta(min_length=2, max_length=LONGEST)]

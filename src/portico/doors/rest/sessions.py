@@ -63,15 +63,16 @@ def table(app: App) -> Table:
     host = app.host
 
     async def get(request: Request) -> Session:
-        return await host.get(request.path_params["id"])
+        return await app.view(request).get(request.path_params["id"])
 
     async def about(request: Request) -> Response:
+        view = app.view(request)
         return JsonResponse(
             About(
                 name="portico",
                 version=__version__,
-                sessions=len(host.catalogue),
-                running=host.running,
+                sessions=view.count(),
+                running=view.running(),
                 log=LogHealth(host.log.seq, host.log.epoch, host.log.down.message if host.log.down else None),
                 workspaces=[str(path) for path in app.workspaces],
                 you=caller(request).name,
@@ -90,7 +91,7 @@ def table(app: App) -> Table:
     async def listing(request: Request) -> Response:
         archived = flag(request, "archived")
         children = flag(request, "children")
-        found = host.list(
+        found = app.view(request).list(
             archived=archived,
             parent=request.query_params.get("parent"),
             children=True if children is None else children,

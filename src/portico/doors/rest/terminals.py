@@ -12,7 +12,6 @@ from portico.doors.rest.query import number
 from portico.doors.rest.shell import TerminalInfo, TerminalScreen, info, screen
 from portico.doors.route import Route, Socket, Table
 from portico.terminals.terminals import OpenTerminal
-from portico.terminals.terminals import Terminals as HostTerminals
 
 
 class Terminals(Struct):
@@ -20,14 +19,12 @@ class Terminals(Struct):
 
 
 def table(app: App) -> Table:
-    terminals = app.host.part(HostTerminals)
-
     def get(connection: Request | WebSocket) -> OpenTerminal:
-        return terminals.get(connection.path_params["id"])
+        return app.view(connection).terminal(connection.path_params["id"])
 
     async def listing(request: Request) -> Response:
         wanted = request.query_params.get("session")
-        found = [each for each in terminals.list() if wanted is None or each.session == wanted]
+        found = [each for each in app.view(request).terminals() if wanted is None or each.session == wanted]
         return JsonResponse(Terminals([info(each, app.host.connected) for each in found]))
 
     async def show(request: Request) -> Response:

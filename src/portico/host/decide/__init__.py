@@ -19,6 +19,8 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.SetModel: session.set_model,
     c.ConfigureSession: session.configure,
     c.ArchiveSession: session.archive,
+    c.ShareSession: session.share_with,
+    c.UnshareSession: session.unshare,
     c.MarkRead: session.mark_read,
     c.OrderChats: session.order_chats,
     c.CloseSession: session.close,

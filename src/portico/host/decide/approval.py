@@ -60,6 +60,7 @@ def _remember(state: SessionState, call: CallPart, chosen: Option, context: Cont
         session=state.id if chosen.grant == "session" else None,
         project=state.cwd if chosen.grant == "project" else None,
         covers=covers,
+        owner=context.owner if chosen.grant == "project" else "",
     )
     return [e.GrantAdded(grant=grant, by=context.by)]
 

@@ -36,6 +36,8 @@ class Context(Struct, frozen=True):
     """What the world answered, for commands that have to ask it something first."""
     full: str = ""
     """Why there is no room for another turn on the disk; empty when there is."""
+    owner: str = ""
+    """The person whose session it is; empty: everybody's."""
     shared: HostState = HostState()
     """For commands that are about it."""
 

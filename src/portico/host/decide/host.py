@@ -23,6 +23,7 @@ def add_grant(state: HostState, command: c.AddGrant, context: Context) -> Decisi
         project=command.project,
         pattern=command.pattern,
         seconds=command.seconds,
+        owner=context.caller.person if command.project is not None else "",
     )
     return Decision(answer=grant, host_events=[e.GrantAdded(grant=grant, by=context.by)])
 
@@ -38,6 +39,7 @@ def new_grant(
     pattern: str = "*",
     covers: Sequence[str] = (),
     seconds: float = limits.GRANT_SECONDS,
+    owner: str = "",
 ) -> Grant:
     """For one agent, one session or project, one tool and pattern; it always ends."""
     if (session is None) == (project is None):
@@ -48,7 +50,7 @@ def new_grant(
     if sum(grant.expires > state.now for grant in state.grants.values()) >= limits.GRANTS:
         raise RateLimited(f"There are {limits.GRANTS} grants; revoke some.")
     expires = state.now + int(seconds * 1000)
-    return Grant(state.next_grant, agent, tool, allow, expires, session, project, pattern, list(covers))
+    return Grant(state.next_grant, agent, tool, allow, expires, session, project, pattern, list(covers), owner)
 
 
 def revoke_grant(state: HostState, command: c.RevokeGrant, context: Context) -> Decision:
@@ -66,6 +68,7 @@ def configure(state: HostState, command: c.ConfigureHost, context: Context) -> D
         return Decision(answer=False)
     if changed & APPROVAL_KEYS:
         context.require("approve")
+        context.caller.require_all("These settings change what is asked in everybody's sessions")
     kept = e.ClientKept(key=SETTINGS, by=context.by, value=values, action=command.action)
     return Decision(answer=True, host_events=[kept])
 

@@ -12,6 +12,7 @@ from portico.host.decide.decision import Context, Decision, check_open
 from portico.host.decide.turn import check_message
 from portico.host.draft import DRAFT, offer
 from portico.host.fold import configured
+from portico.host.people import EVERYONE, check_person
 from portico.host.state import SessionState
 
 
@@ -42,6 +43,30 @@ def configure(state: SessionState, command: c.ConfigureSession, context: Context
 
 def archive(state: SessionState, command: c.ArchiveSession, context: Context) -> Decision:
     return Decision([e.SessionArchived(archived=command.archived, by=context.by)])
+
+
+def share_with(state: SessionState, command: c.ShareSession, context: Context) -> Decision:
+    check_person(command.person, also=EVERYONE)
+    if state.parent is not None:
+        raise BadRequest(f"{state.id!r} is shared with the session above it; share that one.", field="session")
+    rights: list[e.Right] = ["read"] if command.rights is None else list(dict.fromkeys(command.rights))
+    if not rights:
+        raise BadRequest("Choose at least one of read, drive, approve.", field="rights")
+    if state.shares.get(command.person) == rights:
+        return Decision()
+    if command.person not in state.shares and len(state.shares) >= limits.SHARES:
+        raise RateLimited(f"A session is shared with at most {limits.SHARES} people; share it with '*'.")
+    return _shares(state, command.person, rights, context)
+
+
+def unshare(state: SessionState, command: c.UnshareSession, context: Context) -> Decision:
+    return _shares(state, command.person, [], context) if command.person in state.shares else Decision()
+
+
+def _shares(state: SessionState, person: str, rights: list[e.Right], context: Context) -> Decision:
+    detail: Json = {"session": state.id, "person": person, "rights": rights}
+    audited = e.Audited(action="session.shared", by=context.by, detail=detail)
+    return Decision([e.SessionShared(person=person, rights=rights, by=context.by)], host_events=[audited])
 
 
 def mark_read(state: SessionState, command: c.MarkRead, context: Context) -> Decision:

@@ -38,7 +38,7 @@ class ActionBatch:
     def subject(self, name: str) -> Session | None:
         """The session that was last meant by this name. It still is: what a name means never changes while it lives."""
         session = self._session
-        if session is None or name != self._name or self._connection.host.find(session.id) is not session:
+        if session is None or name != self._name or self._connection.view.find(session.id) is not session:
             return None
         return session
 

@@ -44,10 +44,10 @@ async def _settled(connection: "Connection", each: Json) -> Json:
 
 
 async def _transcript(connection: "Connection", each: Json) -> str:
-    chat = names.find_chat(connection.host, each["resource"])
+    chat = names.find_chat(connection.view, each["resource"])
     if chat is None:
         raise BadRequest(f"There is no chat {each['resource']!r}.", field="attachments")
-    turns = [turn for turn in (await connection.host.get(chat.id)).state.turns if turn.outcome is not None]
+    turns = [turn for turn in (await connection.view.get(chat.id)).state.turns if turn.outcome is not None]
     end = each.get("endTurn")
     if end is not None:
         index = next((at for at, turn in enumerate(turns) if turn.id == end), None)
@@ -59,10 +59,10 @@ async def _transcript(connection: "Connection", each: Json) -> str:
 
 async def _annotations(connection: "Connection", each: Json) -> str:
     owner = uri.annotations_session(each["resource"])
-    session = names.find_session(connection.host, owner) if owner is not None else None
+    session = names.find_session(connection.view, owner) if owner is not None else None
     if session is None:
         raise BadRequest(f"There are no annotations {each['resource']!r}.", field="attachments")
-    found = snapshots.annotations((await connection.host.get(session.id)).state)["annotations"]
+    found = snapshots.annotations((await connection.view.get(session.id)).state)["annotations"]
     wanted = each.get("annotationIds")
     lines: list[str] = []
     for annotation in found:

@@ -213,7 +213,11 @@ def announce(broker: "Broker", session: Session) -> None:
 async def invoke(connection: "Connection", params: Json) -> Json:
     broker = connection.broker
     name = text(params, "channel")
-    target = Target("changeset", names.find_changeset(broker.host, name) or name)
+    found = names.find_changeset(connection.view, name)
+    if found is None:
+        raise NotFound("changeset", name)
+    target = Target("changeset", found)
+    connection.view.check(found.partition("/")[0], "drive")
     view = await _view(broker, target)
     name, path = text(params, "operationId"), _path(view, params)
     offered = _operations(view).get("operations", [])
@@ -275,6 +279,7 @@ def _is_reviewed(view: View, of: Change) -> bool:
 
 async def review(connection: "Connection", target: Target, action: Json, by: str) -> None:
     view = await _view(connection.broker, target)
+    connection.view.check(view.session.id, "drive")
     found = await _differences(view)
     contents = {each.path: each.after for each in (found.files if found is not None else [])}
     unknown = [name for name in action["files"] if name not in contents]

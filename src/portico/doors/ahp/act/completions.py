@@ -26,10 +26,10 @@ _FILES = 50
 
 async def completions(connection: "Connection", params: Json) -> Json:
     name = text(params, "channel")
-    chat = names.find_chat(connection.host, name) or names.find_session(connection.host, name)
+    chat = names.find_chat(connection.view, name) or names.find_session(connection.view, name)
     if chat is None:
         raise NotFound("session", name)
-    chat = await connection.host.get(chat.id)
+    chat = await connection.view.get(chat.id)
     word, start, end = _word(optional(params, "text", str) or "", optional(params, "offset", int))
     items = await _items(connection, chat, word, start)
     return {"items": [{**each, "rangeStart": start, "rangeEnd": end} for each in items]}

@@ -20,7 +20,6 @@ from portico.doors.ahp.wire.check import check_action
 from portico.doors.ahp.wire.record import Json
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.host.session import Session
-from portico.terminals.terminals import Terminals
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
@@ -58,7 +57,7 @@ def _subject(client_action: ClientAction) -> Session | None:
         target = _target(client_action)
         if _is_rename(client_action, target):
             return None  # its echo does not come from the log
-        session = client_action.connection.host.find(target.ident)
+        session = client_action.connection.view.find(target.ident)
         if session is not None:
             action_batch.remember(name, session)
     return session
@@ -111,7 +110,7 @@ def _target(client_action: ClientAction) -> Target:
         return targets.ROOT
     if not client_action.name:
         raise NotFound("channel", "")
-    target = targets.resolve(connection.host, client_action.name, connection.dialect.seed)
+    target = targets.resolve(connection.view, client_action.name, connection.dialect.seed)
     kinds = {"seed": "session", "watch": "resourceWatch", "automations": "automation", "run": "automationRun"}
     if kinds.get(target.kind, target.kind) != prefix and not _is_rename(client_action, target):
         raise BadRequest(f"{client_action.type!r} does not belong on this channel.", field="channel")
@@ -141,7 +140,7 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
         case "root":
             return await _configure_root(client_action)
         case "terminal":
-            terminal = connection.host.part(Terminals).get(target.ident)
+            terminal = connection.view.terminal(target.ident)
             return await terminal_commands.act(client_action, terminal)
         case "changeset":
             connection.require("files")
@@ -153,7 +152,7 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
         case "run":
             await automations.cancel(client_action, target.ident)
             return False
-    session = await connection.host.get(target.ident)
+    session = await connection.view.get(target.ident)
     if target.kind == "annotations":
         return await annotate(client_action, session)
     if _is_rename(client_action, target):

@@ -85,7 +85,7 @@ async def _client_set(client_action: ClientAction, session: Session) -> None:
     await clients.join(client_action.connection, session, client, client_action.by)
     for child in client_action.connection.host.catalogue.descendants(session.id):
         if child.origin is None or child.origin.kind != "agent":
-            below = await client_action.connection.host.get(child.id)
+            below = await client_action.connection.view.get(child.id)
             await _followed(clients.join(client_action.connection, below, client, client_action.connection.by))
 
 

@@ -18,7 +18,6 @@ from portico.doors.ahp.wire.rpc import WireError
 from portico.doors.ahp.wire.versions import iso
 from portico.doors.body import field_path
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound
-from portico.files.jail import jail_of
 from portico.host.fold import find_approval
 from portico.host.state import CallPart
 from portico.workspace import patch
@@ -32,7 +31,7 @@ _CONFLICT = -32011
 
 
 def files(connection: "Connection") -> Files:
-    return Files(jail_of(connection.host))
+    return Files(connection.view.jail())
 
 
 async def read(connection: "Connection", params: Json) -> Json:
@@ -56,7 +55,7 @@ async def _committed(connection: "Connection", name: str) -> bytes:
     """A file's content as a changeset refers to it: `SESSION/BLOB/PATH`. The path is only for those who show it."""
     ident, _, rest = name.partition("/")
     blob = rest.partition("/")[0]
-    session = connection.host.find(ident)
+    session = connection.view.find(ident)
     if session is None:
         raise NotFound("resource", name)
     return await (await Changes.open(Path(session.summary.cwd))).content(blob)
@@ -66,7 +65,7 @@ async def _proposed(connection: "Connection", name: str) -> bytes:
     """A file as an approval shows it, before or after the edit: `APPROVAL/before/PATH` or `APPROVAL/after/PATH`."""
     ident, _, rest = name.removeprefix(names.EDIT).partition("/")
     side = rest.partition("/")[0]
-    session = await connection.host.get(connection.host.session_of(ident))
+    session = await connection.view.get(connection.view.session_of(ident))
     found = find_approval(session.state, ident)
     if found is None or not found[1].file or side not in ("before", "after"):
         raise NotFound("resource", name)
@@ -85,7 +84,7 @@ async def _proposed(connection: "Connection", name: str) -> bytes:
 async def _edited(connection: "Connection", name: str) -> bytes:
     """A file as a call has found or left it: `SESSION/CALL/INDEX/before/PATH` or `.../after/PATH`."""
     ident, call, index, side, *_ = [*name.removeprefix(names.DIFF).split("/", 4), "", "", ""]
-    session = await connection.host.get(ident)
+    session = await connection.view.get(ident)
     at, field = f"{ident}/{call}/{index}", {"before": "old", "after": "new"}.get(side)
     for part in (each for turn in session.state.turns for each in turn.parts if isinstance(each, CallPart)):
         found = next((each for each in part.content if each.get("at") == at), None)
@@ -190,7 +189,7 @@ async def request(connection: "Connection", params: Json) -> Json:
     """Access is given by the jail alone; asking for what it has is fine."""
     wanted = {key: params[key] for key in ("uri", "read", "write") if key in params}
     try:
-        jail_of(connection.host).resolve(names.path_of(text(params, "uri")))
+        connection.view.jail().resolve(names.path_of(text(params, "uri")))
     except Forbidden as error:
         raise WireError(rpc.rpc_code(error), error.message, {"request": wanted}) from error
     return {}

@@ -54,7 +54,7 @@ async def create_session(connection: "Connection", params: Json) -> None:
 
 def _check_free(connection: "Connection", name: str) -> None:
     """What a name means must not change for those who use it: a terminal of that name would come first."""
-    if names.find_terminal(connection.host, name) is not None:
+    if names.find_terminal(connection.view, name) is not None:
         raise WireError(rpc.SESSION_EXISTS, f"There is a terminal {name!r}.")
 
 
@@ -128,7 +128,7 @@ async def _history(connection: "Connection", name: str, turn: str, find: Any) ->
     found = find(connection.host, name)
     if found is None:
         raise NotFound("session", name)
-    source = await connection.host.get(found.id)
+    source = await connection.view.get(found.id)
     turns = [each for each in source.state.turns if each.outcome is not None]
     index = next((at for at, each in enumerate(turns) if each.id == turn), None)
     if index is None:
@@ -142,7 +142,7 @@ async def dispose_session(connection: "Connection", params: Json) -> None:
 
 
 def _session(connection: "Connection", name: str) -> Session:
-    found = names.find_session(connection.host, name)
+    found = names.find_session(connection.view, name)
     if found is None:
         raise NotFound("session", name)
     return found
@@ -150,11 +150,11 @@ def _session(connection: "Connection", name: str) -> Session:
 
 async def list_sessions(connection: "Connection", params: Json) -> Json:
     seed = connection.dialect.seed
-    found = [each for each in connection.host.list() if each.agent and _listed(each, seed)]
+    found = [each for each in connection.view.list() if each.agent and _listed(each, seed)]
     if seed:
         items = [snapshots.summary(each, connection.dialect, (), connection.broker.activity(each.id)) for each in found]
         return {"items": items}
-    family = children(connection.host.list())
+    family = children(connection.view.list())
     below = {each.id: descendants(each.id, family) for each in found}
     found.sort(key=lambda each: snapshots.together(each, below[each.id]).last_turn_at, reverse=True)
     limit = optional(params, "limit", int)
@@ -290,7 +290,7 @@ async def move_chat(connection: "Connection", params: Json) -> Json:
 
 
 def _chat(connection: "Connection", name: str) -> Session:
-    found = names.find_chat(connection.host, name)
+    found = names.find_chat(connection.view, name)
     if found is None:
         raise NotFound("session", name)
     return found
@@ -303,7 +303,7 @@ async def fetch_turns(connection: "Connection", params: Json) -> Json:
     if connection.dialect.seed:
         return await _fetch_old(connection, params)
     chat = _chat(connection, text(params, "channel"))
-    state = (await connection.host.get(chat.id)).state
+    state = (await connection.view.get(chat.id)).state
     target = Target("chat", chat.id)
     cursor = optional(params, "cursor", str) or connection.oldest.get(target)
     done = [each for each in state.turns if each.outcome is not None]
@@ -327,7 +327,7 @@ def _told(connection: "Connection", target: Target, done: list[TurnState]) -> in
 
 
 async def _fetch_old(connection: "Connection", params: Json) -> Json:
-    session = await connection.host.get(_session(connection, text(params, "session")).id)
+    session = await connection.view.get(_session(connection, text(params, "session")).id)
     done = [each for each in session.state.turns if each.outcome is not None]
     before = optional(params, "before", str)
     limit = optional(params, "limit", int)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 async def create(connection: "Connection", params: Json) -> None:
     field = "terminal" if connection.dialect.seed else "channel"
     name = names.chosen(subject(connection, params, "terminal"), field)
-    if names.find_session(connection.host, name) is not None or names.find_chat(connection.host, name) is not None:
+    if names.find_session(connection.view, name) is not None or names.find_chat(connection.view, name) is not None:
         raise AlreadyExists(f"There is a session or chat {name!r}; call the terminal something else.", field=field)
-    if names.find_terminal(connection.host, name) is not None:
+    if names.find_terminal(connection.view, name) is not None:
         raise AlreadyExists(f"There is a terminal {name!r} already.", field=field)
     claim = _claim(connection, params.get("claim"))
     owner = _owner(connection, claim)
@@ -59,7 +59,7 @@ def _claim(connection: "Connection", said: Any) -> Json:
 
 def _with_chat(connection: "Connection", claim: Json) -> Json:
     """Since 0.9 a session claims by one of its chats; who does not name one means the default chat."""
-    session = names.find_session(connection.host, claim["session"]) if claim["kind"] == "session" else None
+    session = names.find_session(connection.view, claim["session"]) if claim["kind"] == "session" else None
     return {"chat": names.chat_uri(session.summary), **claim} if session is not None else claim
 
 
@@ -67,7 +67,7 @@ def _owner(connection: "Connection", claim: Json) -> str | None:
     """The session it is claimed for. That of one that is not there would be nobody's, and would end with nothing."""
     if claim["kind"] != "session":
         return None
-    session = names.find_session(connection.host, claim["session"])
+    session = names.find_session(connection.view, claim["session"])
     if session is None:
         raise NotFound("session", claim["session"])
     return session.id
@@ -75,7 +75,7 @@ def _owner(connection: "Connection", claim: Json) -> str | None:
 
 async def dispose(connection: "Connection", params: Json) -> None:
     name = subject(connection, params, "terminal")
-    terminal = names.find_terminal(connection.host, name)
+    terminal = names.find_terminal(connection.view, name)
     if terminal is None:
         raise NotFound("terminal", name)
     await connection.do(c.CloseTerminal(terminal=terminal.id))

@@ -10,7 +10,7 @@ from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.errors import BadRequest, Forbidden, NotFound, PorticoError, RateLimited
-from portico.files.jail import jail_of
+from portico.people.view import View
 from portico.workspace.watch import watch
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ async def create(connection: "Connection", params: Json) -> Json:
     name = names.WATCH + secrets.token_urlsafe(12)
     ready = asyncio.Event()
     path = names.path_of(uri)
-    stream = watch(jail_of(broker.host), path, recursive=recursive, ready=ready, **globs)
-    task = connection.host.own(_follow(broker, name, path, stream), f"ahp {name}")
+    stream = watch(connection.view.jail(), path, recursive=recursive, ready=ready, **globs)
+    task = connection.host.own(_follow(connection, name, path, stream), f"ahp {name}")
     waiting = asyncio.ensure_future(ready.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -64,9 +64,10 @@ def _globs(params: Json, field: str) -> list[str]:
     return found
 
 
-async def _follow(broker: "Broker", name: str, path: str, stream: object) -> None:
+async def _follow(opener: "Connection", name: str, path: str, stream: object) -> None:
+    broker, view = opener.broker, opener.view
     async for batch in stream:  # type: ignore[attr-defined]
-        if not _is_open(broker, path):
+        if not _is_open(view, path):
             _end(broker, name)
             return
         items = [{"uri": names.file_uri(each.path), "type": each.kind} for each in batch]
@@ -74,10 +75,10 @@ async def _follow(broker: "Broker", name: str, path: str, stream: object) -> Non
             connection.say(Target("watch", name), Outgoing("changed", {"changes": {"items": items}}))
 
 
-def _is_open(broker: "Broker", path: str) -> bool:
+def _is_open(view: View, path: str) -> bool:
     """The session whose folder it is may be gone, or work there no more."""
     try:
-        jail_of(broker.host).resolve(path)
+        view.jail().resolve(path)
     except NotFound:
         return True  # that it is gone is what a watch tells
     except Forbidden:

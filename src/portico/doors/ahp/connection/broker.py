@@ -7,7 +7,7 @@ a snapshot and the subscription that goes with it nothing can slip through.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +38,7 @@ from portico.events import HOST, Channel, Record
 from portico.host.agent import AgentInfo, client_of
 from portico.host.session import Session
 from portico.host.state import CallPart, SessionState, Summary
+from portico.people.view import View
 from portico.terminals.state import TerminalState
 from portico.terminals.terminals import Terminals
 
@@ -268,7 +269,7 @@ class Broker:
         else:
             self._active.add(ident)
         if len(self._active) != before:
-            self.tell_root(Outgoing("activeSessionsChanged", {"activeSessions": len(self._active)}))
+            self.tell_root(self._activity_news)
 
     async def _changed(self, session: Session) -> None:
         try:
@@ -280,38 +281,48 @@ class Broker:
             logger.info("the changes of %s are not known: %s", session.id, error.message)
 
     def _terminals_changed(self) -> None:
-        self.tell_root(Outgoing("terminalsChanged", {"terminals": self._terminals()}))
+        self.tell_root(self._terminal_news)
 
-    def tell_root(self, said: Outgoing) -> None:
-        """Facts about the whole host. They replace what was there, so coming back needs only the latest."""
+    def tell_root(self, said: Outgoing | Callable[[View], Outgoing]) -> None:
+        """Facts about the whole host, as each client sees it. They replace what was there, so coming back needs only
+        the latest."""
         for connection in list(self.hearers(ROOT)):
-            connection.say(ROOT, said)
+            connection.say(ROOT, said if isinstance(said, Outgoing) else said(connection.view))
 
-    def root_now(self) -> list[Outgoing]:
+    def root_now(self, view: View) -> list[Outgoing]:
         """For a client that comes back: the same facts, as they are now."""
         return [
             Outgoing("agentsChanged", {"agents": self._agents()}),
-            Outgoing("activeSessionsChanged", {"activeSessions": len(self._active)}),
-            Outgoing("terminalsChanged", {"terminals": self._terminals()}),
+            self._activity_news(view),
+            self._terminal_news(view),
             Outgoing("configChanged", {"config": self.root_values, "replace": True}),
         ]
 
     def _agents(self) -> list[Json]:
         return [snapshots.agent(each) | customizations.offered(each) for each in self.agents.values()]
 
-    def _terminals(self) -> list[Json]:
-        return [terminals.info(self.host, each) for each in self.host.part(Terminals).list()]
+    def _activity_news(self, view: View) -> Outgoing:
+        return Outgoing("activeSessionsChanged", {"activeSessions": self._active_of(view)})
+
+    def _active_of(self, view: View) -> int:
+        return len(self._active) if view.whole else sum(view.sees(f"session/{each}") for each in self._active)
+
+    def _terminal_news(self, view: View) -> Outgoing:
+        return Outgoing("terminalsChanged", {"terminals": self._terminals(view)})
+
+    def _terminals(self, view: View) -> list[Json]:
+        return [terminals.info(self.host, each) for each in view.terminals()]
 
     # -- whole states ------------------------------------------------------------------------------------------
 
-    def snapshot(self, target: Target, dialect: Dialect, last: int | None = None) -> Json:
+    def snapshot(self, target: Target, dialect: Dialect, view: View, last: int | None = None) -> Json:
         """The state of a target whose session is loaded."""
         match target.kind:
             case "root":
                 return {
                     "agents": self._agents(),
-                    "activeSessions": len(self._active),
-                    "terminals": self._terminals(),
+                    "activeSessions": self._active_of(view),
+                    "terminals": self._terminals(view),
                     "config": {"schema": config.ROOT_SCHEMA, "values": self.root_values},
                 }
             case "terminal":

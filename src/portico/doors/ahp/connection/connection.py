@@ -12,6 +12,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from msgspec.structs import replace
 from starlette.websockets import WebSocket
 
 from portico import limits
@@ -30,6 +31,7 @@ from portico.doors.ahp.wire.versions import SEED
 from portico.doors.route import Scope
 from portico.doors.websocket import Line, line
 from portico.errors import NotFound, PorticoError
+from portico.people.view import View
 
 logger = logging.getLogger("portico.ahp")
 
@@ -89,12 +91,14 @@ class Connection:
         "ready",
         "targets",
         "title",
+        "view",
     )
 
     def __init__(self, broker: Broker, socket: WebSocket, caller: Caller) -> None:
         self.broker = broker
         self.host = broker.host
         self.caller = caller
+        self.view = View(broker.host, caller)
         self.client_id = ""
         self._as_client: tuple[Caller, Caller] | None = None
         self.title = ""
@@ -148,7 +152,7 @@ class Connection:
     def as_client(self) -> Caller:
         """Who sends commands over this connection. Every action has one, so it is made once."""
         if self._as_client is None or self._as_client[0] is not self.caller:
-            own = Caller(self.caller.id, self.caller.name, self.caller.scopes, "ahp", self.client_id, label=self.by)
+            own = replace(self.caller, door="ahp", client=self.client_id, request="", label=self.by)
             self._as_client = (self.caller, own)
         return self._as_client[1]
 
@@ -346,7 +350,7 @@ class Connection:
         name = params.get("resource" if self.dialect.seed else "channel")
         for target in [target for target, named in self.targets.items() if named == name]:
             self.unsubscribe(target)
-            session = self.host.find(target.ident) if target.kind in ("session", "seed") else None
+            session = self.view.find(target.ident) if target.kind in ("session", "seed") else None
             if session is not None and session.id in self.joined:  # who does not listen cannot run tools
                 await clients.resign(self, await session.load())
 
@@ -354,9 +358,18 @@ class Connection:
 
     def hear(self, seq: int, target: Target, heard: list[Act]) -> None:
         """Actions of a record, in order; what the client's version does not know is left out."""
+        if not self.view.whole and not self._hears(target):
+            return
         for act in self.named(target, self.wanted(heard)):
             self._seq, self._own = max(self._seq, seq), 0
             self.push(act.frame)
+
+    def _hears(self, target: Target) -> bool:
+        """What was shared with a person once may not be any more."""
+        if target.kind in ("root", "watch", "logs"):
+            return True
+        kind = "terminal" if target.kind == "terminal" else "session"
+        return self.view.sees(f"{kind}/{target.ident.partition('/')[0]}")
 
     def wanted(self, acts: list[Act], behind: int = -1) -> list[Act]:
         """Those that the client's version knows and is to hear, behind a number."""
@@ -395,6 +408,8 @@ class Connection:
 
     def say(self, target: Target, said: Outgoing) -> None:
         """Tells this client alone; nothing of it is in the log."""
+        if not self.view.whole and not self._hears(target):
+            return
         if self.behind:
             self._late.append((target, said))
             return

@@ -148,13 +148,19 @@ def _check_delivery(params: Json) -> None:
 
 
 async def _subscribe(connection: "Connection", name: str, params: Json) -> Json | None:
-    target = targets.resolve(connection.host, name, connection.dialect.seed)
+    target = await _target(connection, name)
     _check_room(connection, target)
     if target.kind in _SPECIAL:
         connection.subscribe(target, name)
         return await _special(connection, target, name)
     await _prepare(connection, target)
     return _snapshot(connection, target, name, _last(params))
+
+
+async def _target(connection: "Connection", name: str) -> Target:
+    if name.startswith(names.TERMINAL):  # whose it was, if it is gone by now
+        await connection.view.open(f"terminal/{name.removeprefix(names.TERMINAL)}")
+    return targets.resolve(connection.view, name, connection.dialect.seed)
 
 
 async def _prepare(connection: "Connection", target: Target) -> None:
@@ -202,7 +208,7 @@ def _last(params: Json) -> int | None:
 
 def _snapshot(connection: "Connection", target: Target, name: str, last: int | None = None) -> Json:
     """State and subscription in one breath: nothing comes between them."""
-    state = connection.broker.snapshot(target, connection.dialect, last)
+    state = connection.broker.snapshot(target, connection.dialect, connection.view, last)
     connection.subscribe(target, name)
     if "turnsNextCursor" in state:
         connection.oldest[target] = state["turnsNextCursor"]
@@ -239,7 +245,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     missing: list[str] = []
     for name in wanted:
         try:
-            target = targets.resolve(connection.host, name, connection.dialect.seed)
+            target = await _target(connection, name)
             if target.kind in _SPECIAL:
                 connection.subscribe(target, name)
                 snapshot = await _special(connection, target, name)
@@ -263,7 +269,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     named = [act for target, each in acts.items() for act in connection.named(target, each)]
     missed = sorted(connection.wanted(named, last_seen), key=attrgetter("number"))
     if ROOT in found:
-        missed += _now(connection, ROOT, connection.broker.root_now())
+        missed += _now(connection, ROOT, connection.broker.root_now(connection.view))
     for target in found:  # what follows is not in the log
         if target.kind == "chat" and connection.dialect.since("1.0.0"):
             missed += _now(connection, target, connection.broker.background.now(target.ident))
@@ -334,7 +340,7 @@ async def _missed(
             return None
         for channel in {each.channel for each in batch}:
             if channel.startswith("session/"):
-                await connection.host.get(channel.removeprefix("session/"))
+                await connection.view.get(channel.removeprefix("session/"))
     return None
 
 

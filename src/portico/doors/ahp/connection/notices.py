@@ -6,7 +6,7 @@ session and its chats together.
 """
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from portico.doors.ahp.connection.broker import Broker
 from portico.doors.ahp.view import names, snapshots
@@ -14,7 +14,11 @@ from portico.doors.ahp.view.targets import ROOT
 from portico.doors.ahp.wire import rpc, uri
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect
+from portico.host.ownership import Access
 from portico.host.state import Summary
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.connection import Connection
 
 _GATHER_SECONDS = 0.1
 """As other hosts do: a list that changes ten times a second is as live as anybody sees."""
@@ -64,7 +68,23 @@ class Notices:
                 self._tell_seed(summary, "sessionAdded", {"summary": snapshots.summary(summary, _SEED)})
                 self._tell_modern(summary, "sessionAdded", {"summary": snapshots.summary(summary, _MODERN)})
         else:
+            before = self._changed.get(ident, self._told[ident])
             self._changed[ident] = summary
+            if before.shares != summary.shares:
+                self._tell_shares(before, summary)
+
+    def _tell_shares(self, before: Summary, now: Summary) -> None:
+        """For whom it was shared, or is not any more, it comes or goes."""
+        may = self._broker.host.ownership.may
+        was, has = Access(before.owner, before.shares), Access(now.owner, now.shares)
+        for connection in list(self._broker.connections):
+            had, has_now = may(connection.caller, was), may(connection.caller, has)
+            if had != has_now and connection.ready:
+                name = "sessionAdded" if has_now else "sessionRemoved"
+                dialect = _SEED if connection.dialect.seed else _MODERN
+                more = {"summary": snapshots.summary(now, dialect)} if has_now else {}
+                tell = self._tell_seed if connection.dialect.seed else self._tell_modern
+                tell(now, name, more, only=connection)
 
     def _root(self, ident: str, summary: Summary | None) -> str:
         """The session whose line this one is part of; one that is gone is known from before."""
@@ -111,20 +131,24 @@ class Notices:
             if difference:
                 self._tell_modern(self._told[root], "sessionSummaryChanged", {"changes": difference})
 
-    def _tell_seed(self, of: Summary, name: str, more: Json) -> None:
+    def _tell_seed(self, of: Summary, name: str, more: Json, only: "Connection | None" = None) -> None:
         if of.origin is None or of.origin.kind != "agent":
             told = {"type": f"notify/{name}", **_session(of, name), **more}
             frame = rpc.notification("notification", {"notification": told})
             for connection in self._broker.connections:
-                if connection.ready and connection.dialect.seed:
+                if connection.ready and connection.dialect.seed and _is_for(connection, of, only):
                     connection.push(frame)
 
-    def _tell_modern(self, of: Summary, name: str, more: Json) -> None:
+    def _tell_modern(self, of: Summary, name: str, more: Json, only: "Connection | None" = None) -> None:
         if of.parent is None:
             frame = rpc.notification(f"root/{name}", {"channel": uri.ROOT, **_session(of, name), **more})
             for connection in list(self._broker.hearers(ROOT)):
-                if not connection.dialect.seed:
+                if not connection.dialect.seed and _is_for(connection, of, only):
                     connection.push(frame)
+
+
+def _is_for(connection: "Connection", of: Summary, only: "Connection | None") -> bool:
+    return connection is only or (only is None and connection.view.sees(f"session/{of.id}"))
 
 
 def _session(of: Summary, name: str) -> Json:

@@ -6,16 +6,17 @@ version 1, which has no chats, it is a session of its own.
 """
 
 import re
+from typing import Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from portico.doors.ahp.wire import uri
 from portico.errors import BadRequest, NotFound
 from portico.events import Origin
-from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState, Summary
+from portico.people.view import View
 from portico.terminals.state import TerminalState
-from portico.terminals.terminals import OpenTerminal, Terminals
+from portico.terminals.terminals import OpenTerminal
 
 CHAT = "ahp-chat:/"
 CHANGESET = "ahp-changeset:/"
@@ -27,6 +28,13 @@ GIT = "git-blob:/"
 EDIT = "portico-edit:/"
 DIFF = "portico-diff:/"
 LOGS = "ahp-otlp://logs"
+
+
+class Finder(Protocol):
+    """The host, or what somebody sees of it."""
+
+    def find(self, ident: str) -> Session | None: ...
+
 
 _NO_SCHEME = re.compile(r"[^a-z0-9+.-]+")
 _NAME_MAX = 2048
@@ -54,7 +62,7 @@ def child_uri(root: Summary, ident: str, origin: Origin | None) -> str:
     return uri.subagent(session, spawned) if spawned else uri.chat(session, ident)
 
 
-def find_session(host: Host, name: str) -> Session | None:
+def find_session(host: Finder, name: str) -> Session | None:
     """By the client's own name, by one that clients derive, or by ours for one that no client named."""
     found = host.find(name) or host.find(uri.subagent_of_seed(name) or "")
     if found is not None and found.id != name and name in (found.summary.uri, session_uri(found.summary)):
@@ -66,7 +74,7 @@ def find_session(host: Host, name: str) -> Session | None:
     return found if session_uri(found.summary) == name else None
 
 
-def find_chat(host: Host, name: str) -> Session | None:
+def find_chat(host: Finder, name: str) -> Session | None:
     owner = uri.default_chat_session(name)
     if owner is not None:
         return find_session(host, owner)
@@ -82,10 +90,11 @@ def changeset_uri(of: Summary | SessionState, view: str) -> str:
     return f"{chat_uri(of) if of.parent is not None else session_uri(of)}{_CHANGESETS}{view}"
 
 
-def find_changeset(host: Host, name: str) -> str | None:
+def find_changeset(host: View, name: str) -> str | None:
     """`SESSION ID/VIEW` for the name of a changeset. An older Portico advertised that behind a scheme of its own."""
     if name.startswith(CHANGESET):
-        return name.removeprefix(CHANGESET)
+        ident = name.removeprefix(CHANGESET)
+        return ident if host.whole or host.has(ident.partition("/")[0]) else None
     owner, found, view = name.rpartition(_CHANGESETS)
     session = (find_chat(host, owner) or find_session(host, owner)) if found else None
     return f"{session.id}/{view}" if session is not None else None
@@ -95,18 +104,18 @@ def terminal_uri(of: TerminalState) -> str:
     return of.uri or TERMINAL + of.id
 
 
-def find_terminal(host: Host, name: str) -> OpenTerminal | None:
+def find_terminal(host: View, name: str) -> OpenTerminal | None:
     """By the client's own name, which may well look like ours, or by ours for one that no client named."""
-    found = host.part(Terminals).find(name)
+    found = host.find_terminal(name)
     if found is None and name.startswith(TERMINAL):
-        found = host.part(Terminals).find(name.removeprefix(TERMINAL))
+        found = host.find_terminal(name.removeprefix(TERMINAL))
     return found if found is not None and terminal_uri(found) == name else None
 
 
-def past_terminal(host: Host, name: str) -> str | None:
+def past_terminal(host: View, name: str) -> str | None:
     """The id of one that is gone. Those that clients had named are known by our names then."""
     ident = name.removeprefix(TERMINAL) if name.startswith(TERMINAL) else ""
-    return ident if ident and host.part(Terminals).find(ident) is None and host.part(Terminals).had(ident) else None
+    return ident if ident and host.had_terminal(ident) else None
 
 
 def chosen(name: object, field: str) -> str:

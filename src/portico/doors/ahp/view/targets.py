@@ -7,6 +7,8 @@ from portico.doors.ahp.view.automations import CATALOGUE, RUN
 from portico.doors.ahp.wire import uri
 from portico.errors import NotFound
 from portico.host.host import Host
+from portico.host.ownership import AUTOMATIONS as ADMINS
+from portico.people.view import View
 from portico.terminals.terminals import Terminals
 
 Kind = Literal[
@@ -26,7 +28,7 @@ AUTOMATIONS = "ahp-automations:"
 """Every URI of this scheme is the catalogue: some clients wrote more behind it."""
 
 
-def resolve(host: Host, name: str, seed: bool) -> Target:
+def resolve(host: View, name: str, seed: bool) -> Target:
     """NotFound for what is not there."""
     if uri.is_root(name):
         return ROOT
@@ -44,11 +46,13 @@ def resolve(host: Host, name: str, seed: bool) -> Target:
     return _modern(host, name)
 
 
-def _modern(host: Host, name: str) -> Target:
+def _modern(host: View, name: str) -> Target:
     if name.startswith(names.WATCH):
         return Target("watch", name)
     if name.partition("?")[0] == names.LOGS:
         return Target("logs", name)
+    if name.startswith((AUTOMATIONS, RUN)):
+        host.caller.require_all(ADMINS)
     if name.startswith(AUTOMATIONS):
         return Target("automations")
     if name.startswith(RUN):

@@ -1,0 +1,215 @@
+"""The ways in besides a token: `/login/oidc`, and who a trusted proxy says it is.
+
+What a login begins with is kept in memory for ten minutes, under its state; the browser that began it has a cookie, and
+no other browser can finish it. The answer to the provider's redirect is a page of ours that goes on by itself: cookies
+that are `SameSite=Strict` do not come along with a navigation that began at the provider.
+"""
+
+import hashlib
+import hmac
+import html
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from portico.doors.app import App
+from portico.doors.body import JsonResponse
+from portico.doors.identity import by_proxy, new_login
+from portico.doors.landing import UNKEPT, landing, log_in, root
+from portico.doors.oidc import Begun, Provider, new_secret
+from portico.doors.people import PROXY, Account, admit
+from portico.doors.route import Caller, Route, Table
+from portico.errors import BadRequest, NotFound, PorticoError, Unreachable
+from portico.settings import OidcSettings
+
+_SECONDS = 600.0
+"""From our page to the provider, a password and a second factor, and back."""
+_BEGUN = 1_000
+"""Logins on their way at once; above it the oldest is forgotten."""
+_CALLBACK = "/login/oidc/callback"
+
+
+class Ways(Struct):
+    """What the login page offers."""
+
+    oidc: str | None
+    """The name of the provider; None: there is none."""
+
+
+def login_routes(app: App) -> Table:
+    logins = Logins(app)
+    app.gate.by_proxy = logins.by_proxy
+    nothing: dict[int, str | None] = {303: None}
+    return [
+        Route("/login/ways", logins.ways, "open", summary="What the login page offers.", doc={"answer": Ways}),
+        Route(
+            "/login/oidc",
+            logins.begin,
+            "open",
+            summary="Log in with the OpenID provider of this host.",
+            doc={"others": nothing, "codes": ["not_found"], "query": {"next": "the page to go to afterwards"}},
+        ),
+        Route(
+            _CALLBACK,
+            logins.finish,
+            "open",
+            summary="Where the provider sends the browser back to.",
+            doc={
+                "media": "text/html",
+                "others": nothing,
+                "query": {
+                    "code": "from the provider",
+                    "state": "ours, come back",
+                    "iss": "which provider this is",
+                    "error": "why it refused",
+                },
+            },
+        ),
+    ]
+
+
+class Logins:
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._gate = app.gate
+        self._begun: dict[str, Begun] = {}
+        self._provider: Provider | None = None
+
+    @property
+    def provider(self) -> Provider:
+        """A new one when its settings have changed."""
+        settings = self._app.settings.login.oidc
+        if not settings.issuer:
+            raise NotFound("page", "/login/oidc", "This host has no OpenID provider (login.oidc.issuer).")
+        if find_spec("joserfc") is None:
+            raise Unreachable("This host lacks a package for this login: pip install 'portico[oidc]'.")
+        if self._provider is None or self._provider.settings != settings:
+            self._provider = Provider(settings, secret_of(settings.client_secret, settings.client_secret_file))
+        return self._provider
+
+    async def ways(self, request: Request) -> Response:
+        settings = self._app.settings.login.oidc
+        return JsonResponse(Ways(provider_name(settings) if settings.issuer else None))
+
+    async def begin(self, request: Request) -> Response:
+        browser, state = new_secret(), new_secret()
+        begun = Begun(
+            nonce=new_secret(),
+            verifier=new_secret(),
+            redirect=self._callback(request),
+            browser=_hash(browser),
+            wanted=request.query_params.get("next", ""),
+            until=time.monotonic() + _SECONDS,
+        )
+        address = await self.provider.address(state, begun)
+        self._keep(state, begun)
+        answer = RedirectResponse(address, 303, headers=UNKEPT)
+        answer.set_cookie(
+            self._cookie(request),
+            browser,
+            max_age=int(_SECONDS),
+            path=f"{root(request)}/",
+            httponly=True,
+            samesite="lax",  # it has to come back from the provider's page
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    async def finish(self, request: Request) -> Response:
+        """Whatever is wrong, the person is told on the login page, and who guesses is slowed down."""
+        try:
+            caller, wanted = await self._finish(request)
+        except PorticoError as error:
+            await self._gate.wrong_token(request.scope)
+            await self._app.host.audit("login.refused", "nobody", reason=error.message[:200])
+            answer = Response(_refusal(error.message, f"{root(request)}/login"), 403, UNKEPT_HTML)
+        else:
+            where = landing(self._gate, request, caller, wanted)
+            answer = Response(_onward(where.address), headers=UNKEPT_HTML)
+            log_in(self._gate, request, answer, where)
+        secure = request.url.scheme == "https"
+        answer.delete_cookie(self._cookie(request), path=f"{root(request)}/", secure=secure, httponly=True)
+        return answer
+
+    async def _finish(self, request: Request) -> tuple[Caller, str]:
+        query = request.query_params
+        begun = self._begun.pop(_hash(query.get("state", "")), None)
+        browser = request.cookies.get(self._cookie(request), "")
+        if begun is None or begun.until < time.monotonic():
+            raise BadRequest("This login was not begun here, or took too long: begin again.")
+        if not hmac.compare_digest(begun.browser, _hash(browser)):
+            raise BadRequest("This login was begun in another browser: begin again.")
+        if "error" in query:
+            raise BadRequest(f"The provider says {query['error'][:80]!r}.")
+        account = await self.provider.account(begun, query.get("code", ""), query.get("iss"))
+        tokens, settings = self._gate.tokens, self._app.settings
+        person = admit(tokens.people, self._app.home, settings, account)
+        ident = new_login(self._app.home, person, settings.login.oidc.hours)
+        caller = tokens.by_id(ident)
+        if caller is None:
+            raise BadRequest(f"{person.name!r} may do nothing here: ask an admin of this host for a scope.")
+        await self._app.host.audit("login", caller.by, issuer=account.issuer)
+        return caller, begun.wanted
+
+    def by_proxy(self, name: str) -> Caller:
+        """Somebody whom the proxy in front of us has logged in."""
+        account = Account(name, PROXY, name.strip().lower())
+        return by_proxy(admit(self._gate.tokens.people, self._app.home, self._app.settings, account))
+
+    def _callback(self, request: Request) -> str:
+        settings = self._app.settings.server
+        if settings.public_url:
+            return settings.public_url.rstrip("/") + _CALLBACK
+        return f"{request.url.scheme}://{request.url.netloc}{root(request)}{_CALLBACK}"
+
+    def _cookie(self, request: Request) -> str:
+        return self._gate.heads.cookie_of(request.scope) + "-oidc"
+
+    def _keep(self, state: str, begun: Begun) -> None:
+        now = time.monotonic()
+        self._begun = {key: each for key, each in self._begun.items() if each.until > now}
+        while len(self._begun) >= _BEGUN:
+            self._begun.pop(next(iter(self._begun)))
+        self._begun[_hash(state)] = begun
+
+
+_CSP = "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+UNKEPT_HTML = {**UNKEPT, "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": _CSP}
+
+
+def provider_name(settings: OidcSettings) -> str:
+    return settings.name or urlsplit(settings.issuer).hostname or settings.issuer
+
+
+def secret_of(value: str, path: str) -> str:
+    if value or not path:
+        return value
+    try:
+        return Path(path).expanduser().read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"The secret file {path!r} cannot be read: {error}.", field="login") from error
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _onward(address: str) -> str:
+    escaped = html.escape(address, quote=True)
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Portico</title>'
+        f'<meta http-equiv="refresh" content="0;url={escaped}"><p><a href="{escaped}">Go on to Portico</a></p></html>'
+    )
+
+
+def _refusal(words: str, back: str) -> str:
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Not logged in</title>'
+        f"<h1>Not logged in</h1><p>{html.escape(words)}</p>"
+        f'<p><a href="{html.escape(back, quote=True)}">Back to the login</a></p></html>'
+    )

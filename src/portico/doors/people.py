@@ -1,0 +1,173 @@
+"""The people of a host: a file beside the tokens, edited by `portico people`, by admins, and by every login.
+
+The attack: somebody takes over another person's name. So a name belongs to the account (issuer and subject) that first
+came with it; what a person may do is looked up with every request, so taking a scope or a person away counts at once,
+for tokens that they made long before as well.
+"""
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from portico.commands import SCOPES
+from portico.errors import AlreadyExists, BadRequest, Forbidden, NotFound
+from portico.home import Home, stamp, write_private
+from portico.host.people import HOST_OWNER, check_person
+from portico.settings import Settings
+
+PROXY = "proxy"
+"""The issuer of those whom a trusted proxy has logged in."""
+
+
+class Person(Struct, omit_defaults=True):
+    name: str
+    scopes: list[str]
+    created: int
+    """Milliseconds since the epoch."""
+    local: bool = False
+    """Added by hand: a login does not change what they may do."""
+    issuer: str = ""
+    subject: str = ""
+    """The account that they log in with; empty: none yet."""
+
+
+class Account(Struct, frozen=True):
+    """Who somebody is, according to a provider or a proxy."""
+
+    name: str
+    issuer: str
+    subject: str
+    email: str = ""
+    """Only a verified one."""
+    groups: tuple[str, ...] = ()
+
+
+class People:
+    """By name, read again whenever the file changes. A damaged file leaves nobody but the owner, who can repair it."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._stamp: tuple[int, int] | None = None
+        self._all: dict[str, Person] = {}
+
+    def version(self) -> object:
+        return stamp(people_path(self._home))
+
+    def all(self) -> dict[str, Person]:
+        now = stamp(people_path(self._home))
+        if now != self._stamp:
+            self._stamp = now
+            with contextlib.suppress(BadRequest):
+                self._all = {}
+                self._all = {each.name: each for each in read_people(self._home)}
+        return self._all
+
+    def get(self, name: str) -> Person | None:
+        return self.all().get(name)
+
+
+def people_path(home: Home) -> Path:
+    return home.path / "people.json"
+
+
+def read_people(home: Home) -> list[Person]:
+    try:
+        return msgspec.json.decode(people_path(home).read_bytes(), type=list[Person])
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise BadRequest(f"{str(people_path(home))!r} is not valid: {error}. Repair or remove it.") from error
+
+
+def add_person(home: Home, name: str, scopes: Iterable[str]) -> Person:
+    """By hand: they can have tokens at once, and log in if their provider names them so."""
+    person = Person(_checked(name), check_scopes(scopes), int(time.time() * 1000), local=True)
+    with _editing(home) as people:
+        if person.name in people:
+            raise AlreadyExists(f"There is a person {person.name!r} already.")
+        people[person.name] = person
+    return person
+
+
+def remove_person(home: Home, name: str) -> None:
+    """Their tokens and logins end with them; their sessions stay, for admins and whom they are shared with."""
+    with _editing(home) as people:
+        if people.pop(name, None) is None:
+            raise NotFound("person", name)
+
+
+def check_scopes(scopes: Iterable[str]) -> list[str]:
+    wanted = list(dict.fromkeys(scopes))
+    for scope in wanted:
+        if scope not in SCOPES:
+            raise BadRequest(f"There is no scope {scope!r}; choose from {', '.join(SCOPES)}.", field="scopes")
+    if not wanted:
+        raise BadRequest(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
+    return wanted
+
+
+def _checked(name: str) -> str:
+    found = check_person(name.strip().lower())
+    if found == HOST_OWNER:
+        raise BadRequest(f"{HOST_OWNER!r} is the name of the host's own token.", field="person")
+    return found
+
+
+# -- logins ----------------------------------------------------------------------------------------------------
+
+
+def admit(people: People, home: Home, settings: Settings, account: Account) -> Person:
+    """The person whose account this is: known, or new and let in by the settings."""
+    name = _checked(account.name)
+    scopes = _scopes(settings, account, name)
+    person = _admitted(people.get(name), name, scopes, account)
+    if person != people.get(name):
+        with _editing(home) as stored:  # looked at again: two may come at once
+            stored[name] = person = _admitted(stored.get(name), name, scopes, account)
+    return person
+
+
+def _admitted(known: Person | None, name: str, scopes: list[str], account: Account) -> Person:
+    if known is not None and known.subject and (known.issuer, known.subject) != (account.issuer, account.subject):
+        raise Forbidden(f"The name {name!r} belongs to another account; an admin can remove that person.")
+    local = known is not None and known.local
+    if not local and not scopes:
+        raise Forbidden(f"{name!r} may not come in here: ask an admin of this host for access.")
+    created = known.created if known is not None else int(time.time() * 1000)
+    allowed = known.scopes if known is not None and local else scopes
+    return Person(name, allowed, created, local, account.issuer, account.subject)
+
+
+def _scopes(settings: Settings, account: Account, name: str) -> list[str]:
+    """None: nothing lets them in. A proxy lets in whom it names, and a name among the admins is let in."""
+    oidc, usual = settings.login.oidc, settings.people.scopes
+    given = {scope for group in account.groups for scope in oidc.groups.get(group, ())}
+    admin, domain = name in settings.people.admins, account.email.rpartition("@")[2].lower()
+    known = bool(domain) and domain in [each.lower() for each in oidc.domains]
+    if not given and (admin or known or "*" in oidc.domains or account.issuer == PROXY):
+        given = set(usual)
+    return [scope for scope in SCOPES if scope in given or (admin and scope == "admin")]
+
+
+@contextlib.contextmanager
+def _editing(home: Home) -> Iterator[dict[str, Person]]:
+    with locked(home):
+        people = {each.name: each for each in read_people(home)}
+        yield people
+        write_private(people_path(home), msgspec.json.encode(list(people.values())))
+
+
+@contextlib.contextmanager
+def locked(home: Home) -> Iterator[None]:
+    """One at a time: of two that read the same list, the later would drop what the earlier has added."""
+    home.make()
+    with open(home.path / "tokens.lock", "a", encoding="utf-8") as lock:
+        os.chmod(lock.name, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

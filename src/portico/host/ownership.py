@@ -1,0 +1,212 @@
+"""Who may see and do what with whose sessions, jobs and terminals: the one place that knows.
+
+The attack: a colleague's token reads, drives or approves in a session that was never shared with it, through any door.
+So every command passes `check` here (a guard of `host.do`), and every reader, list and feed goes through a `View`
+(view.py), which asks `may`. What a person may not see does not exist for them: the answer is that of a wrong id.
+
+A session belongs to the person who started it, and a family (forks, side chats, sub-agents) to the owner of its root.
+Callers without a person (the owner's token, named tokens of scripts, the host itself) are not concerned, and neither is
+what has no owner: one person alone notices nothing. Admins may do everything, and that is written down.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, get_args
+
+from msgspec import Struct
+
+from portico import commands as c
+from portico import events as e
+from portico.cache import Cache
+from portico.errors import Forbidden, NotFound
+from portico.events import HOST, Channel, Record, Right
+from portico.host.people import EVERYONE, HOST_OWNER
+from portico.host.state import Summary
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+    from portico.host.session import Session
+
+_AUDIT_AGAIN_MS = 3_600_000
+"""An admin who goes on in a session of another person is written down once an hour."""
+_REMEMBERED = 10_000
+"""Sessions that are gone, tasks, and visits of admins, kept in memory."""
+_OWNERS_ALONE = (c.DeleteSession, c.ShareSession, c.UnshareSession)
+_AUTOMATION = get_args(c.AutomationCommand)
+AUTOMATIONS = "Automations start by themselves, for nobody in particular"
+"""Why they are an admin's on a host with people: what they start belongs to the host."""
+_RIGHTS: dict[str, Right] = {"read": "read", "approve": "approve"}
+
+
+class Access(Struct, frozen=True):
+    """To whom something belongs, and who else may do what with it."""
+
+    owner: str = ""
+    shares: dict[str, list[Right]] = {}
+
+    def rights_of(self, person: str) -> frozenset[Right]:
+        given = (*self.shares.get(EVERYONE, ()), *self.shares.get(person, ()))
+        return frozenset((*given, "read")) if given else frozenset()
+
+
+NOBODYS = Access(HOST_OWNER)
+"""Of what is gone or cannot be known: the host's own."""
+
+
+class Ownership:
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+        self.team = False
+        """There are people: what tokens without a person start is the host owner's, and not everybody's."""
+        self.finders: dict[str, Callable[[str], Access | None]] = {}
+        """By kind of channel (`job`, `terminal`), whose one with that id is; None: there is none."""
+        self._gone = Cache[str, Access](_REMEMBERED)
+        self._tasks = Cache[str, Access | str](_REMEMBERED)
+        """Of tasks: whose they are, or the session that they borrow."""
+        self._visits = Cache[tuple[str, str], int](_REMEMBERED)
+        host.commands.guard(self.check)
+        host.log.on_commit(self._follow)
+
+    def owner_for(self, caller: c.Caller) -> str:
+        """To whom belongs what this caller starts."""
+        return caller.person or (HOST_OWNER if self.team else "")
+
+    def owner_of(self, session: "Session") -> str:
+        return self.of_session(session).owner
+
+    # -- the rule ----------------------------------------------------------------------------------------------
+
+    def may(self, caller: c.Caller, access: Access, right: Right | None = "read") -> bool:
+        """`right` None: what only the owner may."""
+        if not caller.person or access.owner in ("", caller.person) or caller.may("admin"):
+            return True
+        return right is not None and right in access.rights_of(caller.person)
+
+    def visible(self, caller: c.Caller, summaries: Iterable[Summary], right: Right = "read") -> list[Summary]:
+        if not caller.person or caller.may("admin"):
+            return list(summaries)
+        return [each for each in summaries if self.may(caller, self.of_channel(f"session/{each.id}"), right)]
+
+    def visit(self, caller: c.Caller, what: str, access: Access) -> None:
+        """Writes down that an admin looks at what is not theirs."""
+        if not caller.person or access.owner in ("", caller.person) or access.rights_of(caller.person):
+            return
+        now, key = self._host.now(), (caller.person, what)
+        if now - self._visits.get(key, -_AUDIT_AGAIN_MS) >= _AUDIT_AGAIN_MS:
+            self._visits[key] = now
+            detail: e.Json = {"of": what, "owner": access.owner}
+            self._host.log.post(HOST, e.Audited(action="admin.access", by=caller.by, detail=detail))
+
+    # -- whose it is -------------------------------------------------------------------------------------------
+
+    def of_session(self, session: "Session") -> Access:
+        root = self._host.catalogue.root(session).summary
+        return Access(root.owner, root.shares)
+
+    def of_task(self, task: str) -> Access:
+        found = self._tasks.get(task, NOBODYS)
+        if isinstance(found, Access):
+            return found
+        session = self._host.find(found)
+        return self.of_session(session) if session is not None else self._gone.get(found, NOBODYS)
+
+    def of_grant(self, grant: e.Grant) -> Access:
+        """One for a session is that session's; one for a project counts in the sessions of its owner."""
+        if grant.session is None:
+            return Access(grant.owner)
+        session = self._host.find(grant.session)
+        return self.of_session(session) if session is not None else self._gone.get(grant.session, NOBODYS)
+
+    def of_channel(self, channel: Channel) -> Access:
+        """What cannot be known (any more) is nobody's but the host owner's."""
+        kind, _, ident = channel.partition("/")
+        if kind == "session":
+            session = self._host.catalogue.get(ident)
+            return self.of_session(session) if session is not None else self._gone.get(ident, NOBODYS)
+        if kind in self.finders:
+            return self.finders[kind](ident) or self._gone.get(channel, NOBODYS)
+        if kind in ("automation", "run"):
+            return NOBODYS  # they are the host's: see `check`
+        return self.of_task(ident) if kind == "task" else Access()
+
+    async def learn(self, channels: Iterable[Channel]) -> None:
+        """Tasks and terminals from before the start of this host are read about when somebody asks."""
+        for channel in channels:
+            kind, _, ident = channel.partition("/")
+            known = ident in self._tasks if kind == "task" else kind != "terminal" or channel in self._gone
+            if not known:
+                self._follow(await self._host.log.read(channel, 0, 1))
+
+    def _follow(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if not record.channel.startswith(("task/", "terminal/")):
+                continue
+            match record.event:
+                case e.TaskStarted(task=task, session=session, owner=owner):
+                    self._tasks[task] = session or Access(owner)
+                case e.TerminalStarted(owner=owner):
+                    self._gone[record.channel] = Access(owner)
+
+    def forget(self, session: "Session") -> None:
+        """It is being deleted: its last events may still be on the way to its readers."""
+        self._gone[session.id] = self.of_session(session)
+
+    # -- commands ----------------------------------------------------------------------------------------------
+
+    def check(self, command: c.Command, caller: c.Caller) -> None:
+        """The guard before every command."""
+        if not caller.person:
+            return
+        if isinstance(command, _AUTOMATION):
+            caller.require_all(AUTOMATIONS)
+        right = None if isinstance(command, _OWNERS_ALONE) else _RIGHTS.get(command.scope, "drive")
+        self._check_subject(command.about, command.subject, caller, right)
+        for session in _also_named(command):
+            self.check_session(caller, session, right)
+
+    def check_seen(self, kind: type[c.Command], ident: str, caller: c.Caller) -> None:
+        """Whether there is such a thing at all, for this caller."""
+        if caller.person and kind.about in ("session", "approval", "question", "terminal"):
+            self._check_subject(kind.about, ident, caller, "read")
+
+    def _check_subject(self, about: c.About, ident: str, caller: c.Caller, right: Right | None) -> None:
+        host = self._host
+        match about:
+            case "session":
+                self.check_session(caller, ident, right)
+            case "approval" | "question":
+                missing = NotFound("approval or question", ident)
+                self._require(caller, f"session/{host.session_of(ident)}", right, missing)
+            case "terminal" | "job" | "task":
+                self._require(caller, f"{about}/{ident}", right, NotFound(about, ident))
+            case "grant":
+                grant = host.grants.get(ident)
+                if grant is None or not self.may(caller, self.of_grant(grant), "approve"):
+                    raise NotFound("grant", ident)
+                if not grant.owner and grant.session is None:
+                    caller.require_all("This grant counts for everybody")
+
+    def check_session(self, caller: c.Caller, ident: str, right: Right | None) -> None:
+        session = self._host.find(ident)
+        if session is None:
+            raise NotFound("session", ident)
+        self._require(caller, session.channel, right, NotFound("session", ident))
+
+    def _require(self, caller: c.Caller, channel: Channel, right: Right | None, missing: NotFound) -> None:
+        access = self.of_channel(channel)
+        if not self.may(caller, access):
+            raise missing
+        if not self.may(caller, access, right):
+            needed = "only they may do that" if right is None else f"it is not shared with you to {right}"
+            raise Forbidden(f"{channel.partition('/')[2]!r} belongs to {access.owner!r}, and {needed}.")
+        self.visit(caller, channel, access)
+
+
+def _also_named(command: c.Command) -> list[str]:
+    """Sessions that a command names besides what it is about."""
+    found: list[str | None] = []
+    match command:
+        case c.StartSession(parent=parent, origin=origin):
+            found = [parent, origin.session if origin is not None else None]
+        case c.AddGrant(session=session) | c.OpenTerminal(session=session) | c.ClaimTerminal(session=session):
+            found = [session]
+    return [each for each in found if each is not None]

@@ -1,0 +1,122 @@
+"""How much one person may have at once. A guard before every command, and all of it off unless the settings say more.
+
+What counts is whose session, job or terminal it is, not who types: a turn that a colleague starts in a shared session
+is the owner's. The host's own (tokens without a person) is not counted.
+"""
+
+from msgspec import Struct
+
+from portico import commands as c
+from portico import limits
+from portico.errors import QuotaExceeded
+from portico.host.host import Host
+from portico.host.part import Part
+from portico.host.people import HOST_OWNER
+from portico.host.state import Summary
+from portico.terminals.terminals import Terminals
+
+_NAMED = 5
+"""Things that a refusal names: enough to choose what to close."""
+_NEW_SESSION = (c.StartSession, c.ForkSession, c.ImportSession)
+_NEW_TURN = (c.SendMessage, c.RunCommand, c.ResumeTurn, c.ReleaseQueue)
+
+
+class Bounds(Struct, frozen=True):
+    """0: none."""
+
+    sessions: int = 0
+    turns: int = 0
+    terminals: int = 0
+    disk_mb: int = 0
+
+
+class Quota(Struct):
+    name: str
+    """As in the settings: `sessions`, `turns`, `terminals`, `disk_mb`."""
+    used: int
+    bound: int
+    """0: none."""
+
+
+class Quotas(Part):
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.bounds = Bounds()
+        self._bytes: dict[str, int] = {}
+        """Of each person's sessions in the log, when it was last measured."""
+        host.commands.guard(self.check)
+
+    async def sweep(self) -> None:
+        """Measures the disk: a sum over all sessions is no work for every command."""
+        found: dict[str, int] = {}
+        for session in tuple(self._host.catalogue) if self.bounds.disk_mb else ():
+            owner = self._host.ownership.owner_of(session)
+            found[owner] = found.get(owner, 0) + await self._host.log.size(session.channel)
+        self._bytes = found
+
+    def of(self, person: str) -> list[Quota]:
+        used = {
+            "sessions": len(self._sessions(person)),
+            "turns": len(self._turns(person)),
+            "terminals": len(self._terminals(person)),
+            "disk_mb": self._bytes.get(person, 0) // limits.MIB,
+        }
+        return [Quota(name, used[name], getattr(self.bounds, name)) for name in used]
+
+    # -- the guard ---------------------------------------------------------------------------------------------
+
+    def check(self, command: c.Command, caller: c.Caller) -> None:
+        if self.bounds == Bounds():
+            return
+        person = self._concerned(command, caller)
+        if person in ("", HOST_OWNER):
+            return
+        if isinstance(command, (*_NEW_SESSION, c.StartJob)):
+            names = [each.id for each in self._sessions(person)]
+            self._refuse(person, "sessions", names, "archive or delete some")
+        if isinstance(command, (*_NEW_TURN, c.StartJob)) and command.subject not in self._turns(person):
+            self._refuse(person, "turns", self._turns(person), "wait for one to end, or cancel one")
+        if isinstance(command, (*_NEW_SESSION, *_NEW_TURN, c.StartJob)):
+            self._check_disk(person)
+        if isinstance(command, c.OpenTerminal):
+            self._refuse(person, "terminals", self._terminals(person), "close some")
+
+    def _concerned(self, command: c.Command, caller: c.Caller) -> str:
+        """Whose quota it is: of the session that a command is about, or else of the caller."""
+        session = self._host.find(command.subject) if command.about == "session" else None
+        if not caller.id:
+            return ""  # the host itself goes on with what it has begun
+        return self._host.ownership.owner_of(session) if session is not None else caller.person
+
+    def _refuse(self, person: str, name: str, having: list[str], way_out: str) -> None:
+        bound: int = getattr(self.bounds, name)
+        if not bound or len(having) < bound:
+            return
+        shown = ", ".join(having[:_NAMED]) + (", ..." if len(having) > _NAMED else "")
+        words = f"{person!r} has {len(having)} of at most {bound} {name} (quotas.{name}): {way_out} ({shown})."
+        raise QuotaExceeded(words, field=f"quotas.{name}")
+
+    def _check_disk(self, person: str) -> None:
+        used, bound = self._bytes.get(person, 0) // limits.MIB, self.bounds.disk_mb
+        if bound and used >= bound:
+            words = f"The sessions of {person!r} take {used} of at most {bound} MB (quotas.disk_mb): delete some."
+            raise QuotaExceeded(words, field="quotas.disk_mb")
+
+    # -- what there is -----------------------------------------------------------------------------------------
+
+    def _sessions(self, person: str) -> list[Summary]:
+        """Oldest first; without archived ones and sub-agents, which come by themselves."""
+        found = [
+            session.summary
+            for session in self._host.catalogue
+            if not session.summary.archived and self._host.ownership.owner_of(session) == person
+        ]
+        chosen = [each for each in found if each.origin is None or each.origin.kind != "agent"]
+        return sorted(chosen, key=lambda each: each.modified)
+
+    def _turns(self, person: str) -> list[str]:
+        running = [turn.session for turn in self._host.turns.values()]
+        return [each.id for each in running if self._host.ownership.owner_of(each) == person]
+
+    def _terminals(self, person: str) -> list[str]:
+        return [each.id for each in self._host.part(Terminals).list() if each.owner == person and not each.command]

@@ -1,0 +1,109 @@
+"""Old sessions are archived or deleted by rule. What is going to happen is a pure function of what there is, so it can
+be shown before it is done. A family is as old as its youngest member; what runs, waits or has a queue stays."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from portico.commands import Caller
+from portico.errors import NotFound
+from portico.host.catalogue import children, descendants
+from portico.host.folders import below
+from portico.host.host import Host
+from portico.host.part import Part
+from portico.host.state import Summary
+
+DAY_MS = 86_400_000
+_EVERY_MS = 3_600_000
+Action = Literal["archive", "delete"]
+
+
+class Rule(Struct, frozen=True):
+    """Of several, the first that fits a session counts. 0 days: never."""
+
+    folder: str = ""
+    """Sessions in this folder or below; empty: everywhere."""
+    owner: str = ""
+    """Sessions of this person; empty: of everybody."""
+    archive_days: float = 0
+    delete_days: float = 0
+
+
+class Planned(Struct, frozen=True):
+    session: str
+    action: Action
+    owner: str
+    title: str
+    cwd: str
+    idle_days: int
+
+
+def plan(summaries: Iterable[Summary], rules: Sequence[Rule], now: int) -> list[Planned]:
+    """Oldest first."""
+    listed = list(summaries)
+    families = children(listed)
+    found: list[Planned] = []
+    for root in sorted((each for each in listed if each.parent is None), key=lambda each: each.modified):
+        family = [root, *descendants(root.id, families)]
+        if any(each.status in ("running", "waiting") or each.queued for each in family):
+            continue
+        days = (now - max(each.modified for each in family)) / DAY_MS
+        action = _action(root, rules, days)
+        if action is not None:
+            found.append(Planned(root.id, action, root.owner, root.title, root.cwd, int(days)))
+    return found
+
+
+def _action(root: Summary, rules: Sequence[Rule], days: float) -> Action | None:
+    rule = next((each for each in rules if _fits(each, root)), None)
+    if rule is None:
+        return None
+    if rule.delete_days and days >= rule.delete_days:
+        return "delete"
+    return "archive" if rule.archive_days and days >= rule.archive_days and not root.archived else None
+
+
+def _fits(rule: Rule, root: Summary) -> bool:
+    inside = not rule.folder or below(rule.folder, root.cwd) is not None
+    return inside and rule.owner in ("", root.owner)
+
+
+class Retention(Part):
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.rules: Sequence[Rule] = ()
+        self._looked = host.now()
+
+    async def sweep(self) -> None:
+        """Every hour, and not right after the start: somebody may want to look at the rules first."""
+        if self._host.now() - self._looked >= _EVERY_MS:
+            self._looked = self._host.now()
+            await self.carry_out(self.planned(), Caller.inside("retention"))
+
+    def planned(self) -> list[Planned]:
+        return plan(self._host.list(drafts=True), self.rules, self._host.now())
+
+    def of_person(self, person: str) -> list[Planned]:
+        """Everything of one person, whatever its age: for who asks to be forgotten."""
+        everything = [Rule(owner=person, delete_days=1e-9)]
+        return plan(self._host.list(drafts=True), everything, self._host.now() + DAY_MS)
+
+    async def carry_out(self, wanted: Sequence[Planned], caller: Caller) -> list[Planned]:
+        """Returns what was done: somebody may have begun a turn, or deleted it, meanwhile."""
+        done: list[Planned] = []
+        for each in wanted:
+            session = self._host.find(each.session)
+            if session is None or session.summary.status in ("running", "waiting"):
+                continue
+            try:
+                if each.action == "delete":
+                    await self._host.delete(each.session, by=caller.by)
+                else:
+                    await (await session.load()).archive(True, by=caller.by)
+            except NotFound:
+                continue
+            done.append(each)
+            detail = {"session": each.session, "owner": each.owner, "idle_days": each.idle_days}
+            await self._host.audit(f"retention.{each.action}", caller.by, **detail)
+        return done

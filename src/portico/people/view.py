@@ -1,0 +1,166 @@
+"""The host as one caller sees it: what every reader, list and feed of a door goes through. The rule itself is that of
+`host/ownership.py`."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from portico import events as e
+from portico.commands import Caller
+from portico.errors import NotFound
+from portico.events import HOST, Channel, Grant, Record, Right, encode
+from portico.files.jail import jail_of
+from portico.host.host import Host
+from portico.host.ownership import NOBODYS
+from portico.host.session import Session
+from portico.host.state import Summary
+from portico.terminals.terminals import OpenTerminal, Terminals
+from portico.workspace.jail import Jail
+
+
+class Job(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+J = TypeVar("J", bound=Job)
+
+WITHHELD = encode(e.Audited(action="withheld", by=""))
+"""In the place of what a reader may not see, where the places themselves are counted."""
+
+
+class View:
+    __slots__ = ("_host", "_ownership", "caller")
+
+    def __init__(self, host: Host, caller: Caller) -> None:
+        self._host = host
+        self._ownership = host.ownership
+        self.caller = caller
+
+    @property
+    def whole(self) -> bool:
+        """Nothing is hidden from this caller."""
+        return not self.caller.person or self.caller.may("admin")
+
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    def find(self, ident: str) -> Session | None:
+        """By id or by the name that a client gave it, as `Host.find`."""
+        session = self._host.find(ident)
+        return session if session is not None and self._opens(session.channel) else None
+
+    def has(self, ident: str) -> bool:
+        return self.find(ident) is not None
+
+    async def get(self, ident: str, right: Right = "read") -> Session:
+        self.check(ident, right)
+        return await self._host.get(ident)
+
+    def check(self, ident: str, right: Right) -> None:
+        """For what is done to a session by other means than a command."""
+        self._ownership.check_session(self.caller, ident, right)
+
+    def session_of(self, ident: str) -> str:
+        """Of an approval or a question."""
+        session = self._host.session_of(ident)
+        if not self.has(session):
+            raise NotFound("approval or question", ident)
+        return session
+
+    def list(self, *, archived: bool | None = None, parent: str | None = None, children: bool = True) -> list[Summary]:
+        found = self._host.list(archived=archived, parent=parent, children=children)
+        return self._ownership.visible(self.caller, found)
+
+    def jail(self) -> Jail:
+        """Where this caller reads and writes files."""
+        return jail_of(self._host, caller=self.caller)
+
+    def count(self) -> int:
+        return len(self._host.catalogue) if self.whole else len(self.list())
+
+    def running(self) -> int:
+        """How many turns."""
+        return self._host.running if self.whole else sum(self.sees(f"session/{each}") for each in self._host.turns)
+
+    def owns(self, ident: str) -> bool:
+        """Whether it is this caller's, or everybody's: where a door chooses a session by itself."""
+        session = self._host.find(ident)
+        owners = ("", self._ownership.owner_for(self.caller))
+        return session is not None and self._ownership.owner_of(session) in owners
+
+    # -- terminals, grants -------------------------------------------------------------------------------------
+
+    def find_terminal(self, ident: str) -> OpenTerminal | None:
+        terminal = self._host.part(Terminals).find(ident)
+        return terminal if terminal is not None and self._opens(terminal.channel) else None
+
+    def terminal(self, ident: str) -> OpenTerminal:
+        terminal = self.find_terminal(ident)
+        if terminal is None:
+            raise NotFound("terminal", ident)
+        return terminal
+
+    def had_terminal(self, ident: str) -> bool:
+        """Whether there was one that is gone by now."""
+        terminals = self._host.part(Terminals)
+        return terminals.find(ident) is None and terminals.had(ident) and self._opens(f"terminal/{ident}")
+
+    def terminals(self) -> Sequence[OpenTerminal]:
+        return [each for each in self._host.part(Terminals).list() if self.sees(each.channel)]
+
+    def grants(self) -> Sequence[Grant]:
+        now, may = self._host.grants.now(), self._ownership.may
+        live = [grant for grant in self._host.grants.values() if grant.expires > now]
+        return [grant for grant in live if may(self.caller, self._ownership.of_grant(grant))]
+
+    def jobs(self, jobs: Iterable[J]) -> Sequence[J]:
+        return [each for each in jobs if self.sees(f"job/{each.id}")]
+
+    def job(self, job: J) -> J:
+        if not self._opens(f"job/{job.id}"):
+            raise NotFound("job", job.id)
+        return job
+
+    # -- channels ----------------------------------------------------------------------------------------------
+
+    def sees(self, channel: Channel) -> bool:
+        return self.whole or self._ownership.may(self.caller, self._ownership.of_channel(channel))
+
+    def _opens(self, channel: Channel) -> bool:
+        if not self.caller.person:
+            return True
+        access = self._ownership.of_channel(channel)
+        if not self._ownership.may(self.caller, access):
+            return False
+        self._ownership.visit(self.caller, channel, access)
+        return True
+
+    async def open(self, channel: Channel) -> bool:
+        """Whether this channel is there to be read, for this caller; where an admin reads it, that is written down."""
+        await self._ownership.learn((channel,))
+        return self._opens(channel)
+
+    async def records(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Those of one's own channels. On the host's channel the places of others stay, without what was there."""
+        if self.whole:
+            return records
+        await self._ownership.learn(record.channel for record in records)
+        seen = [each for each in records if each.channel == HOST or self.sees(each.channel)]
+        return [self._withheld(each) if each.channel == HOST else each for each in seen]
+
+    def _withheld(self, record: Record) -> Record:
+        return record if self._sees_host(record.event) else Record(*record.place(), WITHHELD)
+
+    def _sees_host(self, event: e.Event) -> bool:
+        match event:
+            case e.SessionListed(session=session) | e.SessionRemoved(session=session):
+                return self.sees(f"session/{session}")
+            case e.GrantAdded(grant=grant):
+                return self._ownership.may(self.caller, self._ownership.of_grant(grant))
+            case e.HostStarted() | e.HostStopped() | e.LogLost() | e.ClientKept():
+                return True
+        return False
+
+    def audit_feed(self) -> None:
+        """An admin follows everything."""
+        if self.caller.person and self.whole:
+            self._ownership.visit(self.caller, "events", NOBODYS)

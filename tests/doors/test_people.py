@@ -1,0 +1,260 @@
+"""People and their tokens: over HTTP, on the command line, and by the header of a trusted proxy."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from portico.commands import SCOPES
+from portico.doors.identity import NamedToken, Tokens, new_login, new_token, read_tokens
+from portico.doors.people import Account, People, add_person, admit, read_people, remove_person
+from portico.errors import AlreadyExists, BadRequest, Forbidden, NotFound
+from portico.home import Home
+from portico.settings import Settings
+from tests.doors.standing import Standing, problem, standing
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    found = Home(tmp_path / "home")
+    found.make()
+    return found
+
+
+def test_a_token_may_do_what_its_person_may(home: Home) -> None:
+    add_person(home, "ann", ["read", "drive"])
+    token = new_token(home, "laptop", ["read", "approve"], person="ann")
+    caller = Tokens(home).by_token(token)
+    assert caller is not None
+    assert (caller.person, caller.scopes, caller.by) == ("ann", frozenset({"read"}), "person:ann")
+
+
+def test_a_token_ends_with_its_person(home: Home) -> None:
+    add_person(home, "ann", ["read"])
+    tokens, token = Tokens(home), new_token(home, "laptop", ["read"], person="ann")
+    caller = tokens.by_token(token)
+    assert caller is not None
+    remove_person(home, "ann")
+    assert (tokens.by_token(token), tokens.by_id(caller.id)) == (None, None)
+
+
+def test_tokens_and_logins_expire(home: Home) -> None:
+    person = add_person(home, "ann", ["read"])
+    tokens = Tokens(home)
+    token, login = new_token(home, "short", ["read"], "ann", days=1), new_login(home, person, hours=1)
+    assert tokens.by_token(token) is not None
+    cookie = tokens.cookie(tokens.by_id(login) or pytest.fail("no login"))
+    assert tokens.by_cookie(cookie) is not None
+    past = [msgspec.structs.replace(each, expires=int(time.time() * 1000) - 1) for each in read_tokens(home)]
+    home.tokens_path.write_bytes(msgspec.json.encode(past))
+    assert (tokens.by_token(token), tokens.by_cookie(cookie), tokens.by_id(login)) == (None, None, None)
+    new_token(home, "next", ["read"])
+    assert [each.name for each in read_tokens(home)] == ["next"], "what has expired goes with the next change"
+
+
+def test_names_of_tokens_are_a_persons_own(home: Home) -> None:
+    for name in ("ann", "ben"):
+        add_person(home, name, ["read"])
+        new_token(home, "laptop", ["read"], person=name)
+    with pytest.raises(AlreadyExists):
+        new_token(home, "laptop", ["read"], person="ann")
+    with pytest.raises(NotFound):
+        new_token(home, "laptop", ["read"], person="nobody")
+
+
+def test_a_person_has_so_many_logins(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("portico.limits.LOGINS", 3)
+    person = add_person(home, "ann", ["read"])
+    made = [new_login(home, person, 1) for _ in range(5)]
+    assert [each.id for each in read_tokens(home)] == made[2:]
+
+
+def test_old_files_are_read(home: Home) -> None:
+    home.tokens_path.write_bytes(b'[{"id":"a","name":"ci","hash":"h","scopes":["read"],"created":1}]')
+    assert read_tokens(home) == [NamedToken("a", "ci", "h", ["read"], 1)]
+
+
+@pytest.mark.parametrize("name", ["", "owner", "a b", "a/b", "*", "-a", "x" * 65, "Ünn"])
+def test_names_that_nobody_has(home: Home, name: str) -> None:
+    with pytest.raises(BadRequest):
+        add_person(home, name, ["read"])
+
+
+def test_when_a_token_was_last_seen(home: Home) -> None:
+    token, tokens = new_token(home, "ci", ["read"]), Tokens(home)
+    before = int(time.time() * 1000)
+    caller = tokens.by_token(token)
+    assert caller is not None
+    tokens.seen(caller)
+    tokens.save_uses()
+    assert Tokens(home).used[caller.id] >= before
+
+
+def test_a_damaged_file_of_people_lets_none_of_them_in(home: Home) -> None:
+    add_person(home, "ann", ["read"])
+    token, tokens = new_token(home, "laptop", ["read"], "ann"), Tokens(home)
+    (home.path / "people.json").write_bytes(b"{")
+    assert tokens.by_token(token) is None
+    with pytest.raises(BadRequest, match=r"people\.json"):
+        read_people(home)
+
+
+def test_whoever_is_let_in_no_more(home: Home) -> None:
+    settings, people = Settings(), People(home)
+    settings.login.oidc.domains = ["example.org"]
+    account = Account("ann", "https://id", "s", "ann@example.org")
+    assert admit(people, home, settings, account).scopes == settings.people.scopes
+    settings.login.oidc.domains = ["example.com"]
+    with pytest.raises(Forbidden, match="may not come in"):
+        admit(people, home, settings, account)
+
+
+# -- over HTTP -------------------------------------------------------------------------------------------------
+
+
+async def test_one_makes_tokens_for_oneself(tmp_path: Path) -> None:
+    async with standing(tmp_path) as here:
+        add_person(here.home, "ann", ["read", "drive"])
+        async with here.client(new_token(here.home, "first", ["read", "drive"], "ann")) as ann:
+            assert (await ann.post("/v1/people/me/tokens", json={"name": "x", "scopes": ["admin"]})).status_code == 403
+            made = await ann.post("/v1/people/me/tokens", json={"name": "phone", "scopes": ["read"], "days": 7})
+            assert made.status_code == 201
+            async with here.client(made.json()["token"]) as phone:
+                me = (await phone.get("/v1/people/me")).json()
+                assert (me["person"], me["scopes"]) == ("ann", ["read"])
+                assert {each["name"]: each.get("used", 0) > 0 for each in me["tokens"]} == {
+                    "first": True,
+                    "phone": True,
+                }
+            assert (await ann.delete("/v1/people/me/tokens/phone")).status_code == 204
+            assert (await ann.get("/v1/people")).status_code == 403
+        problem(await here.http.post("/v1/people/me/tokens", json={"name": "x"}), 400, "bad_request")
+        assert (await here.http.get("/v1/people/me")).json()["person"] == ""
+
+
+async def test_admins_add_and_remove_people(tmp_path: Path) -> None:
+    async with standing(tmp_path) as here:
+        made = await here.http.post("/v1/people", json={"name": "Ann@Example.org"})
+        assert made.json()["name"] == "ann@example.org"
+        assert "admin" not in made.json()["scopes"]
+        assert [each["name"] for each in (await here.http.get("/v1/people")).json()["people"]] == ["ann@example.org"]
+        assert (await here.http.delete("/v1/people/ann@example.org")).status_code == 204
+        problem(await here.http.delete("/v1/people/ann@example.org"), 404, "not_found")
+        audit = (await here.http.get("/v1/audit")).json()["audit"]
+        assert {"person.added", "person.removed"} <= {each["action"] for each in audit}
+
+
+# -- by a proxy's header ---------------------------------------------------------------------------------------
+
+HEADER, SECRET = "X-Remote-User", "between us"
+PROXIED = {
+    "server.trusted_proxies": ["127.0.0.1"],
+    "login.proxy.header": HEADER,
+    "login.proxy.secret": SECRET,
+    "people.admins": ["root@example.org"],
+}
+
+
+async def named(here: Standing, headers: list[tuple[str, str]]) -> httpx.Response:
+    async with httpx.AsyncClient(base_url=here.url, trust_env=False) as client:
+        return await client.get("/v1/people/me", headers=headers)
+
+
+async def test_a_proxy_names_people(tmp_path: Path) -> None:
+    async with standing(tmp_path, flags=PROXIED) as here:
+        secret = ("X-Portico-Proxy-Secret", SECRET)
+        for name, person, admin in (("Ann@Example.org", "ann@example.org", False), ("root@example.org", None, True)):
+            me = (await named(here, [(HEADER, name), secret])).json()
+            assert (me["person"], me["admin"]) == (person or name, admin)
+        refused: list[list[tuple[str, str]]] = [
+            [],
+            [(HEADER, "ann")],
+            [(HEADER, "ann"), ("X-Portico-Proxy-Secret", "guess")],
+            [(HEADER, "ann"), secret, ("X-Portico-Proxy-Secret", "guess")],
+            [(HEADER, "ann"), (HEADER, "ben"), secret],
+            [(HEADER, ""), secret],
+            [secret],
+        ]
+        for headers in refused:
+            assert (await named(here, headers)).status_code == 401, headers
+        assert (await named(here, [(HEADER, "owner"), secret])).status_code == 400
+        async with here.client(None, **{HEADER: "ann", "X-Portico-Proxy-Secret": SECRET}) as ann:
+            started = await ann.post("/v1/sessions", json={"agent": "scripted"})
+            assert started.json()["owner"] == "ann"
+
+
+async def test_nobody_but_the_proxy_names_people(tmp_path: Path) -> None:
+    flags = {**PROXIED, "server.trusted_proxies": ["10.1.2.3"]}
+    async with standing(tmp_path, flags=flags) as here:
+        answer = await named(here, [(HEADER, "ann"), ("X-Portico-Proxy-Secret", SECRET)])
+        assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"login.proxy.secret": ""}, "every program on this machine"),
+        ({"server.trusted_proxies": []}, "trusted_proxies"),
+        ({"login.proxy.header": "a b"}, "not the name of a header"),
+    ],
+)
+async def test_a_header_that_anybody_could_send_is_refused(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
+        async with standing(tmp_path, flags={**PROXIED, **changed}):
+            pass
+
+
+# -- quotas ----------------------------------------------------------------------------------------------------
+
+
+async def test_quotas(tmp_path: Path) -> None:
+    """Each bound refuses the next one with its name and what to close; the owner's token has none."""
+    flags = {"quotas.sessions": 2, "quotas.turns": 1, "quotas.terminals": 1}
+    async with standing(tmp_path, flags=flags) as here:
+        add_person(here.home, "ann", SCOPES[:-1])
+        async with here.client(new_token(here.home, "laptop", list(SCOPES), "ann")) as ann:
+
+            async def start() -> httpx.Response:
+                return await ann.post("/v1/sessions", json={"agent": "scripted"})
+
+            first, second = (await start()).json()["id"], (await start()).json()["id"]
+            words = problem(await start(), 429, "quota_exceeded", "quotas.sessions")
+            assert first in words
+            assert "archive or delete" in words
+            problem(await ann.post(f"/v1/sessions/{first}/fork", json={}), 429, "quota_exceeded", "quotas.sessions")
+            await ann.patch(f"/v1/sessions/{second}", json={"archived": True})
+            assert (await start()).status_code == 201
+
+            async def send(session: str) -> httpx.Response:
+                return await ann.post(f"/v1/sessions/{session}/messages", json={"text": "[[hang]]"})
+
+            assert (await send(first)).status_code == 202
+            words = problem(await send(second), 429, "quota_exceeded", "quotas.turns")
+            assert first in words
+            assert (await send(first)).status_code == 202, "it waits in the queue of the one that runs"
+
+            opened = await ann.post("/v1/terminals", json={})
+            assert opened.status_code == 201
+            words = problem(await ann.post("/v1/terminals", json={}), 429, "quota_exceeded", "quotas.terminals")
+            assert opened.json()["id"] in words
+
+            me = (await ann.get("/v1/people/me")).json()
+            shown = {each["name"]: (each["used"], each["bound"]) for each in me["quotas"]}
+            assert shown == {"sessions": (2, 2), "turns": (1, 1), "terminals": (1, 1), "disk_mb": (0, 0)}
+        for _ in range(3):
+            await here.start()
+
+
+async def test_the_quota_of_the_disk(tmp_path: Path) -> None:
+    async with standing(tmp_path, flags={"quotas.disk_mb": 1}) as here:
+        add_person(here.home, "ann", SCOPES[:-1])
+        async with here.client(new_token(here.home, "laptop", list(SCOPES), "ann")) as ann:
+            session = (await ann.post("/v1/sessions", json={"agent": "scripted"})).json()["id"]
+            sent = await ann.post(f"/v1/sessions/{session}/messages", json={"text": "x" * 1_200_000})
+            await (await here.server.host.get(session)).wait(sent.json()["turn"])
+            await here.server.host.sweep()
+            answer = await ann.post(f"/v1/sessions/{session}/messages", json={"text": "more"})
+            problem(answer, 429, "quota_exceeded", "quotas.disk_mb")

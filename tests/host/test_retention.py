@@ -1,0 +1,81 @@
+"""What the rules of retention do, as a table; and that they do it, with every session in the audit record."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico import commands as c
+from portico.doors.identity import new_token
+from portico.doors.people import add_person
+from portico.host.state import Summary
+from portico.people.retention import DAY_MS, Rule, plan
+from tests.doors.standing import standing
+
+NOW = 1_000 * DAY_MS
+
+
+def idle(ident: str, days: float, **more: Any) -> Summary:
+    at = NOW - int(days * DAY_MS)
+    given = {"cwd": "/srv/app", "owner": "ann", "status": "idle", "created": at, "modified": at, **more}
+    return Summary(id=ident, agent="a", model="m", title="t", pos=1, **given)
+
+
+USUAL = Rule(archive_days=10, delete_days=30)
+
+
+@pytest.mark.parametrize(
+    ("session", "rules", "action"),
+    [
+        (idle("s", 9), [USUAL], None),
+        (idle("s", 10), [USUAL], "archive"),
+        (idle("s", 10, archived=True), [USUAL], None),
+        (idle("s", 30), [USUAL], "delete"),
+        (idle("s", 30, archived=True), [USUAL], "delete"),
+        (idle("s", 99), [Rule()], None),
+        (idle("s", 99), [], None),
+        (idle("s", 99, status="running"), [USUAL], None),
+        (idle("s", 99, status="waiting"), [USUAL], None),
+        (idle("s", 99, queued=1), [USUAL], None),
+        (idle("s", 99, status="failed"), [USUAL], "delete"),
+        (idle("s", 99), [Rule(folder="/srv/app"), USUAL], None),
+        (idle("s", 99, cwd="/srv/app/below"), [Rule(folder="/srv/app"), USUAL], None),
+        (idle("s", 99, cwd="/srv/app-evil"), [Rule(folder="/srv/app"), USUAL], "delete"),
+        (idle("s", 5), [Rule(owner="ann", delete_days=5), USUAL], "delete"),
+        (idle("s", 5, owner=""), [Rule(owner="ann", delete_days=5), USUAL], None),
+        (idle("s", 5), [Rule(owner="ann", folder="/elsewhere", delete_days=5), USUAL], None),
+    ],
+)
+def test_what_a_rule_does(session: Summary, rules: list[Rule], action: str | None) -> None:
+    assert [each.action for each in plan([session], rules, NOW)] == ([action] if action else [])
+
+
+def test_a_family_is_as_old_as_its_youngest() -> None:
+    old, young = idle("old", 99), idle("young", 1, parent="old")
+    assert plan([old, young], [USUAL], NOW) == []
+    assert [each.session for each in plan([old, idle("young", 98, parent="old")], [USUAL], NOW)] == ["old"]
+
+
+async def test_rules_are_shown_and_then_done(tmp_path: Path) -> None:
+    flags = {"retention.rules": [{"folder": str(tmp_path), "delete_days": 1e-9}]}
+    async with standing(tmp_path, flags=flags) as here:
+        session = await here.start()
+        shown = (await here.http.post("/v1/retention", json={"dry_run": True})).json()
+        assert [(each["session"], each["action"]) for each in shown["sessions"]] == [(session, "delete")]
+        assert here.server.host.has(session)
+        await here.http.post("/v1/retention", json={})
+        assert not here.server.host.has(session)
+        audit = (await here.http.get("/v1/audit")).json()["audit"]
+        assert [each["detail"]["session"] for each in audit if each["action"] == "retention.delete"] == [session]
+
+
+async def test_a_person_is_erased(tmp_path: Path) -> None:
+    async with standing(tmp_path) as here:
+        add_person(here.home, "ann", c.SCOPES[:-1])
+        mine = await here.start()
+        async with here.client(new_token(here.home, "laptop", list(c.SCOPES), "ann")) as ann:
+            theirs = (await ann.post("/v1/sessions", json={"agent": "scripted"})).json()["id"]
+            assert (await ann.post("/v1/people/ann/erase", json={})).status_code == 403
+        erased = (await here.http.post("/v1/people/ann/erase", json={})).json()
+        assert [each["session"] for each in erased["sessions"]] == [theirs]
+        assert (here.server.host.has(theirs), here.server.host.has(mine)) == (False, True)

@@ -1,0 +1,111 @@
+/** Who works here: oneself with tokens and quotas, and for admins everybody. */
+
+import { explain } from "../api";
+import { make, makeButton } from "../page";
+import { call } from "../v1";
+import { row, tableOf, wrap } from "./table";
+
+interface Quota {
+  name: string;
+  used: number;
+  bound: number;
+}
+
+interface OwnToken {
+  name: string;
+  scopes: string[];
+  created: number;
+  expires?: number;
+  used?: number;
+  login?: boolean;
+}
+
+interface Me {
+  person: string;
+  scopes: string[];
+  admin: boolean;
+  quotas: Quota[];
+  tokens: OwnToken[];
+}
+
+interface Person {
+  name: string;
+  scopes: string[];
+  login: string;
+  quotas: Quota[];
+}
+
+export async function showPeople(body: HTMLElement): Promise<void> {
+  const me = await call<Me>("GET", "/people/me");
+  const again = () => void showPeople(body).catch((error: unknown) => body.prepend(make("p", "trouble", explain(error))));
+  const people = me.admin ? (await call<{ people: Person[] }>("GET", "/people")).people : [];
+  body.replaceChildren(...(me.person ? own(me, again) : []), ...(me.admin ? everybody(people, again) : []));
+}
+
+function own(me: Me, again: () => void): HTMLElement[] {
+  const table = tableOf(["Token", "May", "Until", "Last used", ""]);
+  for (const token of me.tokens) {
+    const end = makeButton("danger", "Revoke", () => void call("DELETE", `/people/me/tokens/${encodeURIComponent(token.name)}`).then(again));
+    end.setAttribute("aria-label", `Revoke ${token.name}`);
+    row(table, token.login ? "a browser" : token.name, token.scopes.join(", "), day(token.expires), day(token.used), end);
+  }
+  return [make("h2", "", me.person), make("p", "soft", `You may: ${me.scopes.join(", ")}. ${inWords(me.quotas)}`), wrap(table), newToken(me)];
+}
+
+function newToken(me: Me): HTMLElement {
+  const form = make("form", "stack");
+  const name = field("Name", "laptop");
+  const days = field("Days", "90");
+  const said = make("p", "soft");
+  form.append(make("h2", "", "A token for an editor or a script"), name.line, days.line, make("button", "primary", "Make a token"), said);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const wanted = { name: name.input.value, scopes: me.scopes.filter((scope) => scope !== "admin"), days: Number(days.input.value) || null };
+    try {
+      const { token } = await call<{ token: string }>("POST", "/people/me/tokens", wanted);
+      said.replaceChildren("Copy it now, it is shown this once: ", make("code", "", token));
+    } catch (error) {
+      said.textContent = explain(error);
+    }
+  });
+  return form;
+}
+
+function everybody(people: Person[], again: () => void): HTMLElement[] {
+  const table = tableOf(["Person", "May", "Logs in at", "Uses", ""]);
+  for (const person of people) {
+    const end = makeButton("danger", "Remove", () => void call("DELETE", `/people/${encodeURIComponent(person.name)}`).then(again));
+    end.setAttribute("aria-label", `Remove ${person.name}: their tokens and logins end, their sessions stay`);
+    row(table, person.name, person.scopes.join(", "), person.login || "–", inWords(person.quotas), end);
+  }
+  const form = make("form", "stack");
+  const name = field("Name", "ann@example.org");
+  const said = make("p", "bad");
+  form.append(make("h2", "", "Add a person"), name.line, make("button", "primary", "Add"), said);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    call("POST", "/people", { name: name.input.value }).then(again, (error: unknown) => (said.textContent = explain(error)));
+  });
+  return [make("h2", "", "People"), people.length ? wrap(table) : make("p", "", "Nobody but you: sessions have no owners."), form];
+}
+
+function field(text: string, example: string): { line: HTMLElement; input: HTMLInputElement } {
+  const input = make("input");
+  input.required = true;
+  input.placeholder = example;
+  const line = make("label", "", text);
+  line.append(input);
+  return { line, input };
+}
+
+/** Only what is bounded. */
+function inWords(quotas: Quota[]): string {
+  return quotas
+    .filter(({ bound }) => bound)
+    .map(({ name, used, bound }) => `${used} of ${bound} ${name === "disk_mb" ? "MB" : name}`)
+    .join(", ");
+}
+
+function day(milliseconds?: number): string {
+  return milliseconds ? new Date(milliseconds).toLocaleDateString() : "–";
+}

@@ -1,0 +1,32 @@
+/** Tables of settings. */
+
+import { make } from "../page";
+
+export function tableOf(names: string[]): HTMLTableElement {
+  const table = make("table", "table");
+  const head = make("tr");
+  head.append(...names.map((name) => (name ? make("th", "", name) : make("td"))));
+  table.append(head);
+  return table;
+}
+
+export function row(table: HTMLTableElement, ...cells: (string | HTMLElement)[]): void {
+  const found = make("tr");
+  found.append(
+    ...cells.map((cell) => {
+      const each = make("td");
+      each.append(cell);
+      return each;
+    }),
+  );
+  table.append(found);
+}
+
+export function wrap(table: HTMLElement): HTMLElement {
+  const scroll = make("div", "scroll-x");
+  scroll.tabIndex = 0;
+  scroll.setAttribute("role", "region");
+  scroll.setAttribute("aria-label", "Table");
+  scroll.append(table);
+  return scroll;
+}
