@@ -22,16 +22,17 @@ const FLAGS = [
 let running: Promise<Browser> | undefined;
 
 export function browser(): Promise<Browser> {
-  running ??= launch();
+  running ??= launch([]);
   return running;
 }
 
-function launch(): Promise<Browser> {
+/** Another one, with flags of its own; whoever asks for it closes it. */
+export function launch(flags: string[]): Promise<Browser> {
   const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
   if (!existsSync(executablePath)) {
     throw new Error(`There is no Chromium at ${executablePath}. Install it (apt-get install chromium), or say where it is: CHROMIUM=/path/to/chromium.`);
   }
-  return chromium.launch({ executablePath, args: FLAGS, timeout: 120_000 });
+  return chromium.launch({ executablePath, args: [...FLAGS, ...flags], timeout: 120_000 });
 }
 
 /** Set up for every file of tests. */
