@@ -37,6 +37,9 @@ class Part:
     async def take_over(self, channels: Collection[Channel]) -> None:
         """Another host is gone: what it left open in these channels gets its end."""
 
+    async def let_go(self, channels: Collection[Channel]) -> None:
+        """Another host has taken these over: what of them still runs here ends, and nothing is written about it."""
+
     async def sweep(self) -> None:
         """Once a minute."""
 

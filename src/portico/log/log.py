@@ -8,7 +8,7 @@ an event and then asks the host finds the host at least that far.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from portico.errors import LogUnavailable
+from portico.errors import Conflict, LogUnavailable
 from portico.events import Channel, Event, Record
 from portico.log.feed import Follower
 from portico.log.identity import Identity
@@ -16,6 +16,13 @@ from portico.log.page import Page
 
 CommitListener = Callable[[Sequence[Record]], None]
 FailureListener = Callable[[LogUnavailable], None]
+
+
+class NotOwner(Conflict):
+    """Another host writes this channel; nothing of the append is written."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(f"Another host writes {channel!r} now; ask it.")
 
 
 class DiskUse(NamedTuple):
