@@ -225,7 +225,7 @@ class Dispatcher:
         withdrawn = running is not None and running.withdrawn
         full = host.disk.full() or session.full()
         return Context(
-            caller,
+            host.ownership.within(caller, session),
             session.new_id,
             host.running,
             host.stopping,

@@ -116,6 +116,10 @@ class Log(Protocol):
 
     async def blob(self, digest: str) -> bytes: ...
 
+    async def blob_users(self, digest: str) -> list[Channel]:
+        """The channels whose events refer to it."""
+        ...
+
     async def compact(self, before: int, keep: Mapping[Channel, int] = {}) -> int:
         """Drops deltas older than `before` (milliseconds) and returns how many. `keep` names the first position of
         turns that still run: their deltas stay, since no event carries their whole content yet."""
