@@ -170,9 +170,7 @@ class Cluster(Part, Members):
 
     def _subject(self, command: c.Command) -> Channel | None:
         """The channel that a command is about; None where it has none, or none that there is."""
-        ident, about = command.subject, command.about
-        if isinstance(command, c.StartSession):
-            about, ident = "session", (command.origin.session if command.origin else command.parent) or ""
+        about, ident = _named(command)
         if about in ("approval", "question"):
             try:
                 about, ident = "session", self._host.session_of(ident)
@@ -195,7 +193,7 @@ class Cluster(Part, Members):
 
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         channel = self._subject(command)
-        if channel is None and command.about != "host":
+        if channel is None and _named(command)[1]:
             await self.log.catch_up()  # another host may have begun it a moment ago
             channel = self._subject(command)
         if channel is None:
@@ -325,3 +323,12 @@ class Cluster(Part, Members):
                     self._owners[channel] = (other.id, other.place)
             if not self.owns(channel) and session.runner.opened:
                 await session.runner.release()
+
+
+def _named(command: c.Command) -> tuple[str, str]:
+    """The kind and the id of what a command is about. What is opened from a session begins where that one is."""
+    if isinstance(command, c.StartSession):
+        return "session", (command.origin.session if command.origin else command.parent) or ""
+    if isinstance(command, c.OpenTerminal):
+        return "session", command.session or ""
+    return command.about, command.subject
