@@ -63,11 +63,14 @@ class Methods(Protocol):
         title: str = "",
         config: Json = {},
         worktree: bool | Isolation = False,
+        place: str = "",
         request: str = "",
     ) -> Summary:
         """Start a session."""
         return await self.do(
-            c.StartSession(agent=agent, model=model, cwd=cwd, title=title, config=config, worktree=worktree),
+            c.StartSession(
+                agent=agent, model=model, cwd=cwd, title=title, config=config, worktree=worktree, place=place
+            ),
             request=request,
         )
 

@@ -15,6 +15,7 @@ from portico import __version__
 from portico import commands as c
 from portico.cluster.forward import Forwarding
 from portico.cluster.link import NOT_OWNER, Link, Told, refusal
+from portico.cluster.placement import choose, has_folder
 from portico.cluster.roster import Info, Peer, Roster
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError
 from portico.events import Channel
@@ -92,7 +93,8 @@ class Cluster(Part, Members):
 
     def _info(self) -> str:
         said = self._settings
-        info = Info(self.link.url, self.url, __version__, said.labels, said.capacity, self._host.running)
+        folders = [str(each) for each in self._host.workspaces]
+        info = Info(self.link.url, self.url, __version__, said.labels, said.capacity, self._host.running, folders)
         return msgspec.json.encode(info).decode()
 
     def _fenced(self) -> None:
@@ -170,9 +172,7 @@ class Cluster(Part, Members):
 
     def _subject(self, command: c.Command) -> Channel | None:
         """The channel that a command is about; None where it has none, or none that there is."""
-        ident, about = command.subject, command.about
-        if isinstance(command, c.StartSession):
-            about, ident = "session", (command.origin.session if command.origin else command.parent) or ""
+        about, ident = _named(command)
         if about in ("approval", "question"):
             try:
                 about, ident = "session", self._host.session_of(ident)
@@ -195,21 +195,26 @@ class Cluster(Part, Members):
 
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         channel = self._subject(command)
-        if channel is None and command.about != "host":
+        if channel is None and _named(command)[1]:
             await self.log.catch_up()  # another host may have begun it a moment ago
             channel = self._subject(command)
         if channel is None:
-            return await self._better_place(command, caller) if isinstance(command, c.StartSession) else None
+            return await self._placed(command, caller) if isinstance(command, c.StartSession) else None
         if channel in self._mine or (await self.owner(channel))[0] == self.log.lease.host:
             return None
         return Forwarding(self, command, caller, channel)
 
-    async def _better_place(self, command: c.Command, caller: c.Caller) -> Forward | None:
-        """A new session goes to a host of this place with more room, when this one is full or about to go."""
-        if not self.draining and self._host.running < self._settings.capacity:
+    async def _placed(self, command: c.StartSession, caller: c.Caller) -> Forward | None:
+        """None: a new session begins here. The others are asked about only where there is a reason."""
+        here = [str(each) for each in self._host.workspaces]
+        at_home = not command.place and (command.cwd is None or has_folder(here, command.cwd))
+        if at_home and not self.draining and self._host.running < self._settings.capacity:
             return None
-        other = await self.roomiest()
-        return Forwarding(self, command, caller, "", other) if other is not None else None
+        peers = await self.roster.peers()
+        me = next(peer for peer in peers if peer.id == self.log.lease.host)
+        me.info.running, me.info.folders = self._host.running, here
+        chosen = choose(command.place, command.cwd, me, peers)
+        return Forwarding(self, command, caller, "", chosen) if chosen is not me else None
 
     async def roomiest(self) -> Peer | None:
         """The host of this place, other than this one, with the most room."""
@@ -325,3 +330,12 @@ class Cluster(Part, Members):
                     self._owners[channel] = (other.id, other.place)
             if not self.owns(channel) and session.runner.opened:
                 await session.runner.release()
+
+
+def _named(command: c.Command) -> tuple[str, str]:
+    """The kind and the id of what a command is about. What is opened from a session begins where that one is."""
+    if isinstance(command, c.StartSession):
+        return "session", (command.origin.session if command.origin else command.parent) or ""
+    if isinstance(command, c.OpenTerminal):
+        return "session", command.session or ""
+    return command.about, command.subject

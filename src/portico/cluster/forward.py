@@ -86,6 +86,8 @@ class Forwarding(Forward):
         if told.code:
             raise raised(told)
         await self._cluster.log.seen(told.seq)  # whoever asks this host next finds what was done
+        if told.kind == "id":
+            return self._cluster._host.commands.shown(self._command, msgspec.json.decode(told.data, type=str))
         if told.kind == "Summary":
             ident = msgspec.json.decode(told.data, type=Summary).id
             session = self._cluster._host.find(ident)

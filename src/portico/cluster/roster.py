@@ -23,6 +23,8 @@ class Info(Struct, omit_defaults=True):
     labels: list[str] = []
     capacity: int = 0
     running: int = 0
+    folders: list[str] = []
+    """Its workspaces: new sessions in them are for hosts of its place."""
 
 
 class Peer(Struct):

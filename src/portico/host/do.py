@@ -347,8 +347,12 @@ class Dispatcher:
         if not receipt.shown:
             return msgspec.json.decode(receipt.answer, type=_ANSWERS.get(receipt.kind, bool))
         if command.shows in self._subjects:
-            return self._subjects[command.shows](receipt.shown)
+            return self.shown(command, receipt.shown)
         return (await self._host.get(receipt.shown)).summary
+
+    def shown(self, command: c.Command, ident: str) -> Any:
+        """What an answer shows that is no data: the thing of this id, as this host knows it."""
+        return self._subjects[command.shows](ident)
 
     def _remember(self, name: str, command: c.Command, answer: Any, shown: str = "") -> None:
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]

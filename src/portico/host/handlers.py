@@ -28,6 +28,8 @@ def install(host: "Host") -> None:
 
 
 async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Summary:
+    if command.place and not host.members.several:
+        raise BadRequest("This host is alone on its log: leave 'place' out.", field="place")
     origin = command.origin
     history: list[TurnState] = []
     shared: Json | None = None

@@ -22,7 +22,7 @@ from portico.doors.route import caller
 from portico.errors import BadRequest, PorticoError, TooSlow
 from portico.host.host import Host
 from portico.people.view import View
-from portico.terminals.terminals import OpenTerminal
+from portico.terminals.state import TerminalState
 
 TOO_SLOW = 1013
 """The close code for a reader that fell behind: come back with your cursor."""
@@ -43,7 +43,7 @@ _SAID: Any = Input | Resize
 
 
 class Attachment:
-    def __init__(self, host: Host, view: View, terminal: OpenTerminal, socket: WebSocket) -> None:
+    def __init__(self, host: Host, view: View, terminal: TerminalState, socket: WebSocket) -> None:
         self._host = host
         self._view = view
         self._terminal = terminal

@@ -11,7 +11,7 @@ from portico.doors.rest.attachment import Attachment
 from portico.doors.rest.query import number
 from portico.doors.rest.shell import TerminalInfo, TerminalScreen, info, screen
 from portico.doors.route import Route, Socket, Table
-from portico.terminals.terminals import OpenTerminal
+from portico.terminals.state import TerminalState
 
 
 class Terminals(Struct):
@@ -19,7 +19,7 @@ class Terminals(Struct):
 
 
 def table(app: App) -> Table:
-    def get(connection: Request | WebSocket) -> OpenTerminal:
+    def get(connection: Request | WebSocket) -> TerminalState:
         return app.view(connection).terminal(connection.path_params["id"])
 
     async def listing(request: Request) -> Response:
