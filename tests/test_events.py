@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from portico import events as e
 
 PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
-SHAPES: list[type[msgspec.Struct]] = [e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant]
+SHAPES: list[type[msgspec.Struct]] = [e.Message, e.ErrorInfo, e.ToolSpec, e.Origin, e.Option, e.Grant, e.Budget]
 SHAPES += [e.AutomationPlan, e.Schedule, e.Hook, e.Match, e.Files, e.After, e.JobAction, e.PromptAction]
 _WORDS = {str: "text", int: "number", float: "number", bool: "yes or no", NoneType: "null", Any: "any"}
 
@@ -21,6 +21,8 @@ def label(kind: Any) -> str:
     if kind in _WORDS:
         return _WORDS[kind]
     origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return label(args[0])
     if origin is Literal:
         return ", ".join(f"`{each}`" for each in args)
     if origin is list:

@@ -79,6 +79,8 @@ USAGE_DAYS = 400
 """How far back usage is counted: a year and a month to compare with."""
 BOARD_ROWS = 500
 """Sessions that the live list begins with: more than anybody scrolls through, and 300 KB at most."""
+ANSWERS = 200
+"""Answers that the inbox looks back on: a day of somebody who answers all day."""
 BOARD_SECONDS = 0.1
 """Changes of the live list are collected this long: quick to the eye, and ten frames a second at most."""
 TOOL_OUTPUT_CHARS = 64 * KIB

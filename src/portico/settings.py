@@ -15,14 +15,15 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from portico import limits
 from portico.commands import SCOPES
 from portico.errors import BadRequest, nearest
+from portico.events import Budget
 
 
 class Server(Struct, forbid_unknown_fields=True):
@@ -141,22 +142,9 @@ class ApprovalSettings(Struct, forbid_unknown_fields=True):
     """Commands that are refused without asking, above every other rule."""
 
 
-Positive = Annotated[float, Meta(gt=0)]
-Count = Annotated[int, Meta(gt=0)]
-
-
-class Budget(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is not set has no bound."""
-
-    dollars: Positive | None = None
-    """Told by the agent, else by list prices; where neither knows, this bound cannot be held, and that is said."""
-    tokens: Count | None = None
-    """Read and written together."""
-    minutes: Positive | None = None
-    """Of turns at work."""
-    turns: Count | None = None
-    calls: Count | None = None
-    """Of tools."""
+class PersonBudget(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    day: Budget = Budget()
+    month: Budget = Budget()
 
 
 class BudgetSettings(Struct, forbid_unknown_fields=True):
@@ -170,6 +158,17 @@ class BudgetSettings(Struct, forbid_unknown_fields=True):
     """Of the whole host on one day of its own time zone: `dollars`, `tokens`, `turns`."""
     month: Budget = Budget()
     """Of the whole host in one month: `dollars`, `tokens`, `turns`."""
+    job: Budget = Budget()
+    """Of every job with all its tasks. An entry may give a job one of its own besides (`budget`)."""
+    automation: Budget = Budget()
+    """Of every run of an automation. A plan may have one of its own besides (`budget`)."""
+    person_day: Budget = Budget()
+    """Of every person, and of every token that is nobody's, on one day: `dollars`, `tokens`, `turns`."""
+    person_month: Budget = Budget()
+    """The same for one month."""
+    people: dict[str, PersonBudget] = {}
+    """Other ones for some: `[budgets.people."ada@example.org"]` or `[budgets.people."token:ci"]` with `day` and
+    `month`."""
 
 
 class PeopleSettings(Struct, forbid_unknown_fields=True):

@@ -14,10 +14,10 @@ from portico.agents.loop import LoopAgent
 from portico.budgets.budget import Spent, most_used, raised
 from portico.budgets.budgets import Budgets
 from portico.errors import BadRequest, Forbidden
+from portico.events import Budget
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import QuestionPart, SessionState, TurnState
-from portico.settings import Budget
 from portico.testing.fixtures import HostOpener
 from portico.testing.model import ModelServer, Script
 from portico.testing.play import PlayAgent

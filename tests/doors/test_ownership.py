@@ -14,6 +14,7 @@ from websockets.asyncio.client import connect
 
 from portico import commands as c
 from portico import events as e
+from portico import limits
 from portico.doors.identity import new_token
 from portico.doors.people import add_person
 from portico.doors.route import Route
@@ -501,6 +502,17 @@ async def test_sharing(world: World, person: str, rights: list[str], allowed: tu
         assert answer.status_code == 403, "only who owns it"
     await world.do("alice", "session.unshare", session=session, person=person)
     assert await tried(world, session) == (404, 404, 404)
+
+
+async def test_so_many_people_by_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SHARES", 2)
+    session = await world.start("alice")
+    shared = {"session": session}
+    for person in ("bob", "carol", "bob", "*"):
+        body = {"command": "session.share", "arguments": {**shared, "person": person, "rights": ["drive"]}}
+        answer = await world.clients["alice"].post("/v1/commands", json=body)
+        assert answer.is_success is (person != "*"), answer.text
+    assert (answer.status_code, "at most 2 people" in answer.text) == (429, True)
 
 
 async def test_a_family_belongs_to_its_root(world: World) -> None:

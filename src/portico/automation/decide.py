@@ -56,6 +56,8 @@ def claim(state: AutomationState, runs: Sequence[RunSummary], run: str, cause: C
         depth=cause.depth,
         ref=cause.ref,
         delivery=cause.delivery,
+        author=state.by,
+        budget=state.plan.budget,
     )
     reserved = e.RunReserved(run=run, cause=cause.kind, due=cause.due, ref=cause.ref)
     events: Appended = [(own, reserved), (channel, claimed)]

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from portico.settings import Budget
+from portico.events import Budget
 
 WARN_AT = 0.8
 """From here on people are told, once."""

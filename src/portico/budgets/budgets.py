@@ -1,51 +1,43 @@
 """Holds turns to their budgets: before each model call and tool that an agent lets us see, and when usage arrives.
 
-At 80 % a remark, once. At 100 % the turn waits and a person is asked: raise it by as much again, let this turn finish,
-or stop. Nothing dies by itself. What a person added is stored, so it holds over a restart.
+At 80 % a remark, once. At 100 % the turn waits and a person is asked: raise it by as much again, let it finish, or
+stop. Nothing dies by itself. One question for each budget, however many turns wait for its answer. What a person added
+is stored, and so is what they said about a job or a run: it holds over a restart.
 """
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
-from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from portico import commands as c
 from portico import events as e
-from portico.budgets.budget import WARN_AT, Spent, Use, most_used, raised
-from portico.errors import BadRequest, BudgetSpent
-from portico.events import HOST, Json, Record
+from portico.budgets.budget import WARN_AT, Use, most_used, raised
+from portico.budgets.held import SHARED, Held, Ledger, read_budget
+from portico.errors import BudgetSpent
+from portico.events import HOST, Budget, Json, Record
 from portico.host.autonomy import BUDGET
 from portico.host.host import Host
 from portico.host.part import Part
+from portico.host.question import Answer
 from portico.host.session import Session
-from portico.host.state import CallPart, SessionState, TurnState
+from portico.host.state import QuestionPart
 from portico.host.turn import Turn
-from portico.settings import Budget, BudgetSettings
-from portico.usage.book import UsageBook
-from portico.usage.prices import Tokens, dollars
 
 STORED = "budget/"
 RAISE, FINISH, STOP = "raise", "finish", "stop"
-
-
-class Held(NamedTuple):
-    """One budget that counts for a turn."""
-
-    key: str
-    """What it is remembered by: `session/ID`, `day/2026-11-16` ..."""
-    about: str
-    """`this session`, `today on this host`: for sentences."""
-    budget: Budget
 
 
 class Budgets(Part):
     def __init__(self, host: Host) -> None:
         self.host = host
         self.rules: dict[str, Budget] = {}
-        """`turn`, `session`, `day`, `month`: as the settings say."""
-        self._book = UsageBook(host)
+        """`turn`, `session`, `day`, `month`, ...: as the settings say."""
+        self._ledger = Ledger(host)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._asked_in: dict[str, str] = {}
+        """By budget: the session in which a person is asked about it."""
         self._warned: set[tuple[str, str]] = set()
         self._excused: set[str] = set()
         """Turns that a person let finish."""
@@ -54,7 +46,7 @@ class Budgets(Part):
         self._asking: dict[str, asyncio.Task[None]] = {}
         host.spending = self
         host.log.on_commit(self._committed)
-        host.commands.guard(_check_shape)
+        host.commands.guard(self._guard)
 
     # -- when ----------------------------------------------------------------------------------------------------
 
@@ -97,66 +89,53 @@ class Budgets(Part):
         await asyncio.shield(running)
 
     def _counts(self, session: Session) -> bool:
-        return bool(self.rules) or BUDGET in session.state.config
+        """Whether there may be a budget at all: jobs and automations have theirs in the log."""
+        root = self.host.catalogue.root(session).summary
+        return bool(self.rules) or BUDGET in session.state.config or root.by.startswith(("task:", "run:"))
 
     # -- how much ------------------------------------------------------------------------------------------------
 
     async def _check(self, turn: Turn) -> None:
         await self.host.log.flush()  # what was reported is counted
-        for held in self._held(turn):
-            while (use := await self._use(held, turn)) is not None and use.share >= 1.0:
-                if not await self._ask(held, use, turn):
-                    return
-            if use is not None and use.share >= WARN_AT:
-                self._warn(held, use, turn)
+        for held in await self._ledger.held(turn, self.rules):
+            if not await self._hold(held, turn):
+                return
 
-    def _held(self, turn: Turn) -> list[Held]:
-        state, day = turn.session.state, self._today()
-        own = read_budget(state.config.get(BUDGET), "config.budget")
-        found = [
-            Held(f"turn/{turn.session.id}/{turn.id}", "this turn", self.rules.get("turn", Budget())),
-            Held(f"session/{turn.session.id}", "this session", self.rules.get("session", Budget())),
-            Held(f"own/{turn.session.id}", "this session", own),
-            Held(f"day/{day}", "today on this host", self.rules.get("day", Budget())),
-            Held(f"month/{day[:7]}", "this month on this host", self.rules.get("month", Budget())),
-        ]
-        return [each for each in found if each.budget != Budget()]
+    async def _hold(self, held: Held, turn: Turn) -> bool:
+        """Whether the next budget is to be looked at."""
+        lock = self._locks.setdefault(held.key, asyncio.Lock())
+        if held.key in self._asked_in:
+            turn.remark(f"Waits for an answer about the budget of {held.about}, asked in {self._asked_in[held.key]}.")
+        turn.waiting += 1
+        try:
+            async with lock:
+                return await self._settle(held, turn)
+        finally:
+            turn.waiting -= 1
 
-    def _today(self) -> str:
-        return datetime.fromtimestamp(self.host.now() / 1000).strftime("%Y-%m-%d")
+    async def _settle(self, held: Held, turn: Turn) -> bool:
+        while turn.live and not turn.withdrawn:
+            said = await self._said(held.key)
+            if said.get(FINISH):
+                return True
+            use = await self._use(held, said, turn)
+            if use is None or use.share < 1.0:
+                if use is not None and use.share >= WARN_AT:
+                    self._warn(held, use, turn)
+                return True
+            if said.get(STOP):
+                raise BudgetSpent(f"The budget of {held.about} is spent: {use.words}. A person has stopped it.")
+            if not await self._ask(held, use, turn):
+                return bool(held.whole)
+        return False
 
-    async def _use(self, held: Held, turn: Turn) -> Use | None:
-        kind = held.key.partition("/")[0]
-        if kind in ("day", "month"):
-            spent = await self._of_host(held.key.partition("/")[2])
-        else:
-            spent = await self._of_session(turn.session, turn.id if kind == "turn" else None)
-        budget = raised(held.budget, await self._more(held.key))
+    async def _use(self, held: Held, said: dict[str, float], turn: Turn) -> Use | None:
+        spent = await held.spent()
+        budget = raised(held.budget, said)
         if spent.unpriced and budget.dollars is not None:
             self._tell(held, "unpriced", turn, f"What {turn.model} costs is unknown: the budget of {held.about} in "
                        "dollars cannot be held. Set one in tokens.")  # fmt: skip
         return most_used(budget, spent)
-
-    async def _of_session(self, session: Session, turn: str | None) -> Spent:
-        """With its sub-agents: they spend what it was given."""
-        await session.load()
-        turns = [each for each in session.state.turns if turn is None or each.id == turn]
-        spent = await spent_in(session.state, turns, self.host.now())
-        if turn is None:
-            for child in session.state.children:
-                found = self.host.find(child)
-                if found is not None:
-                    spent += await self._of_session(found, None)
-        return spent
-
-    async def _of_host(self, period: str) -> Spent:
-        spent = Spent()
-        offset = int(datetime.now().astimezone().utcoffset().total_seconds() // 60)  # type: ignore[union-attr]
-        for row in await self._book.rows(31, offset):
-            if row.day.startswith(period):
-                used = row.input + row.output
-                spent += Spent(row.cost + row.estimated, row.estimated > 0, row.unpriced, used, 0.0, row.turns)
-        return spent
 
     # -- people --------------------------------------------------------------------------------------------------
 
@@ -172,84 +151,74 @@ class Budgets(Part):
         """Whether to look again. BudgetSpent: no."""
         size = getattr(held.budget, use.bound)
         text = f"The budget of {held.about} is spent: {use.words}. The agent waits."
-        answer = await turn.ask(text, _choices(use.bound, size))
+        self._asked_in[held.key] = turn.session.id
+        try:
+            answer = await turn.ask(text, _choices(use.bound, size, held))
+        finally:
+            del self._asked_in[held.key]
         if not turn.live or turn.withdrawn:
             return False  # it is being cancelled anyway
         choice = answer.text if answer.response == "accept" else STOP
         await self.host.audit("budget.answered", answer.by, budget=held.key, answer=choice, spent=use.words)
         if choice == RAISE:
-            await self._raise(held.key, use.bound, size)
+            await self._store(held.key, use.bound, size)
             self._warned.discard((held.key, use.bound))
             return True
-        if choice == FINISH:
+        if held.whole:
+            await self._store(held.key, choice, 1)
+        elif choice == FINISH:
             self._excused.add(_key(turn.session.id, turn.id))
+        if choice == FINISH:
             return False
         words = f"The budget of {held.about} is spent: {use.words}. Stopped by {answer.by}."
         self._stopped[_key(turn.session.id, turn.id)] = words
         raise BudgetSpent(words)
 
-    async def _raise(self, key: str, bound: str, by: float) -> None:
-        more = await self._more(key)
-        more[bound] = more.get(bound, 0) + by
-        self.host.log.put_kv(HOST, STORED + key, msgspec.json.encode(more))
+    async def _store(self, key: str, name: str, more: float) -> None:
+        said = await self._said(key)
+        said[name] = said.get(name, 0) + more
+        self.host.log.put_kv(HOST, STORED + key, msgspec.json.encode(said))
         await self.host.log.flush()
 
-    async def _more(self, key: str) -> dict[str, float]:
+    async def _said(self, key: str) -> dict[str, float]:
+        """What people added, by bound; `stop` and `finish` where they said so of the whole."""
         data = await self.host.log.get_kv(HOST, STORED + key)
         return msgspec.json.decode(data, type=dict[str, float]) if data is not None else {}
+
+    # -- commands ------------------------------------------------------------------------------------------------
+
+    def _guard(self, command: c.Command, caller: c.Caller) -> None:
+        if isinstance(command, c.StartSession | c.ConfigureSession):
+            values = command.config if isinstance(command, c.StartSession) else command.values
+            read_budget((values or {}).get(BUDGET), "config.budget")
+        if isinstance(command, c.AnswerQuestion) and command.response == "accept" and caller.person:
+            self._guard_raise(command, caller)
+
+    def _guard_raise(self, command: c.AnswerQuestion, caller: c.Caller) -> None:
+        """A budget of a day or a month is not of one conversation alone: where there are people, an admin raises it."""
+        session = self.host.find(self.host.session_of(command.question))
+        active = session.state.active if session is not None and session.loaded else None
+        part = active.part(command.question) if active is not None else None
+        if session is None or not isinstance(part, QuestionPart) or not is_budget_question(part.fields):
+            return
+        shared = any(where == session.id and key.startswith(SHARED) for key, where in self._asked_in.items())
+        if shared and Answer("accept", {**part.answers, **command.answers}, "").text != STOP:
+            caller.require_all("This budget is for a day or a month, and more than this conversation depends on it")
 
 
 def _key(session: str, turn: str) -> str:
     return f"{session}/{turn}"
 
 
-def _choices(bound: str, size: float) -> list[Json]:
+def _choices(bound: str, size: float, held: Held) -> list[Json]:
     amount = f"${size:.2f}" if bound == "dollars" else f"{size:,g} {'tool calls' if bound == 'calls' else bound}"
     options = [
         {"id": RAISE, "label": f"Raise it by {amount}"},
-        {"id": FINISH, "label": "Let this turn finish"},
-        {"id": STOP, "label": "Stop"},
+        {"id": FINISH, "label": f"Let this {held.whole or 'turn'} finish"},
+        {"id": STOP, "label": f"Stop {f'the {held.whole}' if held.whole else ''}".strip()},
     ]
     return [{"id": "answer", "kind": "single-select", "message": "Go on?", "required": True, "options": options}]
 
 
 def is_budget_question(fields: list[Json]) -> bool:
     return [option.get("id") for field in fields for option in field.get("options", [])] == [RAISE, FINISH, STOP]
-
-
-async def spent_in(state: SessionState, turns: list[TurnState], now: int) -> Spent:
-    spent = Spent(turns=len(turns))
-    untold: list[Tokens] = []
-    for turn in turns:
-        spent.minutes += ((turn.ended or now) - turn.started) / 60_000
-        spent.calls += sum(isinstance(part, CallPart) for part in turn.parts)
-        if turn.usage is None:
-            continue
-        spent.tokens += turn.usage.input + turn.usage.output
-        spent.dollars += turn.usage.cost
-        if not turn.usage.cost:
-            model = turn.usage.model or turn.message.model or state.model
-            untold.append(Tokens(model, turn.usage.input, turn.usage.output, turn.usage.cached))
-    for cost in await dollars(untold):
-        spent.dollars += cost or 0.0
-        spent.estimated = spent.estimated or cost is not None
-        spent.unpriced += cost is None
-    return spent
-
-
-def _check_shape(command: c.Command, caller: c.Caller) -> None:
-    if isinstance(command, c.StartSession | c.ConfigureSession):
-        values = command.config if isinstance(command, c.StartSession) else command.values
-        read_budget((values or {}).get(BUDGET), "config.budget")
-
-
-def rules_of(settings: BudgetSettings) -> dict[str, Budget]:
-    """Without those that bound nothing."""
-    return {name: budget for name, budget in msgspec.structs.asdict(settings).items() if budget != Budget()}
-
-
-def read_budget(value: object, field: str) -> Budget:
-    try:
-        return msgspec.convert(value if value is not None else {}, Budget)
-    except msgspec.ValidationError as error:
-        raise BadRequest(f"{field}: {error}.", field=field) from None

@@ -95,6 +95,9 @@ AgentOption = Annotated[str | None, typer.Option("--agent", help="The agent of -
 ModelOption = Annotated[str | None, typer.Option("--model", help="The model of --prompt.")]
 CwdOption = Annotated[Path | None, typer.Option("--cwd", help="Where it works; the first workspace if absent.")]
 WorktreeFlag = Annotated[bool, typer.Option("--worktree", help="In a git worktree of its own.")]
+BudgetOption = Annotated[
+    float | None, typer.Option("--budget", help="Dollars that each run may cost; then it waits and asks.")
+]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="A rule or setting of the plan: overlap=queue.")]
 PlanOption = Annotated[
     Path | None, typer.Option("--plan", help="The whole plan as JSON, in a file; the rest changes it.")
@@ -121,6 +124,7 @@ def add(
     model: ModelOption = None,
     cwd: CwdOption = None,
     worktree: WorktreeFlag = False,
+    budget: BudgetOption = None,
     rules: SetOption = None,
     plan: PlanOption = None,
     as_json: JsonFlag = False,
@@ -133,7 +137,7 @@ def add(
     whole: Json = _read_plan(plan)
     _trigger(whole, cron, every, at, zone, hook, files, glob, after, after_job, outcome)
     _action(whole, job, input, prompt, agent, model, cwd, worktree)
-    _rules(whole, rules)
+    _rules(whole, budget, rules)
 
     async def work() -> None:
         async with Client.local(home) as client:
@@ -172,6 +176,7 @@ def edit(
     model: ModelOption = None,
     cwd: CwdOption = None,
     worktree: WorktreeFlag = False,
+    budget: BudgetOption = None,
     rules: SetOption = None,
     plan: PlanOption = None,
     as_json: JsonFlag = False,
@@ -187,7 +192,7 @@ def edit(
             whole = _read_plan(plan) or msgspec.to_builtins((await _get(client, name)).plan)
             _trigger(whole, cron, every, at, zone, hook, files, glob, after, after_job, outcome)
             _action(whole, job, input, prompt, agent, model, cwd, worktree)
-            _rules(whole, rules)
+            _rules(whole, budget, rules)
             body: Json = {"plan": whole, **({"name": rename} if rename else {})}
             await client.call("PATCH", f"/v1/automations/{name}", body)
             found = await _get(client, rename or name)
@@ -395,8 +400,10 @@ def _action(
                 plan.setdefault(part, {})[key] = value
 
 
-def _rules(plan: Json, rules: list[str] | None) -> None:
+def _rules(plan: Json, budget: float | None, rules: list[str] | None) -> None:
     """`overlap=queue`, `keep_days=7`, `prompt.config.mode=plan`."""
+    if budget is not None:
+        plan.setdefault("budget", {})["dollars"] = budget
     for rule in rules or ():
         path, sign, text = rule.partition("=")
         if not sign:

@@ -40,6 +40,7 @@ from portico.commands import (
 )
 from portico.events import (
     AutomationPlan,
+    Breadth,
     ErrorInfo,
     Grant,
     Json,
@@ -233,11 +234,13 @@ class Methods(Protocol):
         option: str | None = None,
         reason: str = "",
         input: str | None = None,
+        covers: Breadth = "shown",
         request: str = "",
     ) -> Decided:
         """Answer an approval; the first valid answer wins."""
         return await self.do(
-            c.AnswerApproval(approval=approval, allow=allow, option=option, reason=reason, input=input), request=request
+            c.AnswerApproval(approval=approval, allow=allow, option=option, reason=reason, input=input, covers=covers),
+            request=request,
         )
 
     async def answer_question(

@@ -22,6 +22,7 @@ from portico.host.host import Host
 from portico.host.members import Forward, Member, Members
 from portico.host.part import Part
 from portico.host.session import Session
+from portico.log.log import NotOwner
 from portico.log.postgres.log import OWNED, PostgresLog
 from portico.settings import ClusterSettings
 
@@ -49,6 +50,10 @@ class Cluster(Part, Members):
         self.taken: list[Callable[[], Awaitable[Any]]] = []
         """Called when something of another host was taken over."""
         self._mine: set[Channel] = set()
+        self._unfinished: set[Channel] = set()
+        """Ours, and not yet given their end here: the database went away in the middle of it."""
+        self._before: set[Channel] | None = None
+        """What was ours until another host took over; None when it is known what of it is left to us."""
         self._owners: dict[Channel, tuple[int, str]] = {}
         self.draining = False
         self._holds = False
@@ -66,7 +71,7 @@ class Cluster(Part, Members):
     async def recover(self) -> None:
         """First of all rooms: the others give an end only to what is this host's."""
         self.link = Link(self._settings.address, self._settings.port, await self.roster.key(), self._answer)
-        self.log.began = self._mine.add
+        self.log.began, self.log.owns = self._mine.add, self.owns
         self._mine |= await self.roster.own()
         self.log.info = self._info
         self.log.fenced.append(self._fenced)
@@ -91,18 +96,30 @@ class Cluster(Part, Members):
         return msgspec.json.encode(info).decode()
 
     def _fenced(self) -> None:
+        """Before anything can be written again: what is ours has to be asked for."""
+        self._before = {*(self._before or ()), *self._mine}
+        self._mine.clear()
+        self._owners.clear()
+        self._unfinished.clear()
         self._host.own(self._begin_anew(), "begin anew")
 
     async def _begin_anew(self) -> None:
         """Others have taken over: what they left to us is ours, of the rest nothing runs here any more."""
-        before, self._owners = set(self._mine), {}
-        self._mine.clear()
-        self._mine |= await self.roster.own()
-        for channel in before - self._mine:
+        await self.log.available()
+        if self._before is None:
+            return
+        epoch = self.log.lease.epoch
+        await self._adopt(await self.roster.own(), epoch)
+        if epoch != self.log.lease.epoch:
+            return
+        lost, self._before = frozenset((self._before or set()) - self._mine), None
+        logger.warning("this host was taken for dead; %d of its channels have other owners", len(lost))
+        for part in self._host.parts:
+            await part.let_go(lost)
+        for channel in lost:
             session = self._session(channel)
             if session is not None and session.runner.opened:
                 await session.runner.release()
-        logger.warning("this host was taken for dead; %d of its channels have other owners", len(before - self._mine))
 
     # -- what is whose -----------------------------------------------------------------------------------------
 
@@ -117,13 +134,35 @@ class Cluster(Part, Members):
         """The host that owns it, and its place."""
         if channel in self._mine:
             return self.log.lease.host, self.place
-        if fresh or channel not in self._owners:
-            self._owners[channel] = await self.roster.owner(channel)
-        found = self._owners[channel]
+        if not fresh and channel in self._owners:
+            return self._owners[channel]
+        epoch = self.log.lease.epoch
+        found = await self.roster.owner(channel)
         if found[0] == self.log.lease.host:
-            await self.log.catch_up()  # nobody else writes it any more, and we know all that was written
-            self._mine.add(channel)
+            await self._adopt({channel}, epoch)
+        else:
+            self._owners[channel] = found
         return found
+
+    async def _adopt(self, channels: Collection[Channel], epoch: int) -> None:
+        """The database said, in that epoch, that they are ours. All that was written is known first, and what was in
+        flight gets its end, exactly as after a restart."""
+        new = {channel for channel in channels if channel not in self._mine}
+        if not new:
+            return
+        self._unfinished |= new
+        await self.log.catch_up()
+        if epoch != self.log.lease.epoch:  # what others have taken since is theirs
+            self._unfinished -= new
+            return
+        self._mine |= new
+        for channel in new:
+            self._owners.pop(channel, None)
+        sessions = [session for session in map(self._session, new) if session is not None]
+        for part in self._host.parts:
+            await part.take_over(frozenset(new))
+        await self._host.catalogue.close_open(sessions)
+        self._unfinished -= new
 
     def _session(self, channel: Channel) -> Session | None:
         kind, _, ident = channel.partition("/")
@@ -188,6 +227,8 @@ class Cluster(Part, Members):
             if channel and (await self.owner(channel, fresh=True))[0] != self.log.lease.host:
                 return Told(code=NOT_OWNER)
             answer = await self._host.commands.do_here(command, caller)
+        except NotOwner:
+            return Told(code=NOT_OWNER)
         except PorticoError as error:
             return refusal(error)
         except Exception:
@@ -240,6 +281,12 @@ class Cluster(Part, Members):
         if self._holds and not before:
             for listener in self._on_held:
                 listener()
+        await self._begin_anew()
+        if self._unfinished:
+            epoch, own = self.log.lease.epoch, await self.roster.own()
+            left, self._unfinished = self._unfinished & own, set()
+            self._mine -= left
+            await self._adopt(left, epoch)
         for dead in await self.roster.dead():
             await self._take(dead)
         me = next((peer for peer in await self.roster.peers() if peer.id == self.log.lease.host), None)
@@ -247,29 +294,20 @@ class Cluster(Part, Members):
         if self.draining:
             await self._hand_over_idle()
         elif me is not None and me.sessions > sum(channel.startswith("session/") for channel in self._mine):
-            new = await self.roster.own() - self._mine  # another host has handed them over
-            await self.log.catch_up()
-            self._mine |= new
+            epoch = self.log.lease.epoch
+            await self._adopt(await self.roster.own(), epoch)  # another host has handed them over
 
     async def _take(self, dead: int) -> list[Channel]:
         taken: list[Channel] = []
+        epoch = self.log.lease.epoch
         while some := await self.roster.take_some(dead):
-            await self.log.catch_up()
-            self._mine.update(some)
-            await self._close(some)
+            await self._adopt(some, epoch)
             taken += some
         if taken:
             logger.warning("took over %d channels of host %d", len(taken), dead)
             for listener in self.taken:
                 await listener()
         return taken
-
-    async def _close(self, channels: Collection[Channel]) -> None:
-        """What was in flight is interrupted, exactly as after a restart."""
-        sessions = [session for session in map(self._session, channels) if session is not None]
-        for part in self._host.parts:
-            await part.take_over(frozenset(channels))
-        await self._host.catalogue.close_open(sessions)
 
     async def _hand_over_idle(self) -> None:
         for channel in tuple(self._mine):
@@ -281,7 +319,8 @@ class Cluster(Part, Members):
                 return
             await session.load()
             async with session.lock:
-                if not session.state.active and await self.roster.hand_over(channel, other):
+                idle = not session.state.active and (session.state.queue_held or not session.state.queue)
+                if idle and await self.roster.hand_over(channel, other):
                     self._mine.discard(channel)
                     self._owners[channel] = (other.id, other.place)
             if not self.owns(channel) and session.runner.opened:

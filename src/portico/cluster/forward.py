@@ -58,7 +58,7 @@ class Forwarding(Forward):
             if self._channel:
                 owner, _ = await self._cluster.owner(self._channel, fresh=True)
                 if owner == self._cluster.log.lease.host:  # it came to us meanwhile
-                    return await self._cluster._host.commands.do_here(self._command, self._caller)
+                    return await self._cluster._host.commands.do_at_owner(self._command, self._caller)
 
     async def _ask(self) -> Told:
         peer = self._to or await self._peer()

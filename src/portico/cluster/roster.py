@@ -72,7 +72,9 @@ class Roster:
         ]
 
     async def own(self) -> set[str]:
-        rows = await self._fetch("SELECT channel FROM owners WHERE host = $1", self._log.lease.host)
+        rows = await self._fetch(
+            "SELECT channel FROM owners WHERE host = $1 AND channel NOT LIKE 'lease/%'", self._log.lease.host
+        )
         return {channel for (channel,) in rows}
 
     async def owner(self, channel: str) -> tuple[int, str]:

@@ -29,7 +29,8 @@ from portico.agents.scripted import seed
 from portico.approvals.policy import Rules, WorkspacePolicy
 from portico.automation.automations import Automations
 from portico.automation.source import apply as apply_automations
-from portico.budgets.budgets import Budgets, rules_of
+from portico.budgets.budgets import Budgets
+from portico.budgets.held import rules_of
 from portico.changes.room import FolderChanges
 from portico.compose import build_host
 from portico.doors.app import App

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.events.words import Event, Json
+from portico.events.words import Budget, Event, Json
 
 Missed = Literal["skip", "last", "all"]
 Overlap = Literal["skip", "queue", "cancel", "parallel"]
@@ -115,6 +115,8 @@ class AutomationPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Runs since it was last switched on, those by hand not counted; 0: never."""
     stop_at: str = ""
     """It starts nothing any more from then on; as `at` of a schedule, in its zone."""
+    budget: Budget = Budget()
+    """What each of its runs may use; when it is spent, the agent waits and a person is asked."""
     keep_days: int = 30
     """How long its runs stay in the history."""
     keep_runs: int = 200
@@ -216,6 +218,9 @@ class RunClaimed(Event, frozen=True, tag="run.claimed"):
     ref: str = ""
     delivery: str = ""
     """The id of a hook's delivery."""
+    author: str = ""
+    """Who wrote the automation last: its runs count to them."""
+    budget: Budget = Budget()
 
 
 class RunSkipped(Event, frozen=True, tag="run.skipped"):

@@ -1,8 +1,8 @@
 """The words that the events are made of."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 Channel = str
 """`host`, `session/ID`, `task/ID`, `job/ID`, `terminal/ID`, `automation/ID` or `run/ID`."""
@@ -35,6 +35,24 @@ class Message(Struct, frozen=True, omit_defaults=True):
     meta: Json = {}
     model_config: Json = {}
     """What was chosen with the model: how long it thinks."""
+
+
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(gt=0)]
+
+
+class Budget(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is not set has no bound."""
+
+    dollars: Positive | None = None
+    """Told by the agent, else by list prices; where neither knows, this bound cannot be held, and that is said."""
+    tokens: Count | None = None
+    """Read and written together."""
+    minutes: Positive | None = None
+    """Of turns at work."""
+    turns: Count | None = None
+    calls: Count | None = None
+    """Of tools."""
 
 
 class ErrorInfo(Struct, frozen=True, omit_defaults=True):

@@ -40,6 +40,8 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         history, shared = source.finished_turns(origin.turn), source.state.worktree
     for folder in (command.cwd, *command.folders) if not shared else ():
         check_reach(host, caller, folder, "approve", "terminal")
+    parent = host.find(command.parent) if command.parent is not None else None
+    above = caller if parent is None else host.ownership.within(caller, parent)
     isolation = c.Isolation() if command.worktree is True else command.worktree or None
     session = await host.start(
         by=caller.by,
@@ -55,7 +57,7 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         worktree=isolation or shared,
         folders=command.folders,
         model_config=command.model_config,
-        may_approve=caller.may("approve"),
+        may_approve=above.may("approve"),
         draft=command.draft,
         owner=host.ownership.owner_for(caller),
     )

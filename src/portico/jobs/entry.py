@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from portico.errors import BadRequest
+from portico.events import Budget
 
 TOOL_PREPARE_DOCUMENT = "job_prepare_document"
 TOOL_TRUE = "job_boolean_true"
@@ -262,6 +263,8 @@ class Job(Part, frozen=True, kw_only=True):
     require_user_input: bool | None = None
     work: Work
     timeout: Seconds | None = None
+    budget: Budget = Budget()
+    """What all its tasks may use together; when it is spent, they wait and a person is asked."""
 
 
 class GridColumn(Part, frozen=True, kw_only=True):

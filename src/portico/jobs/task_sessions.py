@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import events as e
-from portico.errors import LogUnavailable, NotFound, PorticoError
+from portico.errors import BudgetSpent, LogUnavailable, NotFound, PorticoError
 from portico.events import Json, Message
 from portico.host.host import Host
 from portico.host.question import Answer
@@ -173,6 +173,8 @@ class TaskSessions:
         if state is None or state.outcome == "cancelled":
             raise TurnCancelled(detailed("TaskStopped", f"The turn in {session.id} was cancelled."))
         _check_disk(state)
+        if state.error is not None and state.error.code == BudgetSpent.code:
+            raise TaskCrash(detailed("BudgetSpent", state.error.message))  # a person said stop: nobody tries again
         if state.outcome != "completed":
             raise SessionCrash(detailed("Error", state.error.message if state.error else "The session crashed."))
         return report_of(state, task_sessions.takes_tools)

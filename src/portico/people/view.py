@@ -160,6 +160,16 @@ class View:
                 return True
         return False
 
+    async def blob(self, digest: str) -> bytes:
+        """Only what events of one's own channels refer to: a hash is no secret, it was shown to whom it was shared
+        with, and whoever guesses a content can tell by its hash that somebody has it."""
+        if not self.whole:
+            users = await self._host.log.blob_users(digest)
+            await self._ownership.learn(users)
+            if not any(map(self.sees, users)):
+                raise NotFound("blob", digest)
+        return await self._host.log.blob(digest)
+
     def audit_feed(self) -> None:
         """An admin follows everything."""
         if self.caller.person and self.whole:

@@ -14,6 +14,7 @@ from portico.events import Channel
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState
+from portico.usage.lineage import Lineages
 from portico.usage.prices import Tokens, dollars
 from portico.usage.shapes import UsageRow
 
@@ -21,6 +22,7 @@ from portico.usage.shapes import UsageRow
 class UsageBook:
     def __init__(self, host: Host) -> None:
         self._host = host
+        self._lineages = Lineages(host)
         self._known: dict[tuple[str, int], tuple[int, list[UsageRow]]] = {}
         self._counting = asyncio.Lock()
 
@@ -47,6 +49,9 @@ class UsageBook:
             loaded = session.loaded
             await session.load()
             rows = await priced(session.state, offset)
+            lineage = await self._lineages.of(session)
+            for row in rows:
+                row.job, row.automation, row.person = lineage.job, lineage.automation, lineage.spender
             self._known[key] = (session.summary.pos, rows)
             if not loaded:
                 session.unload()

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-KEYS = ("day", "session", "agent", "model", "by")
+KEYS = ("day", "session", "agent", "model", "by", "job", "automation", "person")
 
 
 class UsageRow(Struct, omit_defaults=True):
@@ -16,6 +16,12 @@ class UsageRow(Struct, omit_defaults=True):
     model: str
     by: str = ""
     """Who began the session: `task:ID` for one of a job."""
+    job: str = ""
+    """The job that it was a task of."""
+    automation: str = ""
+    """The name of the automation that began it, or its job."""
+    person: str = ""
+    """Whose it counts as: a person, or `token:NAME` where the token is nobody's."""
     turns: int = 0
     input: int = 0
     output: int = 0

@@ -64,6 +64,8 @@ const RULES: FieldSpec[] = [
   { path: "stop_after_failures", label: "Stops after so many failures in a row (0: never)", kind: "number" },
   { path: "stop_after_runs", label: "Stops after so many runs (0: never)", kind: "number" },
   { path: "stop_at", label: "Stops at (optional)", hint: "2027-01-31T09:00" },
+  { path: "budget.dollars", label: "A run costs at most, in dollars (optional)", hint: "Then it waits and asks" },
+  { path: "budget.tokens", label: "A run uses at most, in tokens (optional)" },
   { path: "keep_days", label: "Days that runs stay in the history", kind: "number" },
   { path: "keep_runs", label: "Runs that stay in the history", kind: "number" },
 ];

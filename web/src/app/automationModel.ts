@@ -14,6 +14,7 @@ export interface Plan {
   files?: { folder: string; globs?: string[]; excludes?: string[]; quiet?: number };
   after?: { automation?: string; job?: string; outcomes?: string[] };
   job?: { job: string; cwd?: string; input?: string };
+  budget?: { dollars?: number; tokens?: number; [bound: string]: unknown };
   prompt?: { text: string; agent?: string; model?: string; cwd?: string; worktree?: boolean; config?: Json };
 }
 
@@ -218,12 +219,16 @@ export function valuesOf(plan: Plan, name = ""): Values {
     missed: String(plan["missed"] ?? "last"),
     overlap: String(plan["overlap"] ?? "skip"),
     stop_at: String(plan["stop_at"] ?? ""),
+    "budget.dollars": String(plan.budget?.dollars ?? ""),
+    "budget.tokens": String(plan.budget?.tokens ?? ""),
     ...Object.fromEntries(NUMBERS.map(([key, first]) => [key, String(plan[key] ?? first)])),
   };
 }
 
 /** What is not a number is sent as it is: the host says what is wrong with it. */
 const number = (text = "", first: number): unknown => (text.trim() === "" ? first : Number.isNaN(Number(text)) ? text : Number(text));
+
+const bound = (text = ""): unknown => (text.trim() === "" ? undefined : number(text, 0));
 
 /** Without what is empty; what the form does not show stays as it was. */
 const filled = (before: object | undefined, values: Json): Json => Object.fromEntries(Object.entries({ ...before, ...values }).filter(([, value]) => value !== "" && value !== undefined && value !== false));
@@ -243,7 +248,9 @@ export function planOf(values: Values, before: Plan = {}): Plan {
   const trigger = TRIGGERS[(values["when"] ?? "none") as When](values, before);
   const started = values["what"] === "job" ? { job: { job: values["job.job"] ?? "", ...filled(job, { job: values["job.job"], cwd: values["job.cwd"], input: values["job.input"] }) } } : { prompt: promptOf(values, prompt) };
   const numbers = Object.fromEntries(NUMBERS.map(([key, first]) => [key, number(values[key], first)]));
-  return { ...filled(rules, { title: values["title"], missed: values["missed"], overlap: values["overlap"], stop_at: values["stop_at"] }), ...numbers, ...trigger, ...started } as Plan;
+  const budget = filled(before.budget, { dollars: bound(values["budget.dollars"]), tokens: bound(values["budget.tokens"]) });
+  const limited = Object.keys(budget).length ? budget : undefined;
+  return { ...filled(rules, { title: values["title"], missed: values["missed"], overlap: values["overlap"], stop_at: values["stop_at"], budget: limited }), ...numbers, ...trigger, ...started } as Plan;
 }
 
 function promptOf(values: Values, before: Plan["prompt"]): Json {

@@ -167,6 +167,7 @@ class HostTools:
                 await session.wait_until(_resting)
         except TimeoutError:
             pass  # told by the state: it still runs
+        self._view.check(session.id, "read")  # it may not be shared with them any more
         return _standing(session.state)
 
     async def _read(self, body: SessionBody) -> Json:

@@ -17,7 +17,7 @@ from portico.settings import describe, is_secret, keys, shown
 from portico.usage.book import UsageBook
 from portico.usage.prices import source
 from portico.usage.rollup import read_keys, roll_up
-from portico.usage.shapes import UsageAnswer
+from portico.usage.shapes import KEYS, UsageAnswer
 
 _ZONES = 14 * 60
 """No zone is further from Greenwich, in minutes."""
@@ -85,7 +85,7 @@ def table(app: App) -> Table:
             doc={
                 "answer": UsageAnswer,
                 "query": {
-                    "by": "added up by some of day, session, agent, model, by: `sums` instead of `rows`",
+                    "by": f"added up by some of {', '.join(KEYS)}: `sums` instead of `rows`",
                     "days": numbered("how many days back; 30", 1, limits.USAGE_DAYS),
                     "east": numbered("your zone: minutes east of Greenwich plus 840; 840", 0, 2 * _ZONES),
                 },

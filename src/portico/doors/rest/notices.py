@@ -24,7 +24,8 @@ def table(app: App) -> Table:
         state = request.query_params.get("state")
         if state is not None and state not in get_args(State):
             raise BadRequest(f"'state' is one of {', '.join(get_args(State))}, not {state!r}.", field="state")
-        found = [each for each in app.host.part(Notices).deliveries.values() if state in (None, each.state)]
+        view, deliveries = app.view(request), app.host.part(Notices).deliveries.values()
+        found = [each for each in deliveries if state in (None, each.state) and view.sees(each.notice.channel)]
         return JsonResponse(NoticeList(found[::-1]))
 
     query = {"state": Param("only those that are waiting, delivered, failed or unneeded", State)}

@@ -33,7 +33,7 @@ def table(app: App) -> Table:
     async def attach(socket: WebSocket) -> None:
         terminal = get(socket)
         after = number(socket, "after", 0) if "after" in socket.query_params else None
-        await Attachment(app.host, terminal, socket).run(after)
+        await Attachment(app.host, app.view(socket), terminal, socket).run(after)
 
     one = "/v1/terminals/{id}"
     return [

@@ -4,6 +4,8 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from portico import commands as c
 from portico.automation.automations import Automations
 from portico.automation.state import AutomationState
@@ -80,7 +82,7 @@ async def _update(client_action: "ClientAction") -> None:
     known = _all(client_action.connection).store.get(action["resource"])
     said = {**view.definition(known), **action["changes"]}
     enabled = said.pop("enabled") is not False
-    plan = view.plan_of(said)
+    plan = replace(view.plan_of(said), budget=known.plan.budget)  # an editor has no word for it
     if known.source == "file":
         raise Conflict("It is written in a file of the host: change it there.")
     await client_action.do(c.EditAutomation(automation=known.id, plan=plan, meta={**known.meta, view.SAID: said}))

@@ -1,0 +1,159 @@
+"""Which budgets a turn is held to, and what was spent of each.
+
+They nest: a sub-agent spends what its parents have, a task what its job has, a job what the run of an automation has,
+and all of them what a person and the host have for the day and the month.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from portico.budgets.budget import Spent
+from portico.errors import BadRequest
+from portico.events import Budget
+from portico.host.autonomy import BUDGET
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.host.state import CallPart, SessionState, TurnState
+from portico.host.turn import Turn
+from portico.settings import BudgetSettings
+from portico.usage.book import UsageBook
+from portico.usage.lineage import Lineages
+from portico.usage.prices import Tokens, dollars
+
+SHARED = ("day/", "month/")
+"""How the keys of budgets begin that more than one conversation depends on."""
+_DAYS = 31
+"""A month at most."""
+
+
+class Held(NamedTuple):
+    """One budget that counts for a turn."""
+
+    key: str
+    """What it is remembered by: `session/ID`, `day/2026-11-16` ..."""
+    about: str
+    """`this session`, `today on this host`: for sentences."""
+    budget: Budget
+    spent: Callable[[], Awaitable[Spent]]
+    whole: str = ""
+    """What a person stops or lets finish with it; empty: the turn."""
+
+
+class Ledger:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._book = UsageBook(host)
+        self._lineages = Lineages(host)
+
+    async def held(self, turn: Turn, rules: dict[str, Budget]) -> list[Held]:
+        """Those with a bound, the narrowest first."""
+        found = [*self._of_family(turn, rules), *await self._of_origin(turn.session, rules)]
+        return [each for each in found if each.budget != Budget()]
+
+    def _of_family(self, turn: Turn, rules: dict[str, Budget]) -> Iterable[Held]:
+        session: Session | None = turn.session
+        ident, words = turn.id, "this"
+        while session is not None:
+            whole = partial(self._of_session, session, None)
+            key, of_turn = f"turn/{session.id}/{ident}", partial(self._of_session, session, ident)
+            yield Held(key, f"{words} turn", rules.get("turn", Budget()), of_turn)
+            yield Held(f"session/{session.id}", f"{words} session", rules.get("session", Budget()), whole)
+            own = read_budget(session.state.config.get(BUDGET), "config.budget") if session.loaded else Budget()
+            yield Held(f"own/{session.id}", f"{words} session", own, whole)
+            origin = session.summary.origin
+            if origin is None or origin.kind != "agent" or origin.turn is None:
+                return
+            session, ident, words = self._host.find(origin.session), origin.turn, "the parent's"
+
+    async def _of_origin(self, session: Session, rules: dict[str, Budget]) -> list[Held]:
+        lineage = await self._lineages.of(session)
+        found: list[Held] = []
+        if lineage.job:
+            spent = partial(self._of_sessions, partial(self._lineages.sessions_of, lineage, whole_run=False))
+            found.append(Held(f"job/{lineage.job}", "this job", rules.get("job", Budget()), spent, "job"))
+            found.append(Held(f"entry/{lineage.job}", "this job", lineage.job_budget, spent, "job"))
+        if lineage.run:
+            spent = partial(self._of_sessions, partial(self._lineages.sessions_of, lineage, whole_run=True))
+            about = f"this run of {lineage.automation or 'an automation'}"
+            found.append(Held(f"run/{lineage.run}", about, rules.get("automation", Budget()), spent, "run"))
+            found.append(Held(f"plan/{lineage.run}", about, lineage.run_budget, spent, "run"))
+        return [*found, *self._of_days(lineage.spender, rules)]
+
+    def _of_days(self, spender: str, rules: dict[str, Budget]) -> Iterable[Held]:
+        today = datetime.fromtimestamp(self._host.now() / 1000).strftime("%Y-%m-%d")
+        for kind, period, words in (("day", today, "today"), ("month", today[:7], "this month")):
+            budget = rules.get(f"{kind}/{spender}", rules.get(f"person_{kind}", Budget()))
+            if spender:
+                key, spent = f"{kind}/{period}/{spender}", partial(self._of_host, period, spender)
+                yield Held(key, f"{spender} {words}", budget, spent)
+            spent = partial(self._of_host, period)
+            yield Held(f"{kind}/{period}", f"{words} on this host", rules.get(kind, Budget()), spent)
+
+    # -- what was spent ------------------------------------------------------------------------------------------
+
+    async def _of_sessions(self, sessions: Callable[[], Awaitable[list[Session]]]) -> Spent:
+        spent = Spent()
+        for session in await sessions():
+            spent += await self._of_session(session, None)
+        return spent
+
+    async def _of_session(self, session: Session, turn: str | None) -> Spent:
+        """With its sub-agents: they spend what it was given."""
+        await session.load()
+        state = session.state
+        turns = [each for each in state.turns if turn is None or each.id == turn]
+        spent = await spent_in(state, turns, self._host.now())
+        for child in state.children:
+            found = self._host.find(child)
+            origin = found.summary.origin if found is not None else None
+            if found is not None and (turn is None or (origin is not None and origin.turn == turn)):
+                spent += await self._of_session(found, None)
+        return spent
+
+    async def _of_host(self, period: str, spender: str | None = None) -> Spent:
+        spent = Spent()
+        offset = int(datetime.now().astimezone().utcoffset().total_seconds() // 60)  # type: ignore[union-attr]
+        for row in await self._book.rows(_DAYS, offset):
+            if row.day.startswith(period) and spender in (None, row.person):
+                used = row.input + row.output
+                spent += Spent(row.cost + row.estimated, row.estimated > 0, row.unpriced, used, 0.0, row.turns)
+        return spent
+
+
+async def spent_in(state: SessionState, turns: list[TurnState], now: int) -> Spent:
+    spent = Spent(turns=len(turns))
+    untold: list[Tokens] = []
+    for turn in turns:
+        spent.minutes += ((turn.ended or now) - turn.started) / 60_000
+        spent.calls += sum(isinstance(part, CallPart) for part in turn.parts)
+        if turn.usage is None:
+            continue
+        spent.tokens += turn.usage.input + turn.usage.output
+        spent.dollars += turn.usage.cost
+        if not turn.usage.cost:
+            model = turn.usage.model or turn.message.model or state.model
+            untold.append(Tokens(model, turn.usage.input, turn.usage.output, turn.usage.cached))
+    for cost in await dollars(untold):
+        spent.dollars += cost or 0.0
+        spent.estimated = spent.estimated or cost is not None
+        spent.unpriced += cost is None
+    return spent
+
+
+def rules_of(settings: BudgetSettings) -> dict[str, Budget]:
+    """By name (`session`, `day`; `day/NAME` for one person), without those that bound nothing."""
+    found = {name: budget for name, budget in msgspec.structs.asdict(settings).items() if name != "people"}
+    for person, own in settings.people.items():
+        found |= {f"day/{person}": own.day, f"month/{person}": own.month}
+    return {name: budget for name, budget in found.items() if budget != Budget() or "/" in name}
+
+
+def read_budget(value: object, field: str) -> Budget:
+    try:
+        return msgspec.convert(value if value is not None else {}, Budget)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"{field}: {error}.", field=field) from None

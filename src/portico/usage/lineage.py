@@ -1,0 +1,100 @@
+"""What a session counts to: the job and the automation that began it, and the person or token behind them.
+
+A session names who began it (`task:ID`, `run:ID`); the rest stands in the first events of those channels. It is
+remembered beside the session, since the runs of an automation go before the sessions that they began.
+"""
+
+import msgspec
+from msgspec import Struct
+
+from portico import events as e
+from portico.cache import Cache
+from portico.events import Channel
+from portico.host.host import Host
+from portico.host.people import HOST_OWNER
+from portico.host.session import Session
+
+_KEY = "lineage"
+_REMEMBERED = 10_000
+"""Sessions whose origin is in memory: a few hundred bytes each."""
+_WORKS = 10_000
+"""Events of a job that are read for its tasks."""
+
+
+class Lineage(Struct, frozen=True, omit_defaults=True):
+    job: str = ""
+    run: str = ""
+    automation: str = ""
+    """Its name."""
+    spender: str = ""
+    """A person's name, or `token:NAME` where the token is nobody's; empty: the host itself."""
+    job_budget: e.Budget = e.Budget()
+    """Of the entry."""
+    run_budget: e.Budget = e.Budget()
+    """Of the automation's plan."""
+
+
+class Lineages:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._known = Cache[str, Lineage](_REMEMBERED)
+
+    async def of(self, session: Session) -> Lineage:
+        """Of its root: a sub-agent counts to whoever began the conversation."""
+        root = self._host.catalogue.root(session)
+        found = self._known.get(root.id)
+        if found is None:
+            found = self._known[root.id] = await self._find(root)
+        return found
+
+    async def _find(self, root: Session) -> Lineage:
+        by = root.summary.by
+        if not by.startswith(("task:", "run:")):
+            return Lineage(spender=self._spender(root, by))
+        stored = await self._host.log.get_kv(root.channel, _KEY)
+        if stored is not None:
+            return msgspec.json.decode(stored, type=Lineage)
+        found = await self._trace(root, by)
+        self._host.log.put_kv(root.channel, _KEY, msgspec.json.encode(found), lazy=True)
+        return found
+
+    async def _trace(self, root: Session, by: str) -> Lineage:
+        job, budget = "", e.Budget()
+        if by.startswith("task:"):
+            task = await self._first(f"task/{by.removeprefix('task:')}")
+            job = (task.job or "") if isinstance(task, e.TaskStarted) else ""
+            by = task.by if isinstance(task, e.TaskStarted) else ""
+        if job:
+            started = await self._first(f"job/{job}")
+            assert isinstance(started, e.JobStarted)
+            by, budget = started.by, _budget_in(started)
+        if not by.startswith("run:"):
+            return Lineage(job=job, spender=self._spender(root, by), job_budget=budget)
+        run = by.removeprefix("run:")
+        claimed = await self._first(f"run/{run}")
+        if not isinstance(claimed, e.RunClaimed):
+            return Lineage(job=job, run=run, spender=self._spender(root, ""), job_budget=budget)
+        return Lineage(job, run, claimed.name, self._spender(root, claimed.author), budget, claimed.budget)
+
+    def _spender(self, root: Session, by: str) -> str:
+        owner = self._host.ownership.owner_of(root)
+        if owner not in ("", HOST_OWNER):
+            return owner
+        name = by.partition("#")[0].removeprefix("person:")
+        return name if by.startswith(("token:", "person:")) else ""
+
+    async def _first(self, channel: Channel) -> e.Event | None:
+        records = await self._host.log.read(channel, 0, 1)
+        return records[0].event if records else None
+
+    async def sessions_of(self, lineage: Lineage, *, whole_run: bool) -> list[Session]:
+        """Those of the job, or of the whole run; without sub-agents."""
+        began: set[str] = {f"run:{lineage.run}"} if whole_run else set()
+        if lineage.job:
+            records = await self._host.log.read(f"job/{lineage.job}", 0, _WORKS)
+            began |= {f"task:{each.event.task}" for each in records if isinstance(each.event, e.WorkStarted)}
+        return [each for each in self._host.catalogue if each.summary.by in began]
+
+
+def _budget_in(started: e.JobStarted) -> e.Budget:
+    return msgspec.convert(started.entry.get("jobs", {}).get(started.name, {}).get("budget", {}), e.Budget)
