@@ -106,6 +106,9 @@ SILENCE_SECONDS = (20.0, 120.0, 600.0)
 DESCRIBE_SECONDS = 5.0
 """An agent that has not described itself by then is listed as one that does not answer: lists of agents are waited for
 by people, and finding a local model server takes a second."""
+SERVER_SECONDS = 120.0
+"""For an MCP server that is asked outside of a turn: a page of an editor waits for it, and has nobody to show progress
+to."""
 STEER_SECONDS = 5.0
 """An agent that has not taken a message into its turn by then gets it as its next one. The session waits meanwhile."""
 CANCEL_SECONDS = 5.0

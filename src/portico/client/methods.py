@@ -30,6 +30,8 @@ from portico.commands import (
     Project,
     Queued,
     RunNamed,
+    ServerOperation,
+    ServerReply,
     Steered,
     TaskNamed,
     TokenMade,
@@ -351,6 +353,20 @@ class Methods(Protocol):
                 confirm=confirm,
             ),
             request=request,
+        )
+
+    async def ask_server(
+        self,
+        session: str,
+        server: str,
+        *,
+        operation: ServerOperation = "tools/list",
+        params: Json = {},
+        request: str = "",
+    ) -> ServerReply:
+        """Ask an MCP server of a session directly, as its own page in an editor does. Nobody else is asked first."""
+        return await self.do(
+            c.AskServer(session=session, server=server, operation=operation, params=params), request=request
         )
 
     async def configure_host(

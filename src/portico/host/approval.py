@@ -139,7 +139,7 @@ class Approvals:
         self._asked: dict[str, Request] = {}
 
     async def request(self, turn: str, request: Request) -> Decision:
-        ruling = self._rule(request)
+        ruling = self.rule(request)
         if ruling is None:
             return await self._ask(turn, request)
         await self._session.append(
@@ -148,7 +148,8 @@ class Approvals:
         )
         return Decision(ruling.allowed, "policy", reason=ruling.rule)
 
-    def _rule(self, request: Request) -> Ruling | None:
+    def rule(self, request: Request) -> Ruling | None:
+        """What is decided without a person; None: one is asked."""
         session = self._session
         host, now = session.host, session.host.grants.now()
         denied = matching(host.grants.values(), session, request, False, now)

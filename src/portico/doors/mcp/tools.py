@@ -53,6 +53,7 @@ WITHOUT = {
     "call.report": _CONNECTED,
     "call.complete": _CONNECTED,
     "host.configure": _CONNECTED,
+    "server.ask": "a program that can ask this host can ask its own servers",
     "terminal.open": _SCREEN,
     "terminal.input": _SCREEN,
     "terminal.resize": _SCREEN,
