@@ -4,7 +4,7 @@ import os
 
 from hypothesis import settings
 
-pytest_plugins = ["portico.testing.fixtures", "tests.postgres"]
+pytest_plugins = ["portico.testing.fixtures", "tests.postgres", "tests.temporal"]
 
 # The same examples every time, so that a red run means a change; HYPOTHESIS_PROFILE=search looks for new ones.
 settings.register_profile("same", derandomize=True, deadline=None)

@@ -45,7 +45,7 @@ ROOMS: dict[str, set[str]] = {
     "maintenance": {"maintenance", "log"},
     "cluster": {"cluster", "home", "host", "log", "settings"},
     "agents": {"agents", "approvals", "host", "terminals", "workspace", "models", "mcp", "settings", "home"},
-    "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent"},
+    "jobs": {"jobs", "host", "log.log", "workspace", "agents.agent", "settings"},
     "automation": {
         *("automation", "host", "log.log", "workspace", "jobs", "home"),
         *("approvals.regex_timeout", "usage.prices"),

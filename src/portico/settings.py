@@ -86,6 +86,26 @@ class ClusterSettings(Struct, forbid_unknown_fields=True):
     """The port for that; 0 picks a free one. Read at start."""
 
 
+class JobSettings(Struct, forbid_unknown_fields=True):
+    engine: Literal["local", "temporal"] = "local"
+    """Who hands out the works of jobs: this host by itself, or a Temporal server to all hosts of a place. Read at
+    start."""
+    address: str = "127.0.0.1:7233"
+    """Of the Temporal server, `HOST:PORT`. Read at start."""
+    namespace: str = "default"
+    """Its namespace, which has to exist. Read at start."""
+    tls: bool = False
+    """Speak TLS with it; the settings below imply it. Read at start."""
+    tls_ca: str = ""
+    """A certificate (PEM) that the server's is checked against, instead of the system's. Read at start."""
+    tls_cert: str = ""
+    """A certificate (PEM) by which the server knows us. Read at start."""
+    tls_key: str = ""
+    """The key of that certificate. Read at start."""
+    api_key: str = ""
+    """A key for Temporal Cloud; better in PORTICO_JOBS_API_KEY. Read at start."""
+
+
 class Telemetry(Struct, forbid_unknown_fields=True):
     endpoint: str = ""
     """Where OpenTelemetry goes (OTLP over HTTP), such as `http://127.0.0.1:4318`; empty: nowhere. Read at start."""
@@ -308,6 +328,7 @@ class Settings(Struct, forbid_unknown_fields=True):
     security: Security = msgspec.field(default_factory=Security)
     log: LogSettings = msgspec.field(default_factory=LogSettings)
     cluster: ClusterSettings = msgspec.field(default_factory=ClusterSettings)
+    jobs: JobSettings = msgspec.field(default_factory=JobSettings)
     telemetry: Telemetry = msgspec.field(default_factory=Telemetry)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     http: HttpSettings = msgspec.field(default_factory=HttpSettings)
@@ -354,6 +375,7 @@ SECTIONS = (
     "security",
     "log",
     "cluster",
+    "jobs",
     "telemetry",
     "agent",
     "http",
@@ -415,7 +437,7 @@ def has_variable(default: Any) -> bool:
 
 def is_secret(key: str) -> bool:
     """Whether its value is shown to nobody."""
-    return key.endswith(("_secret", ".secret"))
+    return key.endswith(("_secret", ".secret", ".api_key"))
 
 
 def env_name(key: str) -> str:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from portico import events as e
 from portico.doors.portal.callbacks import job_elements, session_elements, task_elements
 from portico.host.host import Host
@@ -10,6 +12,7 @@ from portico.log.log import Log
 
 Data = dict[str, Any]
 MODELS = {"driving": "gpt-5-mini", "coding": "gpt-5.2"}
+both_engines = pytest.mark.parametrize("engine", ["local", "temporal"], indirect=True)
 YES = "Well? [[tool:job_boolean_true|fine]]"
 NO = "Well? [[tool:job_boolean_false|not good]]"
 
@@ -76,6 +79,12 @@ async def until_started(log: Log, job: str, works: int = 1) -> list[str]:
         if len(tasks) >= works:
             break
     return tasks
+
+
+async def until_waiting(log: Log, job: str) -> None:
+    async for records in log.follow(f"job/{job}"):
+        if any(isinstance(record.event, e.JobWaiting) for record in records):
+            return
 
 
 async def play(jobs: Jobs, cwd: object, input: str = "") -> tuple[str, list[str]]:

@@ -13,6 +13,7 @@ from portico.jobs import EntryError, EntrySource, Jobs, NoEntry, find_entry, to_
 from portico.testing.fixtures import HostOpener
 from tests.jobs.playing import (
     Data,
+    both_engines,
     crashing,
     failing,
     make,
@@ -24,12 +25,14 @@ from tests.jobs.playing import (
     task,
     until_ended,
     until_started,
+    until_waiting,
 )
 from tests.jobs.samples import alt, loop, par, ref, seq
 
 TASKS = {"ok": ok(), "no": failing(), "crash": crashing(), "hang": task("[[hang]]")}
 
 
+@both_engines
 @pytest.mark.parametrize(
     ("work", "expected"),
     [
@@ -57,6 +60,7 @@ async def test_every_kind_of_work(host: Host, tmp_path: Path, work: Data, expect
     assert all(session.closed for session in host.list())
 
 
+@both_engines
 async def test_a_par_waits_for_all(host: Host, tmp_path: Path) -> None:
     jobs = await opened(host, make(TASKS, par(ref("no"), ref("ok"))))
     _, words = await play(jobs, tmp_path)
@@ -64,6 +68,7 @@ async def test_a_par_waits_for_all(host: Host, tmp_path: Path) -> None:
     assert words[-1] == "jobFailed"
 
 
+@both_engines
 async def test_a_crash_in_a_par_stops_the_others_and_each_gets_its_end(host: Host, tmp_path: Path) -> None:
     """The original left them running for ever."""
     jobs = await opened(host, make(TASKS, par(ref("hang"), ref("crash"), ref("hang"))))
@@ -73,6 +78,7 @@ async def test_a_crash_in_a_par_stops_the_others_and_each_gets_its_end(host: Hos
     assert host.running == 0
 
 
+@both_engines
 async def test_a_stop_ends_every_work_once_and_the_job_as_canceled(host: Host, tmp_path: Path) -> None:
     jobs = await opened(host, make(TASKS, par(ref("hang"), ref("hang"))))
     job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
@@ -102,6 +108,7 @@ async def test_a_job_has_a_timeout(host: Host, tmp_path: Path) -> None:
     assert "not done within 0.05 seconds" in jobs.job(job).error
 
 
+@both_engines
 async def test_a_loop_runs_a_work_again_and_the_status_shows_the_last_run(host: Host, tmp_path: Path) -> None:
     again = {
         "toolExecuted": ["job_boolean_true"],
@@ -213,6 +220,7 @@ async def suspended(open_host: HostOpener, tmp_path: Path, tasks: dict[str, Data
     return job
 
 
+@both_engines
 async def test_a_job_goes_on_after_a_restart(open_host: HostOpener, tmp_path: Path) -> None:
     work = seq(ref("ok"), ref("hang"), ref("ok"))
     job = await suspended(open_host, tmp_path, TASKS, work)
@@ -232,6 +240,7 @@ async def test_a_job_goes_on_after_a_restart(open_host: HostOpener, tmp_path: Pa
     assert all(summary.closed for summary in host.list())
 
 
+@both_engines
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [("fail", ["+0", "-0 no", "+2", "-2 ok", "jobSucceeded"]), ("ask", ["+0", "-0 no"])],
@@ -248,6 +257,7 @@ async def test_a_task_says_what_an_interruption_means(
     if choice == "fail":
         assert short(await until_ended(host.log, f"job/{job}")) == expected
         return
+    await until_waiting(host.log, job)
     assert jobs.job(job).status == "waiting"
     assert short([record.event for record in await host.log.read(f"job/{job}")]) == expected
     assert await jobs.resume(job, by="me") == job
@@ -256,12 +266,14 @@ async def test_a_task_says_what_an_interruption_means(
     assert jobs.job(job).status == "canceled"
 
 
+@both_engines
 async def test_a_waiting_job_can_be_stopped(open_host: HostOpener, tmp_path: Path) -> None:
     tasks = {**TASKS, "hang": task("[[hang]]", onInterrupt="ask")}
     job = await suspended(open_host, tmp_path, tasks, ref("hang"))
     host = await open_host()
     jobs = await Jobs.open(host)
     await jobs.recover()
+    await until_waiting(host.log, job)
     await jobs.stop_job(job, by="me")
     assert short(await until_ended(host.log, f"job/{job}")) == ["+0", "-0 no", "jobCanceled"]
 
@@ -289,6 +301,7 @@ async def test_a_task_that_is_always_interrupted_waits_for_a_person(
     await jobs.close()
 
 
+@both_engines
 async def test_no_work_begins_while_the_host_stops(open_host: HostOpener, tmp_path: Path) -> None:
     """One did, counted as stopped, and the job had failed after the restart."""
     host = await open_host()
@@ -336,6 +349,7 @@ async def test_history_stays_and_ids_are_never_reused(open_host: HostOpener, tmp
     assert [work.task for work in jobs.job(second).works] == ["task-2"]
 
 
+@both_engines
 async def test_a_job_outlasts_a_disk_that_says_no(host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = await opened(host, make({"slow": task("[[delay:300]] [[say:x]]")}, par(ref("slow"), ref("slow"))))
     job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
@@ -358,6 +372,7 @@ async def test_a_job_outlasts_a_disk_that_says_no(host: Host, tmp_path: Path, mo
 # -- again -----------------------------------------------------------------------------------------------------
 
 
+@both_engines
 async def test_a_failed_job_goes_on_as_a_new_one_that_takes_over_what_succeeded(host: Host, tmp_path: Path) -> None:
     criteria = {"toolExecuted": ["job_boolean_true"], "failureAction": {"retryTimes": 0}}
     once = task("[[after:once|1|job_boolean_true|x]]", criteria=criteria)

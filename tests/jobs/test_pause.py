@@ -13,7 +13,7 @@ from portico.jobs import EntryError, Jobs, generate_chart, to_json
 from portico.jobs.load import load_entry, parse
 from portico.jobs.tree import draw_tree
 from portico.testing.fixtures import HostOpener
-from tests.jobs.playing import Data, failing, make, ok, opened, play, prompts, story, task, until_ended
+from tests.jobs.playing import Data, both_engines, failing, make, ok, opened, play, prompts, story, task, until_ended
 from tests.jobs.samples import ref, seq
 from tests.jobs.test_checks import answering
 
@@ -41,6 +41,7 @@ async def sent(host: Host) -> list[str]:
 # -- outputs ---------------------------------------------------------------------------------------------------
 
 
+@both_engines
 async def test_what_a_task_said_is_there_for_later_ones(host: Host, tmp_path: Path) -> None:
     tasks = {"plan": task("[[say:in three steps]]", output="plan"), "do": task("[[say:ok]] Follow $plan.")}
     jobs = await opened(host, make(tasks, seq(ref("plan"), ref("do"))))
@@ -78,6 +79,7 @@ async def test_a_free_answer_is_there_for_later_prompts(host: Host, tmp_path: Pa
     assert (await sent(host))[-1] == "[[say:ok]] Go left."
 
 
+@both_engines
 @pytest.mark.parametrize(
     ("label", "words"),
     [
@@ -103,6 +105,7 @@ async def test_nobody_answers_in_time(host: Host, tmp_path: Path) -> None:
     assert "[TASK FAILED] Nobody answered within 0.05 seconds" in await story(host.log, "task-1")
 
 
+@both_engines
 async def test_a_question_is_asked_again_after_a_restart(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
     jobs = await opened(host, make({"do": task("[[say:ok]] Go $answer.")}, seq(ask(), ref("do"))))
@@ -151,6 +154,7 @@ async def test_a_wait(host: Host, tmp_path: Path, work: Data) -> None:
     assert words == ["+0", "-0 ok", "+1", "-1 ok", "jobSucceeded"]
 
 
+@both_engines
 async def test_a_hook_ends_a_wait_whenever_it_came(open_host: HostOpener, tmp_path: Path) -> None:
     host = await open_host()
     work = seq(wait(hook="first"), wait(hook="second"), ref("ok"))
@@ -175,6 +179,7 @@ async def test_a_hook_ends_a_wait_whenever_it_came(open_host: HostOpener, tmp_pa
     await jobs.close()
 
 
+@both_engines
 async def test_a_stop_ends_a_wait(host: Host, tmp_path: Path) -> None:
     jobs = await opened(host, make({"ok": ok()}, wait(seconds=3600)))
     job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
@@ -197,6 +202,7 @@ async def test_each_file(host: Host, tmp_path: Path) -> None:
     assert await sent(host) == ["[[say:ok]] Read a.md.", "[[say:ok]] Read b.md."]
 
 
+@both_engines
 async def test_each_of_an_earlier_answer_with_values_of_its_own_lane(host: Host, tmp_path: Path) -> None:
     tasks = {
         "list": task(JSON % '["x", {"n": 1}]', output={"name": "found", "schema": {"type": "array"}}),
@@ -219,6 +225,7 @@ async def test_one_that_fails_fails_it_and_nothing_to_do_is_done(host: Host, tmp
     assert (await play(jobs, tmp_path))[1] == ["jobSucceeded"]
 
 
+@both_engines
 async def test_what_is_no_list_ends_the_job(host: Host, tmp_path: Path) -> None:
     tasks = {"list": task("[[say:words]]", output="found"), "it": ok()}
     jobs = await opened(host, make(tasks, seq(ref("list"), each(ref("it"), output="found"))))

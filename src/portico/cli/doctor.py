@@ -101,6 +101,7 @@ async def _look(home: Home) -> list[Finding]:
     there = "" if home.settings_path.exists() else " (none yet: every value is the default)"
     findings += _doors(home)
     findings += [Finding("settings", True, f"{home.settings_path}{there}"), await _log(home), await _host(home)]
+    findings += await _temporal(home)
     return findings + await _agents(home, agents)
 
 
@@ -159,6 +160,22 @@ async def _log(home: Home) -> Finding:
         return Finding("log", True, await asyncio.to_thread(examine, home.log_path, in_use=home.endpoint() is not None))
     except LogUnavailable as error:
         return Finding("log", False, error.message)
+
+
+async def _temporal(home: Home) -> list[Finding]:
+    settings = load(home.settings_path).settings.jobs
+    if settings.engine != "temporal":
+        return []
+    try:
+        from portico.jobs.temporal_connect import check, connect
+    except ImportError as error:
+        return [Finding("temporal", False, f"Jobs need more packages: pip install 'portico[temporal]' ({error}).")]
+    try:
+        check(settings)
+        await connect(settings)
+    except PorticoError as error:
+        return [Finding("temporal", False, error.message)]
+    return [Finding("temporal", True, f"{settings.address}, namespace {settings.namespace}")]
 
 
 async def _host(home: Home) -> Finding:

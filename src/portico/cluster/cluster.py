@@ -72,7 +72,7 @@ class Cluster(Part, Members):
     async def recover(self) -> None:
         """First of all rooms: the others give an end only to what is this host's."""
         self.link = Link(self._settings.address, self._settings.port, await self.roster.key(), self._answer)
-        self.log.began, self.log.owns = self._mine.add, self.owns
+        self.log.began, self.log.owns = self._began, self.owns
         self._mine |= await self.roster.own()
         self.log.info = self._info
         self.log.fenced.append(self._fenced)
@@ -90,6 +90,12 @@ class Cluster(Part, Members):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.link.close()
+
+    def _began(self, channel: Channel) -> None:
+        """What several hosts write is owned all the same: commands about it are done by one."""
+        self._mine.add(channel)
+        if channel.startswith(OWNED) and not channel.startswith(self.log.opening.owned):
+            self._host.own(self.roster.owner(channel), f"own {channel}")
 
     def _info(self) -> str:
         said = self._settings

@@ -15,4 +15,7 @@ async def open_log(settings: Settings, folder: Path) -> PostgresLog:
     name = settings.cluster.host or socket.gethostname()
     place = settings.cluster.place or socket.gethostname()
     lease = settings.cluster.lease_seconds
-    return await PostgresLog.open(Opening(settings.log.url, folder, name, place, lease, owned=OWNED))
+    # On Temporal every host of a place works at the same job, so the database gives the positions of its events.
+    shared = ("job/",) if settings.jobs.engine == "temporal" else ()
+    owned = tuple(each for each in OWNED if each not in shared)
+    return await PostgresLog.open(Opening(settings.log.url, folder, name, place, lease, owned=owned))

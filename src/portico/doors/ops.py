@@ -23,6 +23,8 @@ class Health(Struct, omit_defaults=True):
     host: str = ""
     """Which one, where there are several on one log."""
     place: str = ""
+    jobs: str = ""
+    """`waiting` while the engine of jobs does not answer: sessions go on."""
 
 
 class OpsDoor(Door):
@@ -36,7 +38,8 @@ def _routes(app: App) -> Table:
 
     def answer(ok: bool) -> Response:
         members = app.host.members
-        return JsonResponse(Health(ok, members.name, members.place), 200 if ok else 503)
+        jobs = "" if app.jobs.down is None else "waiting"
+        return JsonResponse(Health(ok, members.name, members.place, jobs), 200 if ok else 503)
 
     async def health(request: Request) -> Response:
         """200 while the host can do its work; 503 when the log cannot be written. Says nothing to strangers."""
@@ -76,6 +79,12 @@ def measure(app: App, gate: Gate, meter: Meter) -> list[Metric]:
         ("portico_turns_running", "gauge", "Turns that run now.", {"": host.running}),
         ("portico_log_seq", "counter", "Events written since ever.", {"": host.log.seq}),
         ("portico_log_down", "gauge", "1 while the log cannot be written.", {"": int(host.log.down is not None)}),
+        (
+            "portico_jobs_engine_down",
+            "gauge",
+            "1 while jobs cannot go on.",
+            {"": int(app.jobs.down is not None)},
+        ),
         ("portico_connections", "gauge", "Open requests and sockets.", {"": gate.connections}),
         (
             "portico_http_responses_total",

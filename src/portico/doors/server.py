@@ -147,7 +147,7 @@ class Server:
         search = Search(self.host, self.home.search_path)
         stack.push_async_callback(search.close)
         await seed(self.host, str(self._workspaces()[0]))
-        self.jobs = await Jobs.open(self.host, entry_source(options))
+        self.jobs = await self._open_jobs(entry_source(options))
         stack.push_async_callback(self.jobs.close)
         self.home.token()
         if settings.log.url:
@@ -214,6 +214,17 @@ class Server:
             words = f"A log in PostgreSQL needs more packages: pip install 'portico[cluster]' ({error})."
             raise BadRequest(words, field="log.url") from error
         return await open_log(settings, self.home.path)
+
+    async def _open_jobs(self, source: EntrySource | None) -> Jobs:
+        settings = self.loaded.settings.jobs
+        if settings.engine == "local":
+            return await Jobs.open(self.host, source)
+        try:
+            from portico.jobs.temporal import TemporalJobs
+        except ImportError as error:
+            words = f"Jobs on Temporal need more packages: pip install 'portico[temporal]' ({error})."
+            raise BadRequest(words, field="jobs.engine") from error
+        return await TemporalJobs.connect(self.host, source, settings)
 
     def _cluster(self, log: Any) -> Callable[[Host], Part]:
         from portico.cluster.open import Cluster

@@ -1,4 +1,4 @@
-"""Where a job's journal lives. The local engine keeps it in the log; a cluster would put its own in this place.
+"""Where a job's journal lives: in the log, also where Temporal hands out the works (`temporal`).
 
 `claim` says that this process runs the job (False: another one does); `load` gives what is recorded; `put` records
 before and after every work and returns when that is durable; `finish` records the end; `heartbeat` keeps a claim
@@ -57,9 +57,8 @@ class LocalEngine:
             job = channel.removeprefix("job/")
             data = notes.get(channel)
             summary = decoder.decode(data) if data is not None else None
-            if summary is None or summary.pos != log.head(channel):
+            if summary is None or summary.pos != log.head(channel) or not summary.done:
                 summary = (await engine.load(job)).summary
-                engine._live.pop(job, None)
             engine._list(summary)
         log.on_commit(engine._apply)
         return engine
@@ -84,10 +83,17 @@ class LocalEngine:
 
     async def load(self, job: str) -> JobState:
         """The recorded state; unless the job is over, it follows the log from now on."""
+        if job in self._live:
+            return self._live[job]
         channel = f"job/{job}"
         records: list[Record] = []
-        while more := await self._log.read(channel, records[-1].pos if records else 0, limits.READ_EVENTS):
+        # Another host may write to it meanwhile: what came after the last page is read before anything else happens.
+        while not records or records[-1].pos < self._log.head(channel):
+            if not (more := await self._log.read(channel, records[-1].pos if records else 0, limits.READ_EVENTS)):
+                break
             records += more
+        if job in self._live:
+            return self._live[job]
         state = replay(records)
         if state is None:
             raise NotFound("job", job)
@@ -101,7 +107,6 @@ class LocalEngine:
 
     async def finish(self, ended: e.JobEnded) -> None:
         await self._log.append(f"job/{ended.job}", ended)
-        self._live.pop(ended.job, None)
 
     async def heartbeat(self, job: str) -> None:
         """Nobody else can take a job of this log."""
@@ -120,6 +125,7 @@ class LocalEngine:
             fold(self._live[job], event, record.time)
         else:
             return
-        summary = self._live[job].summary
+        state = self._live.pop(job) if isinstance(event, e.JobEnded) else self._live[job]
+        summary = state.summary
         summary.pos = record.pos
         self._log.put_kv(record.channel, SUMMARY, msgspec.json.encode(summary), lazy=True)

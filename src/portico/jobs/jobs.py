@@ -64,6 +64,9 @@ def check_job(entry: Entry, name: str, where: str) -> None:
 
 
 class Jobs:
+    down: str | None = None
+    """Why works cannot be handed out now; jobs wait."""
+
     def __init__(self, host: Host, engine: Engine, source: EntrySource | None) -> None:
         self.host = host
         self._engine = engine
@@ -454,15 +457,15 @@ class Jobs:
                 await self._close_task(run.task)
             if state.stopping is not None:
                 await self._cancel(state, state.stopping)
-            elif await self._close_works(state):
+            elif await self._close_works(state, state.open):
                 await self._engine.put(job, e.JobResumed(by=by))
                 self._launch(state)
 
-    async def _close_works(self, state: JobState) -> bool:
-        """Gives the works in flight their end; False: somebody has to be asked first."""
+    async def _close_works(self, state: JobState, works: dict[str, Run]) -> bool:
+        """Gives works in flight their end; False: somebody has to be asked first."""
         ends: list[Event] = []
         asking: list[str] = []
-        for path, run in state.open.items():
+        for path, run in works.items():
             ended = await self._end_of(path, run)
             leaf = state.leaf(run.work)
             name = name_of(leaf)
@@ -496,9 +499,6 @@ class Jobs:
     async def _cancel(self, state: JobState, by: str) -> None:
         """The end of a job that does not run in this process."""
         job = state.summary.id
-        ends = [
-            e.WorkEnded(path=path, work=run.work, task=run.task, outcome="stopped") for path, run in state.open.items()
-        ]
-        if ends:
-            await self._engine.put(job, *ends)
+        if stops := state.stops:
+            await self._engine.put(job, *stops)
         await self._engine.finish(e.JobEnded(job=job, outcome="canceled", by=by))

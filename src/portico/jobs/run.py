@@ -58,7 +58,7 @@ class JobRun:
         left = None if timeout is None else timeout - (self._host.now() - self.state.summary.started) / 1000
         try:
             async with asyncio.timeout(left):
-                succeeded = await walk(self.state.job.work, self._work, self._decide, values=self)
+                succeeded = await walk(self.state.job.work, self.work, self.decide, values=self)
         except TimeoutError:
             return "failed", detailed("TimeoutError", f"The job was not done within {timeout:g} seconds.")
         except TaskCrash as crash:
@@ -90,7 +90,7 @@ class JobRun:
             self.suspend()
             raise
 
-    async def _decide(self, path: str, reason: str) -> None:
+    async def decide(self, path: str, reason: str) -> None:
         with self._writing():
             await self._engine.put(self._job, e.JobDecided(path=path, reason=reason))
 
@@ -112,7 +112,7 @@ class JobRun:
                 await self._engine.put(self._job, *lanes, e.JobValue(path=path, name=ITEMS, value=known))
         return msgspec.json.decode(known, type=list[str])
 
-    async def _work(self, path: str, leaf: Leaf) -> bool:
+    async def work(self, path: str, leaf: Leaf) -> bool:
         known = self.state.runs.get(path)
         if known is not None and known.outcome not in (None, "interrupted"):
             return _result(known)
@@ -156,6 +156,10 @@ class JobRun:
         left: list[e.Event] = []
         try:
             await self._engine.put(self._job, e.WorkStarted(path=path, work=work, task=task, attempt=attempt))
+            if self.state.runs[path].task != task:  # another host was faster
+                ended = None
+                await run.abandon()
+                raise asyncio.CancelledError
             faults.reach("work-started")
             result = await run.run()
             outcome: WorkOutcome = "crashed" if result.crashed else result.outcome
@@ -166,7 +170,7 @@ class JobRun:
             raise
         finally:
             del self.tasks[task]
-            if ended is not None and not run.silent:
+            if ended is not None and not run.silent and self.state.runs[path].outcome is None:
                 faults.reach("work-before-end")
                 await self._engine.put(self._job, *left, ended)
                 faults.reach("work-ended")

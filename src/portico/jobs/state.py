@@ -1,6 +1,5 @@
 """What is known of a job: a fold over its channel. Lists show the summary; a restart needs the journal."""
 
-import re
 from itertools import takewhile
 from typing import Literal
 
@@ -10,6 +9,7 @@ from msgspec import Struct
 from portico import events as e
 from portico.events import Json, Record, WorkOutcome
 from portico.jobs.entry import ITEM, Entry, Job, Leaf, leaves_of, name_of, refs_of
+from portico.jobs.work import steps_of
 
 JobStatus = Literal["running", "waiting", "succeeded", "failed", "canceled"]
 WorkStatus = Literal["running", "succeeded", "failed"]
@@ -107,19 +107,22 @@ class JobState(Struct):
         """What was in flight."""
         return {path: run for path, run in self.runs.items() if run.outcome is None}
 
+    @property
+    def stops(self) -> list[e.Event]:
+        """The ends of what is in flight, when the job ends."""
+        return [
+            e.WorkEnded(path=path, work=run.work, task=run.task, outcome="stopped") for path, run in self.open.items()
+        ]
+
 
 def _below(path: str, place: str) -> bool:
-    return _common(path, place) == len(_steps(place))
+    return _common(path, place) == len(steps_of(place))
 
 
 def _common(one: str, other: str) -> int:
     """How many steps two paths share."""
-    pairs = zip(_steps(one), _steps(other), strict=False)
+    pairs = zip(steps_of(one), steps_of(other), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def _steps(path: str) -> list[str]:
-    return re.split(r"(?=[.|#*])", path)
 
 
 def begin(event: e.JobStarted, time: int) -> JobState:
@@ -145,12 +148,14 @@ def fold(state: JobState, event: e.Event, time: int) -> None:
     match event:
         case e.WorkStarted():
             before = state.runs.get(event.path)
+            if before is not None and event.attempt <= before.attempt:
+                return  # two hosts began the same attempt: the first has it, and the other one sees this and leaves
             crashes = before.crashes if before is not None else 0
             state.runs[event.path] = Run(event.work, event.task, event.attempt, crashes=crashes)
             _started(summary, event, name_of(state.leaf(event.work)), time)
         case e.WorkEnded():
             run = state.runs.get(event.path)
-            if run is not None and run.task == event.task:
+            if run is not None and run.task == event.task and run.outcome is None:
                 run.outcome, run.error = event.outcome, event.error
                 run.crashes += event.outcome == "interrupted" and not state.suspended
             _ended(summary, event, time)

@@ -166,6 +166,10 @@ class TaskRun:
         await self._end(result)
         return result
 
+    async def abandon(self) -> None:
+        """It was begun and does not run: somebody else does the same work."""
+        await self._end(TaskResult("interrupted"))
+
     async def _end(self, result: TaskResult) -> None:
         """Once begun it is done, also when a cancel comes in between: the beginning gets its one end."""
         finishing = self._host.own(self._finish(result), f"end {self.plan.id}")

@@ -8,6 +8,7 @@ results.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -88,19 +89,16 @@ async def _lanes(
         async with turns:
             return await walk(child, run, decide, path, values)
 
+    # Not a TaskGroup: it keeps its tasks in a set and so stops them in the order of memory addresses. Temporal replays
+    # the walk, and has to see the same order again: that of the tree.
+    lanes = [asyncio.create_task(lane(path, child), name=path) for path, child in bodies]
     try:
-        async with asyncio.TaskGroup() as group:
-            lanes = [group.create_task(lane(path, child), name=path) for path, child in bodies]
-    except BaseExceptionGroup as crashes:
-        raise _first(crashes) from None
-    return all(each.result() for each in lanes)
-
-
-def _first(crashes: BaseExceptionGroup[BaseException]) -> BaseException:
-    crash: BaseException = crashes
-    while isinstance(crash, BaseExceptionGroup):
-        crash = crash.exceptions[0]
-    return crash
+        return all(await asyncio.gather(*lanes))
+    except (Exception, asyncio.CancelledError):
+        for each in lanes:
+            each.cancel()
+        await asyncio.gather(*lanes, return_exceptions=True)
+        raise
 
 
 async def _loop(work: Loop, run: Run, decide: Decide, path: str, values: Values | None) -> bool:
@@ -120,6 +118,33 @@ async def _loop(work: Loop, run: Run, decide: Decide, path: str, values: Values 
             return True
     await decide(path, f"[LOOP] The loop has not ended after {rounds} rounds (maxIterations), so it failed")
     return False
+
+
+def work_at(work: Work, path: str) -> Work:
+    """The work that has this path."""
+    for step in steps_of(path)[1:]:
+        child: Work | None = None
+        match work:
+            case Seq() | Par():
+                child = work.works[int(step[1:])]
+            case Each():
+                child = work.body
+            case Ask():
+                child = work.choices[int(step[1:])].work
+            case Alt():
+                child = work.condition if step == "|?" else work.true_work if step == "|1" else work.false_work
+            case Loop():
+                condition = {"<": work.pre_condition, ">": work.post_condition}.get(step[-1])
+                child = work.body if condition is None else condition[1]
+            case Ref() | Wait():
+                pass
+        assert child is not None, path
+        work = child
+    return work
+
+
+def steps_of(path: str) -> list[str]:
+    return re.split(r"(?=[.|#*])", path)
 
 
 def in_condition(path: str) -> bool:

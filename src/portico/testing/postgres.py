@@ -40,7 +40,7 @@ def programs() -> Path:
 class PostgresServer:
     def __init__(self, folder: Path, *, settings: dict[str, str] | None = None) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self._programs = programs()
         self._settings = {"fsync": "on", "max_connections": "200", **(settings or {})}
         self._process: subprocess.Popen[bytes] | None = None
@@ -114,7 +114,7 @@ class PostgresServer:
             self._process = None
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Below those that the system gives to others: while the server is stopped, nobody takes its place."""
     while True:
         port = random.SystemRandom().randrange(15_000, 32_000)

@@ -1,0 +1,344 @@
+"""Jobs whose works Temporal hands out to the hosts of a place: `[jobs] engine = "temporal"`.
+
+The log stays the journal, with the same events as on one host, and what it says counts. Temporal keeps who has to do
+what next, notices when a host is gone, and has the tree walked on by another one (`temporal_workflow`). While it does
+not answer, jobs wait, and everything else goes on.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from datetime import timedelta
+from functools import partial
+
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from portico import events as e
+from portico.errors import Unreachable
+from portico.host.host import Host
+from portico.jobs.engine import LocalEngine
+from portico.jobs.jobs import Jobs
+from portico.jobs.run import JobRun
+from portico.jobs.source import EntrySource
+from portico.jobs.state import HOOKS, JobState
+from portico.jobs.task_sessions import TaskCrash, detailed
+from portico.jobs.temporal_activities import Activities, interrupted
+from portico.jobs.temporal_connect import check, connect
+from portico.jobs.temporal_messages import JOB, VERSION
+from portico.jobs.temporal_workflow import JobWorkflow
+from portico.jobs.work import work_at
+from portico.settings import JobSettings
+
+RETRY_SECONDS = 1.0
+"""Between two attempts to reach Temporal."""
+LOOK_SECONDS = 5.0
+"""Between two looks whether it answers."""
+CLOSE_SECONDS = 5.0
+"""A stop of the host waits so long for Temporal to hear of it; afterwards heartbeats tell."""
+WORKS = 1_000
+"""Works under way at one host: each is at least an agent's process, or a question that waits."""
+_TASK_SECONDS = 5.0
+"""A step of the walk takes milliseconds; after this another host takes it."""
+_STICKY_SECONDS = 1.0
+"""A host that is gone still has the next steps of its workflows for so long."""
+_THROTTLE = timedelta(seconds=0.5)
+"""Between two heartbeats that are sent: a cancel travels on their answers."""
+
+
+class TemporalJobs(Jobs):
+    journal: LocalEngine
+
+    def __init__(self, host: Host, journal: LocalEngine, source: EntrySource | None, settings: JobSettings) -> None:
+        super().__init__(host, journal, source)
+        self.journal = journal
+        self.settings = settings
+        self.works: dict[tuple[str, str], asyncio.Task[None]] = {}
+        """What runs here, by job and path."""
+        self.closing = False
+        self._client: Client | None = None
+        self._worker: Worker | None = None
+        self._pending: dict[str, None] = {}
+        """Jobs of whose workflow Temporal has to be told: to start it, or to cancel it."""
+        self._lost: list[tuple[str, str]] = []
+        """Activities whose host is gone, by job and id."""
+        self._told = asyncio.Event()
+        self._settling = asyncio.Lock()
+        self._serving: list[asyncio.Task[None]] = []
+        host.log.on_commit(self._follow)
+
+    @classmethod
+    async def connect(cls, host: Host, source: EntrySource | None, settings: JobSettings) -> "TemporalJobs":
+        """Raises `BadRequest` for settings that can never work. A server that does not answer is waited for."""
+        check(settings)
+        jobs = cls(host, await LocalEngine.open(host.log), source, settings)
+        try:
+            jobs._client = await connect(settings)
+        except Unreachable as error:
+            jobs._away(error.message)
+        jobs._serving = [host.own(jobs._serve(), "temporal worker"), host.own(jobs._tell(), "temporal client")]
+        return jobs
+
+    @property
+    def queue(self) -> str:
+        """Hosts of one place and log take from it. The log's epoch is in it, since a namespace may serve several."""
+        return f"portico-{self.host.members.place or 'here'}-{self.host.log.epoch}-v{VERSION}"
+
+    def workflow_id(self, job: str) -> str:
+        return f"portico-{self.host.log.epoch}-{job}"
+
+    async def close(self) -> None:
+        """What runs here is interrupted, and goes on at another host or after the next start."""
+        self.closing = True
+        for run in self._runs.values():
+            run.suspend()
+        works = list(self.works.values())
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+        if self._worker is not None and self._worker.is_running:
+            stopping = asyncio.ensure_future(self._worker.shutdown())
+            await asyncio.wait({stopping}, timeout=CLOSE_SECONDS)
+            stopping.cancel()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+        self._runs.clear()
+        await super().close()
+
+    # -- Temporal ----------------------------------------------------------------------------------------------
+
+    def _away(self, why: str | None) -> None:
+        if why is not None and self.down is None:
+            self.host.logger.warning("jobs wait: %s", why)
+        elif why is None and self.down is not None:
+            self.host.logger.warning("Temporal answers again; jobs go on")
+        self.down = why
+
+    async def _serve(self) -> None:
+        """Takes works and steps of workflows for as long as this host runs."""
+        while not self.closing:
+            try:
+                client = self._client = self._client or await connect(self.settings)
+                self._away(None)
+                self._told.set()
+                self._worker = self._new_worker(client)
+                await self._worker.run()
+                return
+            except Exception as error:  # noqa: BLE001 - whatever it was: sessions go on, and it is tried again
+                self._away(f"The worker for Temporal at {self.settings.address} has stopped: {error}")
+            await asyncio.sleep(RETRY_SECONDS)
+
+    def _new_worker(self, client: Client) -> Worker:
+        return Worker(
+            client,
+            task_queue=self.queue,
+            workflows=[JobWorkflow],
+            activities=Activities(self).all(),
+            # Everything that the workflow uses is ours and pure; tests replay real histories.
+            workflow_runner=UnsandboxedWorkflowRunner(),
+            max_concurrent_activities=WORKS,
+            sticky_queue_schedule_to_start_timeout=timedelta(seconds=_STICKY_SECONDS),
+            max_heartbeat_throttle_interval=_THROTTLE,
+            default_heartbeat_throttle_interval=_THROTTLE,
+            # A host that drains lets its works end; one that stops has ended them itself before.
+            graceful_shutdown_timeout=timedelta(days=7),
+        )
+
+    async def _tell(self) -> None:
+        """Tells Temporal what it has to know, until it has heard it."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(RETRY_SECONDS if self.down else LOOK_SECONDS):
+                    await self._told.wait()
+            self._told.clear()
+            if self._client is None:
+                continue
+            try:
+                await self._client.service_client.check_health(timeout=timedelta(seconds=3))
+                for job in tuple(self._pending):
+                    await self._ensure(self._client, job)
+                    self._pending.pop(job, None)
+                while self._lost:
+                    await self._report_lost(self._client, *self._lost[0])
+                    self._lost.pop(0)
+                self._away(None)
+            except RPCError as error:
+                self._away(f"Temporal at {self.settings.address} does not answer ({error.message}).")
+            await self._drain()
+
+    async def _drain(self) -> None:
+        if self.host.members.draining and self._worker is not None and self._worker.is_running:
+            self._serving.append(self.host.own(self._worker.shutdown(), "temporal drain"))
+            self._worker = None
+
+    def _soon(self, job: str) -> None:
+        self._pending[job] = None
+        self._told.set()
+
+    async def _ensure(self, client: Client, job: str) -> None:
+        """Its workflow runs; or it is cancelled, if somebody stops the job."""
+        if self.job(job).done:
+            return
+        ident = self.workflow_id(job)
+        try:
+            await client.start_workflow(
+                JOB,
+                job,
+                id=ident,
+                task_queue=self.queue,
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                task_timeout=timedelta(seconds=_TASK_SECONDS),
+                static_summary=self.job(job).name,
+            )
+        except WorkflowAlreadyStartedError:
+            await self._check_runs(client, job)
+        state = await self.journal.load(job)
+        if state.stopping is not None and not state.summary.done:
+            with contextlib.suppress(RPCError):  # it has just ended
+                await client.get_workflow_handle(ident).cancel()
+
+    async def _check_runs(self, client: Client, job: str) -> None:
+        """Somebody may have ended the workflow in Temporal: then the job has its end, too."""
+        described = await client.get_workflow_handle(self.workflow_id(job)).describe()
+        if described.status in (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW):
+            return
+        run = await self.run_of(job)
+        if not run.state.summary.done:
+            name = described.status.name.lower() if described.status is not None else "gone"
+            if stops := run.state.stops:
+                await self.journal.put(job, *stops)
+            await run.end("failed", by="temporal", error=detailed("Error", f"Its workflow was {name} in Temporal."))
+
+    async def _report_lost(self, client: Client, job: str, ident: str) -> None:
+        """Else the workflow would wait for the heartbeat's timeout."""
+        handle = client.get_async_activity_handle(workflow_id=self.workflow_id(job), run_id=None, activity_id=ident)
+        try:
+            await handle.fail(interrupted(orderly=False))
+        except RPCError as error:
+            if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
+                raise
+
+    # -- jobs --------------------------------------------------------------------------------------------------
+
+    @property
+    def _busy(self) -> bool:
+        return any(not summary.done for summary in self.journal.summaries.values())
+
+    def _launch(self, state: JobState) -> None:
+        self._soon(state.summary.id)
+
+    async def recover(self) -> int:
+        await super().recover()
+        owns = self.host.members.owns
+        return sum(not each.done and owns(f"job/{each.id}") for each in self.journal.summaries.values())
+
+    async def _take_up(self, job: str, by: str = "host") -> None:
+        if self.job(job).status == "waiting":
+            await self.journal.put(job, e.JobResumed(by=by))
+        self._soon(job)
+
+    async def stop_job(self, job: str, *, by: str) -> None:
+        if self.job(job).done:
+            return
+        async with self._settling:
+            if (await self.journal.load(job)).stopping is None:
+                await self.journal.put(job, e.JobStopping(by=by))
+        self._soon(job)
+        async for records in self.host.log.follow(f"job/{job}"):
+            if any(isinstance(record.event, e.JobEnded) for record in records):
+                return
+            if self.down is not None:
+                raise Unreachable(f"The job {job!r} ends as soon as it can: {self.down}")
+
+    async def _close_task(self, task: str) -> None:
+        await super()._close_task(task)
+        started = next(iter(await self._story(task)), None)
+        if started is not None and isinstance(started.event, e.TaskStarted) and started.event.job is not None:
+            self._lost.append((started.event.job, f"{started.event.path}@{started.event.attempt}"))
+            self._told.set()
+
+    def _follow(self, records: Iterable[e.Record]) -> None:
+        """What any host writes about a job reaches its works here."""
+        for record in records:
+            if not record.channel.startswith("job/"):
+                continue
+            job = record.channel.removeprefix("job/")
+            match record.event:
+                case e.JobStopping():
+                    for (of, _), work in self.works.items():
+                        if of == job:
+                            work.cancel()
+                case e.JobEnded():
+                    self._forget(job)
+                case e.JobValue(path=path, name=name) if path == HOOKS and job in self._runs:
+                    self._runs[job].hook(name)
+                case _:
+                    pass
+
+    # -- works, for the activities -----------------------------------------------------------------------------
+
+    async def run_of(self, job: str) -> JobRun:
+        await self.host.members.catch_up()
+        run = self._runs.get(job)
+        if run is None:
+            state = await self.journal.load(job)
+            run = self._runs.get(job) or JobRun(self.host, self.journal, state, self._new_task)
+            if not state.summary.done:
+                self._runs[job] = run
+        return run
+
+    def begin(self, run: JobRun, path: str) -> "asyncio.Task[None]":
+        key = (run.state.summary.id, path)
+        work = self.works[key] = self.host.own(self._play(run, path), f"work {key[0]} {path}")
+        work.add_done_callback(lambda _: self.works.pop(key, None))
+        return work
+
+    async def _play(self, run: JobRun, path: str) -> None:
+        leaf = work_at(run.state.job.work, path)
+        with contextlib.suppress(TaskCrash):  # it is recorded
+            await run.work(path, leaf)  # type: ignore[arg-type]
+
+    def silence(self, run: JobRun, path: str) -> None:
+        for task in run.tasks.values():
+            if task.plan.path == path:
+                task.suspended = True
+
+    async def close_left(self, run: JobRun, path: str) -> None:
+        """The end of a task that this host has let go of without one."""
+        job = run.state.summary.id
+        if run.suspended and self._runs.get(job) is run:  # the log could not be written
+            del self._runs[job]
+            for (of, _), work in self.works.items():
+                if of == job:
+                    work.cancel()
+        known = run.state.runs.get(path)
+        if self.closing or known is None or known.outcome is not None:
+            return
+        if self.host.members.owns(f"task/{known.task}"):
+            await self._once_writable(partial(self._close_task, known.task))
+
+    async def settle(self, state: JobState, path: str, orderly: bool) -> None:
+        """Returns when the lost attempt has an end, and the job may go on. Its task is ended by whoever owns it: the
+        host that had it, or the one that took over from it. Before that, nobody can know that it does not run."""
+        job = state.summary.id
+        known = state.runs.get(path)
+        if known is not None and known.outcome is None:
+            await self._ended(known.task)
+            async with self._settling:
+                if state.runs[path].outcome is None and state.stopping is None:
+                    if orderly:
+                        await self.journal.put(job, e.JobSuspended())
+                    if await self._close_works(state, {path: state.runs[path]}):
+                        await self.journal.put(job, e.JobResumed(by="host"))
+        async for _ in self.host.log.follow(f"job/{job}"):
+            if state.summary.status != "waiting" or state.stopping is not None:
+                return
+
+    async def _ended(self, task: str) -> None:
+        async for records in self.host.log.follow(f"task/{task}"):
+            if any(isinstance(record.event, e.TaskEnded) for record in records):
+                return

@@ -1,0 +1,183 @@
+"""What the workflow of a job asks hosts for. The log is asked first: what has an outcome there is never done again."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from portico.errors import LogUnavailable
+from portico.jobs.entry import ANSWER, Each
+from portico.jobs.run import JobRun
+from portico.jobs.state import JobState
+from portico.jobs.task_sessions import TaskCrash, detailed
+from portico.jobs.temporal_messages import (
+    DECIDE,
+    FINISH,
+    INTERRUPTED,
+    ITEMS,
+    LOAD,
+    SETTLE,
+    WORK,
+    Decision,
+    End,
+    Found,
+    Known,
+    Order,
+    Plan,
+    Result,
+    pack,
+)
+from portico.jobs.work import work_at
+
+if TYPE_CHECKING:
+    from portico.jobs.temporal import TemporalJobs
+
+T = TypeVar("T")
+
+BEAT_SECONDS = 0.4
+"""Between two heartbeats. Their answers carry a cancel, and are throttled to half a second."""
+
+
+def interrupted(*, orderly: bool) -> ApplicationError:
+    details = ["orderly"] if orderly else []
+    benign = ApplicationErrorCategory.BENIGN  # it belongs to the course of things: no traceback in the host's lines
+    return ApplicationError("interrupted", *details, type=INTERRUPTED, non_retryable=True, category=benign)
+
+
+class Activities:
+    def __init__(self, jobs: "TemporalJobs") -> None:
+        self._jobs = jobs
+
+    def all(self) -> list[Callable[..., Any]]:
+        return [self.work, self.settle, self.load, self.items, self.decide, self.finish]
+
+    # -- works -------------------------------------------------------------------------------------------------
+
+    @activity.defn(name=WORK)
+    async def work(self, order: Order) -> Result:
+        """One attempt of the work at this path. A second delivery of it joins the first."""
+        jobs = self._jobs
+        run = await jobs.run_of(order.job)
+        going = jobs.works.get((order.job, order.path))
+        if going is None:
+            if (known := self._before(run.state, order.path)) is not None:
+                return known
+            going = jobs.begin(run, order.path)
+        try:
+            await _beat(going)
+        except asyncio.CancelledError:
+            await self._end(run, order, going)
+            raise
+        if not going.cancelled() and (bug := _bug_of(going)) is not None:
+            return Result("crashed", bug)
+        if (known := _recorded(run.state, order.path)) is not None:
+            return known
+        await self._beating(jobs.close_left(run, order.path), f"end {order.job} {order.path}")
+        raise interrupted(orderly=jobs.closing)
+
+    def _before(self, state: JobState, path: str) -> Result | None:
+        """What is known before anything is begun; None: nothing."""
+        if (known := _recorded(state, path)) is not None:
+            return known
+        if state.stopping is not None or state.summary.done:
+            return Result("stopped")
+        begun = state.runs.get(path)
+        if self._jobs.closing or state.summary.status == "waiting" or (begun is not None and begun.outcome is None):
+            # Nobody may begin it here or now; or another host has, of which `settle` knows more.
+            raise interrupted(orderly=self._jobs.closing)
+        return None
+
+    async def _end(self, run: JobRun, order: Order, going: "asyncio.Task[None]") -> None:
+        """Temporal wants it ended. Only when somebody asked for that it is stopped; otherwise it is another's now, and
+        this host writes nothing about the work any more."""
+        details = activity.cancellation_details()
+        if details is None or not details.cancel_requested:
+            self._jobs.silence(run, order.path)
+        going.cancel()
+        await asyncio.wait({going})
+        await self._jobs.close_left(run, order.path)
+        if details is not None and details.worker_shutdown:
+            raise interrupted(orderly=True)
+
+    @activity.defn(name=SETTLE)
+    async def settle(self, order: Order) -> Result:
+        """What becomes of an attempt that was lost: its outcome if there is one, or another attempt."""
+        if self._jobs.closing:
+            raise ApplicationError("this host stops; ask another")
+        run = await self._jobs.run_of(order.job)
+        await self._beating(self._jobs.settle(run.state, order.path, order.orderly), f"settle {order.job}")
+        known = run.state.runs.get(order.path)
+        return _recorded(run.state, order.path) or Result("again", attempt=known.attempt + 1 if known else 1)
+
+    async def _beating(self, doing: Coroutine[Any, Any, T], name: str) -> T:
+        going = self._jobs.host.own(doing, name)
+        try:
+            await _beat(going)
+        finally:
+            going.cancel()
+        return going.result()
+
+    # -- the journal -------------------------------------------------------------------------------------------
+
+    @activity.defn(name=LOAD)
+    async def load(self, job: str) -> bytes:
+        state = (await self._jobs.run_of(job)).state
+        answers = {path: values.get(ANSWER) for path, values in state.values.items()}
+        known = {
+            path: Known(run.outcome, run.error, answers.get(path), run.attempt + (run.outcome == "interrupted"))
+            for path, run in state.runs.items()
+            if run.outcome is not None
+        }
+        return pack(Plan(state.job.work, state.summary.started, state.job.timeout, known))
+
+    @activity.defn(name=ITEMS)
+    async def items(self, order: Order) -> Found:
+        run = await self._jobs.run_of(order.job)
+        each = work_at(run.state.job.work, order.path)
+        assert isinstance(each, Each)
+        try:
+            return Found(len(await run.items(order.path, each)))
+        except TaskCrash as crash:
+            return Found(crash=crash.detail)
+
+    @activity.defn(name=DECIDE)
+    async def decide(self, decision: Decision) -> bool:
+        run = await self._jobs.run_of(decision.job)
+        await run.decide(decision.path, decision.reason)
+        return True
+
+    @activity.defn(name=FINISH)
+    async def finish(self, end: End) -> str:
+        """Works without an end get theirs with the job's."""
+        run = await self._jobs.run_of(end.job)
+        state = run.state
+        if state.summary.done:
+            return state.summary.status
+        stopped = state.stopping is not None and end.outcome != "succeeded"
+        outcome = "canceled" if stopped else end.outcome
+        by = state.stopping or "temporal" if outcome == "canceled" else "host"
+        if stops := state.stops:
+            await self._jobs.journal.put(end.job, *stops)
+        await run.end(outcome, by=by, error="" if stopped else end.error)
+        return outcome
+
+
+def _recorded(state: JobState, path: str) -> Result | None:
+    known = state.runs.get(path)
+    if known is None or known.outcome is None or known.outcome == "interrupted":
+        return None
+    return Result(known.outcome, known.error, state.values.get(path, {}).get(ANSWER))
+
+
+def _bug_of(going: "asyncio.Task[None]") -> str | None:
+    error = going.exception()
+    return None if error is None or isinstance(error, LogUnavailable) else detailed(type(error).__name__, str(error))
+
+
+async def _beat(going: "asyncio.Task[T]") -> None:
+    """Until it is done. A cancel of the activity comes out of this and leaves it running."""
+    while not going.done():
+        activity.heartbeat()
+        await asyncio.wait({going}, timeout=BEAT_SECONDS)

@@ -1,0 +1,110 @@
+"""What goes through Temporal: names and numbers. Prompts, outputs and the entry stay in the log, and are read there."""
+
+import zlib
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from temporalio.api.common.v1 import Payload
+from temporalio.converter import CompositePayloadConverter, DataConverter, EncodingPayloadConverter
+
+from portico.events import JobOutcome, WorkOutcome
+from portico.jobs.entry import Work
+
+VERSION = 1
+"""Part of the queue's name. A change after which a running workflow could not be replayed raises it, so that a host of
+an older or newer version never gets a tree that it does not understand."""
+JOB = "portico-job"
+WORK, SETTLE, LOAD, ITEMS, DECIDE, FINISH = "work", "settle", "load", "items", "decide", "finish"
+HEARTBEAT_SECONDS = 10.0
+"""Without a sign of life for this long a work is lost. The lease of a host is as long, and nobody else may end the
+works of a host before that."""
+OPEN_WORKS = 500
+"""Activities of one job at a time. Above 2,000 open ones Temporal refuses the workflow's step, for ever."""
+HISTORY_QUIET = 4_000
+"""Events after which a run of the workflow ends while no work is under way: Temporal's own suggestion."""
+HISTORY_EVENTS = 20_000
+"""Events after which no work begins until none is under way: the history ends at 51,200."""
+INTERRUPTED = "Interrupted"
+"""The type of a failed activity whose host stopped, or that another host has begun already."""
+
+
+class Known(Struct, omit_defaults=True):
+    """What the log says of one path."""
+
+    outcome: WorkOutcome
+    error: str = ""
+    answer: str | None = None
+    attempt: int = 1
+
+
+class Plan(Struct, omit_defaults=True):
+    work: Work
+    started: int
+    """Milliseconds since the epoch."""
+    timeout: float | None = None
+    known: dict[str, Known] = {}
+
+
+class Order(Struct, omit_defaults=True):
+    job: str
+    path: str
+    orderly: bool = False
+    """For `settle`: its host was told to stop."""
+
+
+class Result(Struct, omit_defaults=True):
+    outcome: WorkOutcome | Literal["again"]
+    """`again`: it was interrupted, and is tried another time."""
+    error: str = ""
+    answer: str | None = None
+    attempt: int = 1
+    """The next one."""
+
+
+class Found(Struct, omit_defaults=True):
+    """The items of an Each."""
+
+    count: int = 0
+    crash: str = ""
+
+
+class Decision(Struct):
+    job: str
+    path: str
+    reason: str
+
+
+class End(Struct, omit_defaults=True):
+    job: str
+    outcome: JobOutcome
+    error: str = ""
+
+
+def pack(plan: Plan) -> bytes:
+    """A job of ten thousand works fits into one payload: 2 MB is Temporal's limit, and 0.5 MB warned about."""
+    return zlib.compress(msgspec.json.encode(plan))
+
+
+def unpack(data: bytes) -> Plan:
+    return msgspec.json.decode(zlib.decompress(data), type=Plan)
+
+
+class _Msgspec(EncodingPayloadConverter):
+    @property
+    def encoding(self) -> str:
+        return "json/plain"
+
+    def to_payload(self, value: Any) -> Payload | None:
+        return Payload(metadata={"encoding": self.encoding.encode()}, data=msgspec.json.encode(value))
+
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:
+        return msgspec.json.decode(payload.data, type=type_hint or Any)
+
+
+class _Payloads(CompositePayloadConverter):
+    def __init__(self) -> None:
+        super().__init__(_Msgspec())
+
+
+CONVERTER = DataConverter(payload_converter_class=_Payloads)

@@ -1,0 +1,195 @@
+"""A job as a workflow: the same `walk` as everywhere, with an activity for each work.
+
+Temporal replays this code from its history, so it must take the same way each time: no clock, no set of tasks is gone
+through, nothing is read but what activities gave. What a work's failure means is decided here and never by a retry
+of Temporal's: each attempt is an activity of its own, tried once.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from datetime import timedelta
+from typing import TypeVar
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.workflow import ActivityCancellationType
+
+from portico.events import JobOutcome
+from portico.jobs import temporal_messages as messages
+from portico.jobs.entry import Ask, Each, Leaf
+from portico.jobs.task_sessions import TaskCrash, detailed
+from portico.jobs.temporal_messages import (
+    DECIDE,
+    FINISH,
+    INTERRUPTED,
+    ITEMS,
+    JOB,
+    LOAD,
+    SETTLE,
+    WORK,
+    Decision,
+    End,
+    Found,
+    Known,
+    Order,
+    Plan,
+    Result,
+    unpack,
+)
+from portico.jobs.work import walk
+
+T = TypeVar("T")
+
+_ONCE = RetryPolicy(maximum_attempts=1)
+_UNTIL_DONE = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5))
+_HEARTBEAT = timedelta(seconds=messages.HEARTBEAT_SECONDS)
+_ANY_TIME = timedelta(days=3650)
+"""A question may be open for months; the task's own timeout is the task's affair."""
+_LOCAL = timedelta(seconds=60)
+
+
+@workflow.defn(name=JOB)
+class JobWorkflow:
+    def __init__(self) -> None:
+        self._job = ""
+        self._known: dict[str, Known] = {}
+        self._slots = asyncio.Semaphore(messages.OPEN_WORKS)
+        self._open = 0
+        self._cutting = False
+
+    @workflow.run
+    async def run(self, job: str) -> str:
+        self._job = job
+        try:
+            outcome, error = await self._outcome()
+        except asyncio.CancelledError:
+            outcome, error = "canceled", ""
+        except Exception as bug:  # noqa: BLE001 - a bug in one job must not leave it running for ever
+            outcome, error = "failed", detailed(type(bug).__name__, str(bug))
+        await self._local(FINISH, End(job, outcome, error), str)
+        return outcome
+
+    async def _outcome(self) -> tuple[JobOutcome, str]:
+        plan = unpack(await self._local(LOAD, self._job, bytes))
+        self._known = plan.known
+        left = None if plan.timeout is None else plan.timeout - (workflow.now().timestamp() - plan.started / 1000)
+        try:
+            async with asyncio.timeout(left):
+                succeeded = await self._walk(plan)
+        except TimeoutError:
+            return "failed", detailed("TimeoutError", f"The job was not done within {plan.timeout:g} seconds.")
+        except TaskCrash as crash:
+            return "failed", crash.detail
+        return ("succeeded" if succeeded else "failed"), ""
+
+    async def _walk(self, plan: Plan) -> bool:
+        """To the end, or until the history is too long: then the next run goes on from the log."""
+        walking = asyncio.create_task(walk(plan.work, self._work, self._decide, values=self))
+        try:
+            await workflow.wait_condition(lambda: walking.done() or (self._cutting and not self._open))
+        except asyncio.CancelledError:
+            walking.cancel()
+            return await walking
+        if not walking.done():
+            workflow.continue_as_new(self._job)
+        return walking.result()
+
+    # -- what the interpreter asks for -------------------------------------------------------------------------
+
+    def choice(self, path: str, ask: Ask) -> int | None:
+        answer = self._known[path].answer
+        return next((index for index, choice in enumerate(ask.choices) if choice.label == answer), None)
+
+    async def items(self, path: str, each: Each) -> list[str]:
+        found = await self._local(ITEMS, Order(self._job, path), Found)
+        if found.crash:
+            raise TaskCrash(found.crash)
+        return [""] * found.count  # the walk only counts them; who works reads them from the log
+
+    async def _decide(self, path: str, reason: str) -> None:
+        await self._local(DECIDE, Decision(self._job, path, reason), bool)
+
+    async def _work(self, path: str, leaf: Leaf) -> bool:
+        known = self._known.get(path)
+        attempt = 1 if known is None else known.attempt
+        if known is None or known.outcome == "interrupted":
+            async with self._slots:
+                result = await self._attempts(Order(self._job, path), attempt)
+            assert result.outcome != "again"
+            known = self._known[path] = Known(result.outcome, result.error, result.answer)
+        if known.outcome == "crashed":
+            raise TaskCrash(known.error)
+        return known.outcome == "succeeded"
+
+    async def _attempts(self, order: Order, attempt: int) -> Result:
+        while True:
+            await self._room()
+            self._open += 1
+            try:
+                result = await self._attempt(order, attempt)
+            finally:
+                self._open -= 1
+            if result.outcome != "again":
+                return result
+            attempt = result.attempt
+
+    async def _attempt(self, order: Order, attempt: int) -> Result:
+        try:
+            return await self._reached(
+                workflow.execute_activity(
+                    WORK,
+                    order,
+                    result_type=Result,
+                    activity_id=f"{order.path}@{attempt}",
+                    start_to_close_timeout=_ANY_TIME,
+                    heartbeat_timeout=_HEARTBEAT,
+                    retry_policy=_ONCE,
+                    cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+                )
+            )
+        except ActivityError as lost:
+            order = Order(order.job, order.path, _orderly(lost))
+        return await self._reached(
+            workflow.execute_activity(
+                SETTLE,
+                order,
+                result_type=Result,
+                start_to_close_timeout=_ANY_TIME,
+                heartbeat_timeout=_HEARTBEAT,
+                retry_policy=_UNTIL_DONE,
+                cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            )
+        )
+
+    async def _room(self) -> None:
+        """Waits for ever when the history is so long that this run has to end first. What is in flight would be lost
+        with it: so at a quiet moment when Temporal suggests it, and at any price some time later."""
+        length = workflow.info().get_current_history_length()
+        suggested = workflow.info().is_continue_as_new_suggested() or length > messages.HISTORY_QUIET
+        if length > messages.HISTORY_EVENTS or (suggested and not self._open):
+            self._cutting = True
+        await workflow.wait_condition(lambda: not self._cutting)
+
+    async def _local(self, name: str, argument: object, result: type[T]) -> T:
+        found: T = await self._reached(
+            workflow.execute_local_activity(
+                name, argument, result_type=result, start_to_close_timeout=_LOCAL, retry_policy=_UNTIL_DONE
+            )
+        )
+        return found
+
+    async def _reached(self, doing: Awaitable[T]) -> T:
+        """A cancel arrives as a failure of the activity; `asyncio.timeout` and the lanes need it as what it is."""
+        try:
+            return await doing
+        except ActivityError as error:
+            task = asyncio.current_task()
+            if is_cancelled_exception(error) or (task is not None and task.cancelling()):
+                raise asyncio.CancelledError from None
+            raise
+
+
+def _orderly(error: ActivityError) -> bool:
+    cause = error.cause
+    return isinstance(cause, ApplicationError) and cause.type == INTERRUPTED and bool(cause.details)
