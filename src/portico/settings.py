@@ -295,6 +295,10 @@ class NoticeTarget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Hours without notices, `22:00-07:00`: they come afterwards, as far as they still matter."""
     zone: str = ""
     """Of these hours: an IANA zone; empty: the machine's."""
+    person: str = ""
+    """Only what this person may see; empty: everything."""
+    sessions: str = "all"
+    """`all`, `mine` (what belongs to that person, or else to nobody but the host), or the id of one session."""
 
 
 class Webhook(NoticeTarget, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -315,9 +319,13 @@ class NoticeCommand(NoticeTarget, frozen=True, kw_only=True, forbid_unknown_fiel
 class NoticeSettings(Struct, forbid_unknown_fields=True):
     webhooks: list[Webhook] = []
     """Tables `[[notices.webhooks]]`: `name`, `url`, one of `secret`, `secret_env` and `secret_file`; and `kinds`,
-    `folders`, `quiet`, `zone`."""
+    `folders`, `quiet`, `zone`, `person`, `sessions`."""
     commands: list[NoticeCommand] = []
-    """Tables `[[notices.commands]]`: `name`, `command` (a list); and `kinds`, `folders`, `quiet`, `zone`."""
+    """Tables `[[notices.commands]]`: `name`, `command` (a list); and `kinds`, `folders`, `quiet`, `zone`,
+    `person`, `sessions`."""
+    contact: str = ""
+    """Whom push services write to about pushes of this host: `mailto:ada@example.org` or an address with https; empty:
+    `server.public_url`."""
     allow_private: list[str] = []
     """Names or addresses, as they stand in `url`, that a webhook may reach although they are private, and without
     TLS."""

@@ -50,8 +50,8 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiver() -> AsyncIterator[Receiver]:
-    found = Receiver()
+async def receiver(found: Receiver | None = None) -> AsyncIterator[Receiver]:
+    found = found or Receiver()
     server = await asyncio.start_server(found.serve, "127.0.0.1", 0)
     found.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/in"
     try:

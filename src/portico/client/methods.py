@@ -28,6 +28,7 @@ from portico.commands import (
     NoticeNamed,
     Offered,
     Project,
+    PushNamed,
     Queued,
     RunNamed,
     ServerOperation,
@@ -597,3 +598,35 @@ class Methods(Protocol):
     async def test_notice(self, target: str, *, request: str = "") -> NoticeNamed:
         """Send a test notice to a webhook or a program of the settings."""
         return await self.do(c.TestNotice(target=target), request=request)
+
+    async def subscribe_push(
+        self,
+        endpoint: str,
+        p256dh: str,
+        auth: str,
+        *,
+        device: str = "",
+        kinds: list[str] = [],
+        sessions: str = "all",
+        quiet: str = "",
+        zone: str = "",
+        request: str = "",
+    ) -> PushNamed:
+        """Let a browser be told by web push; the fields are those of its `PushSubscription`."""
+        return await self.do(
+            c.SubscribePush(
+                endpoint=endpoint,
+                p256dh=p256dh,
+                auth=auth,
+                device=device,
+                kinds=kinds,
+                sessions=sessions,
+                quiet=quiet,
+                zone=zone,
+            ),
+            request=request,
+        )
+
+    async def unsubscribe_push(self, push: str, *, request: str = "") -> Done:
+        """Tell a browser nothing any more."""
+        return await self.do(c.UnsubscribePush(push=push), request=request)

@@ -89,6 +89,10 @@ class NoticeNamed(Struct):
     notice: str
 
 
+class PushNamed(Struct):
+    push: str
+
+
 class Done(Struct):
     """It was done, and there is nothing to tell."""
 

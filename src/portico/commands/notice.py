@@ -1,6 +1,6 @@
 """Commands about what people are told of."""
 
-from portico.commands.answers import NoticeNamed
+from portico.commands.answers import Done, NoticeNamed, PushNamed
 from portico.commands.command import Command, Http
 
 
@@ -30,4 +30,42 @@ class TestNotice(Command, frozen=True, tag="notice.test"):
     """Its name in the settings."""
 
 
-NoticeCommand = RedeliverNotice | TestNotice
+class SubscribePush(Command, frozen=True, tag="push.subscribe"):
+    """Let a browser be told by web push; the fields are those of its `PushSubscription`."""
+
+    scope = "read"
+    about = "host"
+    gives = PushNamed
+    http = Http("POST", "/v1/push", 201)
+    secret = True
+    errors = ("conflict",)
+
+    endpoint: str
+    p256dh: str
+    auth: str
+    device: str = ""
+    """What lists call it."""
+    kinds: list[str] = []
+    """Of what it is told; all, when empty."""
+    sessions: str = "all"
+    """`all` that the caller may see, `mine`, or the id of one."""
+    quiet: str = ""
+    """Hours without notices: `22:00-07:00`."""
+    zone: str = ""
+    """Of these hours; the host's, when empty."""
+
+
+class UnsubscribePush(Command, frozen=True, tag="push.unsubscribe"):
+    """Tell a browser nothing any more."""
+
+    scope = "read"
+    about = "host"
+    gives = Done
+    http = Http("DELETE", "/v1/push/{push}", 204)
+    errors = ("not_found",)
+
+    push: str
+    """Its id in `GET /v1/push`."""
+
+
+NoticeCommand = RedeliverNotice | TestNotice | SubscribePush | UnsubscribePush

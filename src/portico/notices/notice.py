@@ -81,6 +81,8 @@ class Delivery(Struct):
 def wants(target: NoticeTarget, notice: Notice) -> bool:
     if target.kinds and notice.kind not in target.kinds:
         return False
+    if target.sessions not in ("all", "mine", notice.session):
+        return False
     folders = [Path(each).expanduser() for each in target.folders]
     return not folders or any(notice.folder and Path(notice.folder).is_relative_to(each) for each in folders)
 

@@ -17,12 +17,16 @@ from portico import commands as c
 from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import Record
 from portico.host.host import Host
+from portico.host.ownership import Access
 from portico.host.part import Part
+from portico.host.people import HOST_OWNER
 from portico.notices.address import NotSent
 from portico.notices.notice import LOOKING_SECONDS, Delivery, Notice, after_quiet, tried, wants
+from portico.notices.push import PREFIX, PushTarget
 from portico.notices.read import SETTLED, TOLD, read_notice, settled
-from portico.notices.send import Sender
-from portico.notices.targets import Target, targets_of
+from portico.notices.send import Gone, PushSender, Sender, Target
+from portico.notices.subscriptions import Subscriptions
+from portico.notices.targets import targets_of
 from portico.settings import NoticeSettings
 
 AT_ONCE = 600
@@ -67,7 +71,10 @@ class Notices(Part):
         self.deliveries: dict[str, Delivery] = {}
         """In the order in which they were made."""
         self._settings = NoticeSettings()
+        self._named: dict[str, Target] = {}
+        """Those of the settings."""
         self._targets: dict[str, Target] = {}
+        self.subscriptions = Subscriptions(host)
         self._base = ""
         self._sender = Sender()
         self._incoming: deque[Record] = deque()
@@ -83,13 +90,21 @@ class Notices(Part):
         host.log.on_commit(self._committed)
         host.commands.handle(c.RedeliverNotice, self._redeliver)
         host.commands.handle(c.TestNotice, self._test)
+        host.commands.handle(c.SubscribePush, self._subscribe)
+        host.commands.handle(c.UnsubscribePush, self._unsubscribe)
 
     # -- start and stop ----------------------------------------------------------------------------------------
 
     def configure(self, settings: NoticeSettings, base: str) -> None:
         """`base`: how people reach this host, for links."""
+        self._settings, self._base = settings, base.rstrip("/")
+        self._named = targets_of(settings)
+        self._retarget()
+
+    def _retarget(self) -> None:
+        """The targets have changed: those of the settings, or browsers."""
         began = not self._targets
-        self._settings, self._targets, self._base = settings, targets_of(settings), base.rstrip("/")
+        self._targets = {**self._named, **self.subscriptions.targets}
         if self._started and self._targets and began:
             self._move(self.host.log.seq)  # what happened before nobody was to be told
         elif self._started and not self._targets:
@@ -99,6 +114,8 @@ class Notices(Part):
 
     async def start(self) -> None:
         """Goes on where the last host ended."""
+        await self.subscriptions.load()
+        self._targets = {**self._named, **self.subscriptions.targets}
         self._started = True
         self.host.members.on_held(self._take_up)
         await self._load()
@@ -148,6 +165,11 @@ class Notices(Part):
         known = {record.seq for record in self._incoming}
         self._incoming.extendleft(reversed([record for record in found if record.seq not in known]))
         self._arrived.set()
+
+    async def sweep(self) -> None:
+        """Another host on this log may have taken a subscription."""
+        if self._started and await self.subscriptions.load():
+            self._retarget()
 
     async def close(self) -> None:
         self._started = False
@@ -200,7 +222,7 @@ class Notices(Part):
         made: list[Delivery] = []
         if isinstance(record.event, TOLD):
             notice = await read_notice(self.host, record, self._base)
-            made = self._deliveries(record.seq, notice) if notice is not None else []
+            made = self._deliveries(record, notice) if notice is not None else []
         if not made:
             self._move(record.seq)
             return
@@ -209,17 +231,25 @@ class Notices(Part):
         for delivery in made:
             self._queue(delivery)
 
-    def _deliveries(self, seq: int, notice: Notice) -> list[Delivery]:
+    def _deliveries(self, record: Record, notice: Notice) -> list[Delivery]:
         looking = self._is_open(notice.session)
         if looking and notice.kind in ("turn_done", "turn_failed"):
             return []
-        targets = [target for target in self._targets.values() if wants(target, notice)]
+        access = self.host.ownership.of_channel(record.channel)
+        targets = [each for each in self._targets.values() if wants(each, notice) and self._concerns(each, access)]
         waiting = sum(len(lane.queue) for lane in self._lanes.values())
         if targets and waiting + len(targets) > WAITING:
             self.host.logger.error("%s notices wait: nobody is told of %s", waiting, notice.about)
             return []
         first = self.host.now() + (LOOKING_SECONDS * 1000 if looking else 0)
-        return [Delivery(f"notice-{seq}-{target.name}", target.name, notice, next=first) for target in targets]
+        return [Delivery(f"notice-{record.seq}-{each.name}", each.name, notice, next=first) for each in targets]
+
+    def _concerns(self, target: Target, access: Access) -> bool:
+        """Whether the person may see it, and whether it is theirs where that is asked for."""
+        if target.sessions == "mine" and access.owner not in ((target.person,) if target.person else ("", HOST_OWNER)):
+            return False
+        reader = c.Caller("", target.person, frozenset({"read"}), person=target.person)
+        return self.host.ownership.may(reader, access)
 
     @contextmanager
     def viewing(self, channels: Sequence[str]) -> Iterator[None]:
@@ -319,27 +349,53 @@ class Notices(Part):
         return False
 
     async def _attempt(self, delivery: Delivery) -> None:
-        target, error = self._targets.get(delivery.target), ""
+        target, error, gone = self._targets.get(delivery.target), "", False
         async with self._slots[delivery.target in self._failing]:
             if not delivery.waits:
                 return
             try:
                 if target is None:
                     raise NotSent(f"The settings have no webhook or command {delivery.target!r}.")
-                await self._sender.send(delivery, target, self._settings, self.host.now())
+                sender = await self._push_sender() if isinstance(target, PushTarget) else None
+                await self._sender.send(delivery, target, self._settings, self.host.now(), sender)
                 self._failing.discard(delivery.target)
             except NotSent as failed:
                 error = str(failed)
                 self._failing.add(delivery.target)
+                gone = isinstance(failed, Gone) and isinstance(target, PushTarget)
             except Exception as failed:  # a bug of ours must not end the lane
                 self.host.logger.exception("notice %s", delivery.id)
                 error = f"{type(failed).__name__}: {failed}"
         tried(delivery, self.host.now(), error)
+        if gone or (target is None and delivery.target.startswith(PREFIX)):
+            await self._drop(delivery)
         if delivery.state == "failed":
             self.host.logger.error("%s was given up: %s", delivery.id, error)
         await self._store(delivery)
 
+    async def _drop(self, delivery: Delivery) -> None:
+        """The browser has ended its subscription: nobody is there to try again."""
+        delivery.state = "failed"
+        await self.subscriptions.remove(delivery.target)
+        self._retarget()
+
+    async def _push_sender(self) -> PushSender:
+        contact = self._settings.contact or (self._base if self._base.startswith("https:") else "")
+        return PushSender(await self.subscriptions.key(), contact, self._base)
+
     # -- commands ----------------------------------------------------------------------------------------------
+
+    async def _subscribe(self, command: c.SubscribePush, caller: c.Caller) -> c.PushNamed:
+        """With a first push, so that whoever switches it on sees that it works."""
+        target = await self.subscriptions.add(command, caller, self._settings)
+        self._retarget()
+        await self._send_test(target.name, caller)
+        return c.PushNamed(target.name)
+
+    async def _unsubscribe(self, command: c.UnsubscribePush, caller: c.Caller) -> c.Done:
+        await self.subscriptions.remove(command.push, caller)
+        self._retarget()
+        return c.Done()
 
     async def _redeliver(self, command: c.RedeliverNotice, caller: c.Caller) -> c.NoticeNamed:
         delivery = self.deliveries.get(command.notice)
@@ -357,16 +413,17 @@ class Notices(Part):
     async def _test(self, command: c.TestNotice, caller: c.Caller) -> c.NoticeNamed:
         if command.target not in self._targets:
             names = ", ".join(self._targets) or "none"
-            raise NotFound("webhook or command", command.target, f"The settings have: {names}.")
+            raise NotFound("webhook or command", command.target, f"There are: {names}.")
+        return c.NoticeNamed(await self._send_test(command.target, caller))
+
+    async def _send_test(self, target: str, caller: c.Caller) -> str:
         now = self.host.now()
         notice = Notice("test", f"A test, asked for by {caller.by}.", now, link=f"{self._base}/app")
         count = len(self.deliveries)
-        delivery = Delivery(
-            f"notice-test-{now}-{count}-{command.target}", command.target, notice, next=now, by_hand=True
-        )
+        delivery = Delivery(f"notice-test-{now}-{count}-{target}", target, notice, next=now, by_hand=True)
         await self._store(delivery)
         self._queue(delivery)
-        return c.NoticeNamed(delivery.id)
+        return delivery.id
 
 
 def _lane_of(delivery: Delivery) -> tuple[str, str]:

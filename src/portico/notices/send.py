@@ -1,4 +1,5 @@
-"""One attempt to deliver: a signed POST (Standard Webhooks), or a program of the owner with the notice on its input."""
+"""One attempt to deliver: a signed POST (Standard Webhooks), a push to a browser, or a program of the owner with the
+notice on its input."""
 
 import asyncio
 import base64
@@ -10,19 +11,24 @@ import ssl
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from portico.errors import PorticoError
+from portico.notices import push
 from portico.notices.address import NotSent, resolve
 from portico.notices.notice import Delivery
+from portico.notices.push import PushTarget
 from portico.settings import NoticeCommand, NoticeSettings, Webhook
 from portico.workspace.child import environment
 from portico.workspace.process import run
 
 if TYPE_CHECKING:
     import httpx
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey as PrivateKey
+
+Target = Webhook | NoticeCommand | PushTarget
 
 WEBHOOK_SECONDS = 10.0
 """For the whole call, names and TLS included: receivers are to answer first and work later."""
@@ -32,6 +38,17 @@ COMMAND_SECONDS = 30.0
 
 _RESOLVERS = 4
 """Threads of our own: names that hang must not take those of the host."""
+
+
+class Gone(NotSent):
+    """There is no such receiver any more. Of a browser it says that the subscription has ended."""
+
+
+class PushSender(NamedTuple):
+    key: "PrivateKey"
+    contact: str
+    base: str
+    """How people reach this host."""
 
 
 def body_of(delivery: Delivery) -> bytes:
@@ -81,38 +98,52 @@ class Sender:
         self._threads = ThreadPoolExecutor(_RESOLVERS, "notices")
 
     async def send(
-        self, delivery: Delivery, target: Webhook | NoticeCommand, settings: NoticeSettings, now: int
+        self, delivery: Delivery, target: Target, settings: NoticeSettings, now: int, sender: PushSender | None = None
     ) -> None:
-        """NotSent: it did not arrive."""
+        """NotSent: it did not arrive. `sender` is for pushes."""
         if isinstance(target, NoticeCommand):
             await self._command(delivery, target)
             return
         try:
             async with asyncio.timeout(WEBHOOK_SECONDS):
-                await self._post(delivery, target, settings, now)
+                if isinstance(target, PushTarget):
+                    assert sender is not None
+                    await self._push(delivery, target, settings, now, sender)
+                else:
+                    await self._post(delivery, target, settings, now)
         except TimeoutError:
             raise NotSent(f"No answer within {WEBHOOK_SECONDS:g} seconds.") from None
 
-    async def _post(self, delivery: Delivery, target: Webhook, settings: NoticeSettings, now: int) -> None:
-        import httpx  # late: most hosts have no webhooks
+    async def _push(
+        self, delivery: Delivery, target: PushTarget, settings: NoticeSettings, now: int, sender: PushSender
+    ) -> None:
+        headers = push.headers(delivery, target, sender.key, sender.contact, now)
+        body = push.encrypt(target, push.payload(delivery.notice, sender.base))
+        await self._call(target.endpoint, headers, body, settings)
 
-        url, body, timestamp = httpx.URL(target.url), body_of(delivery), now // 1000
+    async def _post(self, delivery: Delivery, target: Webhook, settings: NoticeSettings, now: int) -> None:
+        body, timestamp = body_of(delivery), now // 1000
         headers = {
-            "Host": url.netloc.decode("ascii"),
             "Content-Type": "application/json",
-            "User-Agent": "Portico",
             "webhook-id": delivery.id,
             "webhook-timestamp": str(timestamp),
             "webhook-signature": signature(secret_of(target), delivery.id, timestamp, body),
         }
+        await self._call(target.url, headers, body, settings)
+
+    async def _call(self, address: str, headers: dict[str, str], body: bytes, settings: NoticeSettings) -> None:
+        import httpx  # late: most hosts have no webhooks
+
+        url = httpx.URL(address)
+        headers = {"Host": url.netloc.decode("ascii"), "User-Agent": "Portico", **headers}
         name = url.raw_host.decode("ascii")
         port = url.port or (443 if url.scheme == "https" else 80)
         addresses = await resolve(name, port, settings.allow_private, self._threads)
         error: Exception | None = None
-        for address in addresses:
+        for found in addresses:
             request = httpx.Request(
                 "POST",
-                url.copy_with(host=address),
+                url.copy_with(host=found),
                 headers=headers,
                 content=body,
                 extensions={"sni_hostname": name, "timeout": httpx.Timeout(WEBHOOK_SECONDS).as_dict()},
@@ -129,6 +160,8 @@ class Sender:
             if response.is_success:
                 return
             hint = "; redirects are not followed" if response.is_redirect else ""
+            if response.status_code in (404, 410):
+                raise Gone(f"The receiver answered {response.status_code}.")
             raise NotSent(f"The receiver answered {response.status_code}{hint}.")
         raise NotSent(f"It cannot be reached: {error}"[:300])
 

@@ -6,10 +6,9 @@ from zoneinfo import ZoneInfo
 from portico.errors import BadRequest
 from portico.notices.address import NotSent
 from portico.notices.notice import is_quiet_form
-from portico.notices.send import keys_of
+from portico.notices.push import PREFIX, PushTarget
+from portico.notices.send import Target, keys_of
 from portico.settings import NoticeCommand, NoticeSettings, Webhook
-
-Target = Webhook | NoticeCommand
 
 
 def targets_of(settings: NoticeSettings) -> dict[str, Target]:
@@ -18,14 +17,15 @@ def targets_of(settings: NoticeSettings) -> dict[str, Target]:
     listed: list[tuple[str, Target]] = [("notices.webhooks", each) for each in settings.webhooks]
     listed += [("notices.commands", each) for each in settings.commands]
     for field, target in listed:
-        problem = "the name is taken by another one" if target.name in found else _problem(target, settings)
+        problem = "the name is taken by another one" if target.name in found else target_problem(target, settings)
         if problem:
             raise BadRequest(f"{field}: {target.name!r}: {problem}.", field=field)
         found[target.name] = target
     return found
 
 
-def _problem(target: Target, settings: NoticeSettings) -> str:
+def target_problem(target: Target, settings: NoticeSettings) -> str:
+    """What is wrong with it, in words."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", target.name):
         return "a name has lower case letters, digits and hyphens, at most 40"
     if not is_quiet_form(target.quiet):
@@ -34,6 +34,12 @@ def _problem(target: Target, settings: NoticeSettings) -> str:
         ZoneInfo(target.zone or "UTC")
     except (KeyError, OSError, ValueError):
         return f"there is no time zone {target.zone!r}"
+    if target.sessions not in ("all", "mine") and not target.sessions.startswith("session-"):
+        return f"sessions = {target.sessions!r} is none of 'all', 'mine' and the id of a session"
+    if isinstance(target, PushTarget):
+        return _url_problem(target.endpoint, settings)
+    if target.name.startswith(PREFIX):
+        return f"names that begin with {PREFIX!r} are those of browsers"
     if isinstance(target, NoticeCommand):
         return "" if target.command and target.command[0] else "command is a list: a program and its arguments"
     return _url_problem(target.url, settings) or _secret_problem(target)

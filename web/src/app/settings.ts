@@ -10,6 +10,7 @@ import { call, v1 } from "../v1";
 import { icon, type Icon } from "./icons";
 import { showPeople } from "./people";
 import { preferences, type Preferences, setPreference } from "./preferences";
+import { pushRow } from "./push";
 import { pathOf, type Place } from "./router";
 import { ownerOf, type Row } from "./entries";
 import type { Shell, View } from "./shell";
@@ -115,6 +116,8 @@ export class SettingsView implements View {
     };
     const notices = makeButton("", "", () => undefined);
     notificationButton(notices);
+    const push = make("div");
+    void pushRow().then((row) => push.append(row), (error) => push.append(make("p", "trouble", explain(error))));
     this.body.replaceChildren(
       make("h2", "", "How it looks"),
       choice("theme", "Colours", [["system", "As the system"], ["light", "Light"], ["dark", "Dark"]], (value) => value as Preferences["theme"]),
@@ -124,7 +127,10 @@ export class SettingsView implements View {
       choice("enterSends", "Enter", [["true", "sends; Shift+Enter is a line"], ["false", "is a line; Ctrl+Enter sends"]], (value) => value === "true"),
       choice("letters", "Keys of one letter", [["true", "On"], ["false", "Off"]], (value) => value === "true"),
       make("h2", "", "Notices"),
+      make("p", "soft", "While a page is open and nobody looks at it:"),
       notices,
+      make("p", "soft", "On this device, also when no page is open:"),
+      push,
       make("h2", "", "This login"),
       makeButton("", "Log out", () => void this.logOut()),
     );

@@ -71,6 +71,8 @@ WITHOUT = {
     "automation.secret": _SECRET,
     "token.add": _SECRET,
     "agent.sign_in": _SECRET,
+    "push.subscribe": _PERSON,
+    "push.unsubscribe": _PERSON,
     "chats.order": _PERSON,
     "sign_in.decline": _PERSON,
 }
