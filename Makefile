@@ -30,7 +30,7 @@ check: $(VENV)/.dev $(WEB)
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev $(VENV)/.compiled $(WEB) $(LIVE)
-	$(BIN)/pytest -n 3 --dist loadfile $(ARGS)
+	$(BIN)/python .ci/unit.py $(ARGS)
 
 web-test: $(WEB)
 	cd web && npm test

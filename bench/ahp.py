@@ -42,6 +42,7 @@ from portico.doors.websocket import Line
 from portico.events import Message
 from portico.home import Home
 from portico.host.host import Host
+from portico.host.runner import Wanted
 from portico.host.turn import Turn
 from portico.settings import load
 
@@ -296,7 +297,7 @@ async def _streaming(pool: Executor, host: Host, url: str, watchers: int) -> Row
     conversation.send = talk  # type: ignore[method-assign]
     session.runner._conversation = conversation
     asks = f"watch-{watchers}-0"
-    session.runner._opened_with = (session.state.agent, session.state.model, session.runner._tools, asks, {})
+    session.runner._opened_with = Wanted(session.state.agent, session.state.model, session.runner._tools, asks, {})
     start = time.process_time()
     took = await asyncio.get_running_loop().run_in_executor(pool, watch, url, name, watchers)
     cpu, rate = time.process_time() - start, DELTAS / took

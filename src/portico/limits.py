@@ -79,6 +79,8 @@ USAGE_DAYS = 400
 """How far back usage is counted: a year and a month to compare with."""
 BOARD_ROWS = 500
 """Sessions that the live list begins with: more than anybody scrolls through, and 300 KB at most."""
+ANSWERS = 200
+"""Answers that the inbox looks back on: a day of somebody who answers all day."""
 BOARD_SECONDS = 0.1
 """Changes of the live list are collected this long: quick to the eye, and ten frames a second at most."""
 TOOL_OUTPUT_CHARS = 64 * KIB
@@ -104,6 +106,9 @@ SILENCE_SECONDS = (20.0, 120.0, 600.0)
 DESCRIBE_SECONDS = 5.0
 """An agent that has not described itself by then is listed as one that does not answer: lists of agents are waited for
 by people, and finding a local model server takes a second."""
+SERVER_SECONDS = 120.0
+"""For an MCP server that is asked outside of a turn: a page of an editor waits for it, and has nobody to show progress
+to."""
 STEER_SECONDS = 5.0
 """An agent that has not taken a message into its turn by then gets it as its next one. The session waits meanwhile."""
 CANCEL_SECONDS = 5.0

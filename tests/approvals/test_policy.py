@@ -256,6 +256,14 @@ def test_tricks_ask(folder: Path, line: str) -> None:
     assert not passes(folder, Rules(), "shell", command=line)
 
 
+@pytest.mark.parametrize("rule", ["./migrate.sh", "tools/migrate.sh", "/srv/tools/migrate.sh", "migrate.sh"])
+@pytest.mark.parametrize("program", ["./migrate.sh", "tools/migrate.sh", "/srv/tools/migrate.sh", "migrate.sh"])
+def test_a_rule_that_forbids_may_name_a_program_by_its_path(rule: str, program: str) -> None:
+    """A rule with a path spoke of nothing: what it was to refuse, or to ask about, passed."""
+    assert forbids(f"{rule} --all", [program, "-v", "--all"])
+    assert mentions(rule, ["nice", program])
+
+
 def test_a_program_that_starts_another_does_not_hide_it() -> None:
     assert mentions("rm", ["xargs", "rm", "-rf"])
     assert mentions("git push", ["nice", "git", "--no-pager", "push"])

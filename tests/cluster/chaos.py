@@ -190,17 +190,33 @@ class Chaos:
     # -- what must hold ----------------------------------------------------------------------------------------
 
     async def _settle(self, http: httpx.AsyncClient, sessions: list[str]) -> None:
-        """Everybody is there again, and no turn runs any more."""
-        async with asyncio.timeout(90):
-            for host in self.hosts:
-                for session in sessions:
-                    while True:
-                        with contextlib.suppress(httpx.HTTPError):
-                            answer = await http.get(f"{host.address}/v1/sessions/{session}")
-                            turns = answer.json().get("turns", [{}]) if answer.status_code == 200 else [{}]
-                            if all(turn.get("outcome") for turn in turns):
-                                break
-                        await asyncio.sleep(0.1)
+        """Everybody is there again, knows the same, and no turn runs or is about to. Two looks: what was asked by a
+        client that gave up waiting may still be on its way."""
+        before: object = None
+        async with asyncio.timeout(120):
+            while True:
+                now = await self._at_rest(http, sessions)
+                if now is not None and now == before:
+                    return
+                before = now
+                await asyncio.sleep(1)
+
+    async def _at_rest(self, http: httpx.AsyncClient, sessions: list[str]) -> list[int] | None:
+        """How far every session is; None while something runs, or hosts differ."""
+        found: list[list[int]] = []
+        for host in self.hosts:
+            found.append([])
+            for session in sessions:
+                try:
+                    answer = await http.get(f"{host.address}/v1/sessions/{session}")
+                except httpx.HTTPError:
+                    return None
+                state = answer.json() if answer.status_code == 200 else {}
+                runs = not state or any(not turn.get("outcome") for turn in state.get("turns", []))
+                if runs or (state.get("queue") and not state.get("held")):
+                    return None
+                found[-1].append(state["pos"])
+        return found[0] if all(each == found[0] for each in found) else None
 
     async def _check(self, sessions: list[str]) -> dict[str, Any]:
         db = await connect(self.server.url(), "check")

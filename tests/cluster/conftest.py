@@ -81,12 +81,14 @@ class Nodes:
         self.url, self.folder = url, folder
         self.nodes: list[Node] = []
 
-    async def __call__(self, name: str, *, place: str = "here", lease: float = 30.0, capacity: int = 100) -> Node:
+    async def __call__(
+        self, name: str, *, place: str = "here", lease: float = 30.0, capacity: int = 100, labels: tuple[str, ...] = ()
+    ) -> Node:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         log = await PostgresLog.open(Opening(self.url, folder, name, place, lease, owned=OWNED))
         agent = Plays()
-        settings = ClusterSettings(host=name, place=place, capacity=capacity)
+        settings = ClusterSettings(host=name, place=place, capacity=capacity, labels=list(labels))
         host = await build_host(log, [agent], before=[Cluster.room(log, settings)])
         host.workspaces = [self.folder]
         node = Node(log, host, agent)

@@ -4,12 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from portico.doors.identity import new_token, revoke_token
+from tests.doors.rest.test_terminals import viewing
 from tests.doors.standing import Standing, standing
 from tests.postgres import Databases
+
+
+def flags(url: str, name: str) -> dict[str, Any]:
+    return {"log.url": url, "cluster.host": name, "cluster.place": "here", "cluster.lease_seconds": 60.0}
 
 
 @pytest.fixture
@@ -19,8 +25,7 @@ async def servers(databases: Databases, tmp_path: Path) -> AsyncIterator[tuple[S
         found = []
         for name in ("a", "b"):
             (tmp_path / name).mkdir()
-            flags = {"log.url": url, "cluster.host": name, "cluster.place": "here", "cluster.lease_seconds": 60.0}
-            found.append(await stack.enter_async_context(standing(tmp_path / name, flags=flags)))
+            found.append(await stack.enter_async_context(standing(tmp_path / name, flags=flags(url, name))))
         yield found[0], found[1]
     databases.give_back(url)
 
@@ -75,3 +80,32 @@ async def test_a_token_holds_at_every_host_and_ends_at_every_host(servers: tuple
         revoke_token(a.home, "phone")
         await known(token, False)
         assert (await phone.get("/v1/sessions")).status_code == 401
+
+
+async def test_a_terminal_is_shown_and_driven_at_every_host(
+    servers: tuple[Standing, Standing], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    a, b = servers
+    session = await a.start()
+    made = await b.http.post("/v1/terminals", json={"session": session, "title": "shared"})
+    assert (made.status_code, made.json()["title"]) == (201, "shared")
+    ident = made.json()["id"]
+    assert a.server.host.members.owns(f"terminal/{ident}"), "it runs where its session does"
+    assert not b.server.host.members.owns(f"terminal/{ident}")
+    async with viewing(a, ident) as near, viewing(b, ident) as far:
+        await far.type("echo $((40 + 2))\n")
+        await far.until("42")
+        await near.until("42")
+        resized = await b.http.post(f"/v1/terminals/{ident}/resize", json={"cols": 90, "rows": 20})
+        assert (resized.json()["cols"], resized.json()["rows"]) == (90, 20)
+        (tmp_path / "c").mkdir()
+        url = b.server.host.log.opening.url  # type: ignore[attr-defined]
+        async with standing(tmp_path / "c", flags=flags(url, "c")) as late:  # it was open before this host began
+            shown = (await late.http.get(f"/v1/terminals/{ident}")).json()
+            assert (shown["cols"], "42" in shown["shown"]) == (90, True)
+            assert (await late.http.delete(f"/v1/terminals/{ident}")).status_code == 204
+        for viewer in (near, far):
+            while "terminal.removed" not in [each["type"] for each in viewer.events]:
+                await viewer.next()
+    assert [(await each.http.get("/v1/terminals")).json()["terminals"] for each in servers] == [[], []]

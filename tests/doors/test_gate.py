@@ -18,8 +18,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from portico import limits
 from portico.doors import identity
 from portico.doors.gate import Gate
-from portico.doors.identity import Tokens, new_login, new_token, revoke_token
-from portico.doors.people import add_person, remove_person
+from portico.doors.identity import Tokens, new_login, new_token, remove_person, revoke_token
+from portico.doors.people import add_person, drop_person
 from portico.doors.rate import WrongTokens
 from portico.doors.route import SCOPES, Route, Socket
 from portico.home import Home
@@ -640,10 +640,11 @@ async def test_a_person_is_let_in_no_more(
                 monkeypatch.setattr(time, "time", lambda: now + 86_401)
             elif change == "revoked":
                 revoke_token(here.home, name, "ann")
-            else:
+            elif change == "removed":
                 remove_person(here.home, "ann")
-                if change == "narrowed":
-                    add_person(here.home, "ann", ["drive"])
+            else:
+                drop_person(here.home, "ann")
+                add_person(here.home, "ann", ["drive"])
             status = 403 if change == "narrowed" else 401
             assert (await here.stranger.get("/v1/sessions", headers=headers)).status_code == status
             async with asyncio.timeout(30):  # closed by the server itself, which looks every second

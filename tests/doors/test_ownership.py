@@ -14,12 +14,11 @@ from websockets.asyncio.client import connect
 
 from portico import commands as c
 from portico import events as e
+from portico import limits
 from portico.doors.identity import new_token
 from portico.doors.people import add_person
 from portico.doors.route import Route
 from portico.host.state import CallPart
-from portico.notices.notice import Delivery, Notice
-from portico.notices.notices import Notices
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import Standing, standing
 from tests.host.test_do import sample
@@ -70,8 +69,6 @@ class World:
             "alice", "grant.add", agent="scripted", tool=CANARY, allow=True, project=str(self.folder), seconds=600
         )
         self.ids["grant"] = grant["id"]
-        told = Notice("approval", CANARY, 0, session, CANARY)
-        self.host.part(Notices).deliveries["notice-1-phone"] = Delivery("notice-1-phone", "phone", told, "delivered")
 
     async def start(self, who: str, **body: Any) -> str:
         answer = await self.clients[who].post("/v1/sessions", json={"agent": "scripted", **body})
@@ -505,6 +502,17 @@ async def test_sharing(world: World, person: str, rights: list[str], allowed: tu
         assert answer.status_code == 403, "only who owns it"
     await world.do("alice", "session.unshare", session=session, person=person)
     assert await tried(world, session) == (404, 404, 404)
+
+
+async def test_so_many_people_by_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SHARES", 2)
+    session = await world.start("alice")
+    shared = {"session": session}
+    for person in ("bob", "carol", "*", "dave"):
+        body = {"command": "session.share", "arguments": {**shared, "person": person, "rights": ["drive"]}}
+        answer = await world.clients["alice"].post("/v1/commands", json=body)
+        assert answer.is_success is (person != "dave"), answer.text
+    assert (answer.status_code, "at most 2 people" in answer.text) == (429, True)
 
 
 async def test_a_family_belongs_to_its_root(world: World) -> None:

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from portico.commands import SCOPES
-from portico.doors.identity import NamedToken, Tokens, new_login, new_token, read_tokens
-from portico.doors.people import Account, People, add_person, admit, read_people, remove_person
+from portico.doors.identity import NamedToken, Tokens, new_login, new_token, read_tokens, remove_person
+from portico.doors.people import Account, People, add_person, admit, read_people
 from portico.errors import AlreadyExists, BadRequest, Forbidden, NotFound
 from portico.home import Home
 from portico.settings import Settings
@@ -38,6 +38,8 @@ def test_a_token_ends_with_its_person(home: Home) -> None:
     caller = tokens.by_token(token)
     assert caller is not None
     remove_person(home, "ann")
+    assert (tokens.by_token(token), tokens.by_id(caller.id)) == (None, None)
+    add_person(home, "ann", ["read"])  # somebody else, who has that name now
     assert (tokens.by_token(token), tokens.by_id(caller.id)) == (None, None)
 
 
@@ -133,6 +135,29 @@ async def test_one_makes_tokens_for_oneself(tmp_path: Path) -> None:
             assert (await ann.get("/v1/people")).status_code == 403
         problem(await here.http.post("/v1/people/me/tokens", json={"name": "x"}), 400, "bad_request")
         assert (await here.http.get("/v1/people/me")).json()["person"] == ""
+
+
+async def test_a_small_token_does_not_outgrow_itself(tmp_path: Path) -> None:
+    """A stolen token that reads for a day made one that reads for ever, and ended those that do more."""
+    own = "/v1/people/me/tokens"
+    async with standing(tmp_path) as here:
+        person = add_person(here.home, "ann", ["read", "drive"])
+        new_token(here.home, "laptop", ["read", "drive"], "ann")
+        async with here.client(new_token(here.home, "ci", ["read"], "ann", days=1)) as ci:
+            for days in (None, 2, 1.1):
+                body = {"name": "more", "scopes": ["read"], "days": days}
+                assert "ends in 1.0 days" in problem(await ci.post(own, json=body), 403, "forbidden", "days")
+            assert (await ci.post(own, json={"name": "less", "scopes": ["read"], "days": 0.5})).status_code == 201
+            assert "may do more" in problem(await ci.delete(f"{own}/laptop"), 403, "forbidden")
+            assert (await ci.delete(f"{own}/ci")).status_code == 204
+        login = here.server.tokens.by_id(new_login(here.home, person, hours=1))
+        assert login is not None
+        cookie = here.server.tokens.cookie(login)
+        key = here.server.tokens.page_key(cookie)
+        headers = {"Cookie": f"{here.server.gate.cookie}={cookie}", "X-Portico-Key": key}
+        async with here.client(None, **headers) as browser:
+            made = await browser.post(own, json={"name": "phone", "scopes": ["read"]})
+            assert made.status_code == 201, made.text
 
 
 async def test_admins_add_and_remove_people(tmp_path: Path) -> None:
@@ -235,6 +260,9 @@ async def test_quotas(tmp_path: Path) -> None:
             words = problem(await send(second), 429, "quota_exceeded", "quotas.turns")
             assert first in words
             assert (await send(first)).status_code == 202, "it waits in the queue of the one that runs"
+
+            task = {"command": "task.start", "arguments": {"session": second, "name": "x"}}
+            problem(await ann.post("/v1/commands", json=task), 429, "quota_exceeded", "quotas.turns")
 
             opened = await ann.post("/v1/terminals", json={})
             assert opened.status_code == 201

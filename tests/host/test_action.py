@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from portico.approvals import coverage as a
 from portico.approvals.policy import Rules, WorkspacePolicy, rules_of
 from portico.approvals.shell_syntax import commands
-from portico.events import Message
+from portico.events import Breadth, Message
 from portico.host.action import Action, command
 from portico.host.session import Session
 from portico.host.turn import Turn
@@ -344,3 +344,35 @@ def test_a_call_that_cannot_be_judged_is_remembered_as_itself() -> None:
     assert a.covered(covers, unclear, [], '{"a":1}', "/")
     assert not a.covered(covers, unclear, [], '{"a":2}', "/")
     assert a.coverage(Action("other"), [], "{}", "/") == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "breadth", "covered", "not_covered"),
+    [
+        ("src/a.py", "folder", ["src/b.py", "src/deep/c.py"], ["a.py", "src2/a.py", "../a.py"]),
+        ("src/a.py", "all", ["b.py", "deep/c.py"], ["../a.py"]),
+        ("../a.py", "folder", None, []),
+        ("../a.py", "all", None, []),
+    ],
+)
+def test_a_yes_for_more_files_stays_inside_the_folder(
+    tmp_path: Path, shown: str, breadth: Breadth, covered: list[str] | None, not_covered: list[str]
+) -> None:
+    def paths(name: str) -> list[str]:
+        return [str((tmp_path / "p" / name).resolve())]
+
+    home = str(tmp_path / "p")
+    covers = a.widened(a.coverage(Action("write", files=(shown,)), paths(shown), "{}", home), breadth, home)
+    assert (covers is None) is (covered is None)
+    for name in [*(covered or []), *not_covered]:
+        allowed = a.covered(covers or [], Action("write", files=(name,)), paths(name), "{}", home)
+        assert allowed is (name not in not_covered), name
+
+
+@pytest.mark.parametrize(
+    ("action", "folder", "everything"),
+    [(command("npm test"), None, []), (Action("other", unclear="x"), None, []), (Action("other"), None, None)],
+)
+def test_a_yes_for_more_than_a_command(action: Action, folder: None, everything: list[str] | None) -> None:
+    covers = a.coverage(action, [], "{}", "/p")
+    assert (a.widened(covers, "folder", "/p"), a.widened(covers, "all", "/p")) == (folder, everything)

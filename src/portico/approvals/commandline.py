@@ -87,11 +87,12 @@ def allows(rule: str, words: Words, *, options: bool = True) -> bool:
 
 
 def forbids(rule: str, words: Words) -> bool:
-    """Does a refusing rule speak of this sub-command? Options between its words do not hide it, nor does a path."""
+    """Does a refusing rule speak of this sub-command? Options between its words do not hide it, nor does a path:
+    there are many ways to write one, so it is the program's name that counts, in the rule as well."""
     if is_expression(rule):
         return _found(rule, words, broken=True)
     wanted = rule.split()
-    return bool(wanted) and _program(words[0]) == wanted[0] and _in_order(wanted[1:], words[1:])
+    return bool(wanted) and _program(words[0]) == _program(wanted[0]) and _in_order(wanted[1:], words[1:])
 
 
 def mentions(rule: str, words: Words) -> bool:
@@ -99,7 +100,7 @@ def mentions(rule: str, words: Words) -> bool:
     if is_expression(rule):
         return any(_found(rule, words[at:], broken=True) for at in range(len(words)))
     wanted, rest = rule.split(), iter(words)
-    return bool(wanted) and any(_program(word) == wanted[0] for word in rest) and _in_order(wanted[1:], rest)
+    return bool(wanted) and any(_program(word) == _program(wanted[0]) for word in rest) and _in_order(wanted[1:], rest)
 
 
 def is_expression(rule: str) -> bool:

@@ -1,14 +1,17 @@
 """What an answer that is remembered covers, and whether two actions are the same thing.
 
 The attack: a yes to one call that lets another one pass. So a yes is about what was shown: this program and
-subcommand, these files, or this very call.
+subcommand, these files, or this very call. Only who asks for more (`Breadth`) gets more, and never beyond the
+session's folder.
 """
 
+import os
 import shlex
 from collections.abc import Iterable
 from hashlib import sha256
 
 from portico.approvals import commandline, shell_syntax
+from portico.events import Breadth
 from portico.host.action import Action
 
 
@@ -48,7 +51,7 @@ def _canonical(action: Action) -> str | None:
 
 # -- what a remembered answer covers -----------------------------------------------------------------------------
 
-_RULE, _LINE, _PATH, _CALL = "command:", "line:", "path:", "call:"
+_RULE, _LINE, _PATH, _FOLDER, _CALL = "command:", "line:", "path:", "folder:", "call:"
 
 
 def coverage(action: Action, paths: Iterable[str], input: str, home: str) -> list[str]:
@@ -62,6 +65,23 @@ def coverage(action: Action, paths: Iterable[str], input: str, home: str) -> lis
     if action.kind in ("read", "write") and not action.unclear and (named := list(paths)):
         return [f"{_PATH}{each}" for each in named]
     return [f"{_CALL}{_digest(input)}"] if action.unclear or action.kind != "other" else []
+
+
+def widened(covers: list[str], breadth: Breadth, home: str) -> list[str] | None:
+    """The same yes for more than was shown; None: there is no such breadth for it."""
+    if breadth == "shown":
+        return covers
+    files = [each.removeprefix(_PATH) for each in covers if each.startswith(_PATH)]
+    if not files:
+        return [] if breadth == "all" and covers else None
+    root = os.path.realpath(home)
+    if not all(_within(path, root) for path in files):
+        return None
+    return sorted({f"{_FOLDER}{root if breadth == 'all' else os.path.dirname(path)}" for path in files})
+
+
+def _within(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
 
 
 def _rule(words: list[str]) -> str:
@@ -80,8 +100,14 @@ def covered(covers: Iterable[str], action: Action, paths: Iterable[str], input: 
         return bool(plain) and all(_covers(known, words) for words in plain or ())
     if f"{_CALL}{_digest(input)}" in known:
         return True
-    named = [f"{_PATH}{each}" for each in paths]
-    return action.kind in ("read", "write") and not action.unclear and bool(named) and known.issuperset(named)
+    named = list(paths)
+    folders = [each.removeprefix(_FOLDER) for each in known if each.startswith(_FOLDER)]
+    return (
+        action.kind in ("read", "write")
+        and not action.unclear
+        and bool(named)
+        and all(f"{_PATH}{each}" in known or any(_within(each, folder) for folder in folders) for each in named)
+    )
 
 
 def _covers(known: frozenset[str], words: list[str]) -> bool:

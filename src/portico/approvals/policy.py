@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from portico.approvals import commandline, shell_syntax
-from portico.approvals.coverage import coverage, covered, programs, subcommands
+from portico.approvals.coverage import coverage, covered, programs, subcommands, widened
 from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
-from portico.events import Json
+from portico.events import Breadth, Json
 from portico.host.action import Action
 from portico.host.approval import Request, Ruling
 from portico.host.folders import below
@@ -143,8 +143,9 @@ class WorkspacePolicy(Part):
     def push(self, values: Json) -> None:
         self.clients = rules_of(values)
 
-    def coverage(self, request: Request) -> list[str]:
-        return coverage(request.action, request.paths, request.input, request.home)
+    def coverage(self, request: Request, breadth: Breadth = "shown") -> list[str] | None:
+        shown = coverage(request.action, request.paths, request.input, request.home)
+        return widened(shown, breadth, request.home)
 
     def covered(self, covers: Iterable[str], request: Request) -> bool:
         return covered(covers, request.action, request.paths, request.input, request.home)

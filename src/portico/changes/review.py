@@ -5,6 +5,7 @@ Whoever decides has seen a state of the folder, named by its tree; if the folder
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
@@ -13,11 +14,14 @@ from portico.changes.captures import change_of, in_work_tree
 from portico.errors import BadRequest, Conflict, NotFound
 from portico.host.session import Session
 from portico.host.state import FileChange
-from portico.workspace.changes import Changes
+from portico.workspace.changes import Changes, Differences
 from portico.workspace.git import git
 
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
 """A file may be called `*`: names are names here, never patterns."""
+
+
+Side = Literal["before", "after"]
 
 
 class Uncommitted(Struct, frozen=True):
@@ -45,6 +49,25 @@ async def uncommitted(session: Session) -> Uncommitted:
 async def uncommitted_diff(session: Session) -> str:
     seen = await _look(session)
     return await seen.changes.patch(seen.base, seen.tree, cut=limits.DIFF_BYTES)
+
+
+async def uncommitted_file(session: Session, path: str, side: Side) -> bytes:
+    seen = await _look(session)
+    return await _content(seen.changes, await seen.changes.between(seen.base, seen.tree), path, side)
+
+
+async def changed_file(session: Session, found: Differences | None, path: str, side: Side) -> bytes:
+    if found is None:
+        raise NotFound("changed file", path)
+    return await _content(await Changes.open(Path(session.summary.cwd)), found, path, side)
+
+
+async def _content(changes: Changes, found: Differences, path: str, side: Side) -> bytes:
+    """One side of a changed file, for what has no lines to compare."""
+    blobs = {each.path: each.before if side == "before" else each.after for each in found.files}
+    if not blobs.get(path):
+        raise NotFound("changed file", path, f"It is not there {side} the change.")
+    return await changes.content(blobs[path])
 
 
 async def commit(session: Session, message: str, paths: Sequence[str], state: str | None, *, by: str) -> str:

@@ -7,8 +7,8 @@ import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run, when
 from portico.cli.retention import ask, show
-from portico.doors.identity import read_tokens
-from portico.doors.people import add_person, read_people, remove_person
+from portico.doors.identity import read_tokens, remove_person
+from portico.doors.people import add_person, read_people
 from portico.doors.route import SCOPES
 from portico.errors import BadRequest
 from portico.home import Home

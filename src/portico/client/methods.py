@@ -31,6 +31,8 @@ from portico.commands import (
     PushNamed,
     Queued,
     RunNamed,
+    ServerOperation,
+    ServerReply,
     Steered,
     TaskNamed,
     TokenMade,
@@ -39,6 +41,7 @@ from portico.commands import (
 )
 from portico.events import (
     AutomationPlan,
+    Breadth,
     ErrorInfo,
     Grant,
     Json,
@@ -63,11 +66,14 @@ class Methods(Protocol):
         title: str = "",
         config: Json = {},
         worktree: bool | Isolation = False,
+        place: str = "",
         request: str = "",
     ) -> Summary:
         """Start a session."""
         return await self.do(
-            c.StartSession(agent=agent, model=model, cwd=cwd, title=title, config=config, worktree=worktree),
+            c.StartSession(
+                agent=agent, model=model, cwd=cwd, title=title, config=config, worktree=worktree, place=place
+            ),
             request=request,
         )
 
@@ -232,11 +238,13 @@ class Methods(Protocol):
         option: str | None = None,
         reason: str = "",
         input: str | None = None,
+        covers: Breadth = "shown",
         request: str = "",
     ) -> Decided:
         """Answer an approval; the first valid answer wins."""
         return await self.do(
-            c.AnswerApproval(approval=approval, allow=allow, option=option, reason=reason, input=input), request=request
+            c.AnswerApproval(approval=approval, allow=allow, option=option, reason=reason, input=input, covers=covers),
+            request=request,
         )
 
     async def answer_question(
@@ -346,6 +354,20 @@ class Methods(Protocol):
                 confirm=confirm,
             ),
             request=request,
+        )
+
+    async def ask_server(
+        self,
+        session: str,
+        server: str,
+        *,
+        operation: ServerOperation = "tools/list",
+        params: Json = {},
+        request: str = "",
+    ) -> ServerReply:
+        """Ask an MCP server of a session directly, as its own page in an editor does. Nobody else is asked first."""
+        return await self.do(
+            c.AskServer(session=session, server=server, operation=operation, params=params), request=request
         )
 
     async def configure_host(

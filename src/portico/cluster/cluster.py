@@ -15,6 +15,7 @@ from portico import __version__
 from portico import commands as c
 from portico.cluster.forward import Forwarding
 from portico.cluster.link import NOT_OWNER, Link, Told, refusal
+from portico.cluster.placement import choose, has_folder
 from portico.cluster.roster import Info, Peer, Roster
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError
 from portico.events import Channel
@@ -22,6 +23,7 @@ from portico.host.host import Host
 from portico.host.members import Forward, Member, Members
 from portico.host.part import Part
 from portico.host.session import Session
+from portico.log.log import NotOwner
 from portico.log.postgres.log import OWNED, PostgresLog
 from portico.settings import ClusterSettings
 
@@ -49,6 +51,10 @@ class Cluster(Part, Members):
         self.taken: list[Callable[[], Awaitable[Any]]] = []
         """Called when something of another host was taken over."""
         self._mine: set[Channel] = set()
+        self._unfinished: set[Channel] = set()
+        """Ours, and not yet given their end here: the database went away in the middle of it."""
+        self._before: set[Channel] | None = None
+        """What was ours until another host took over; None when it is known what of it is left to us."""
         self._owners: dict[Channel, tuple[int, str]] = {}
         self.draining = False
         self._holds = False
@@ -66,7 +72,7 @@ class Cluster(Part, Members):
     async def recover(self) -> None:
         """First of all rooms: the others give an end only to what is this host's."""
         self.link = Link(self._settings.address, self._settings.port, await self.roster.key(), self._answer)
-        self.log.began = self._mine.add
+        self.log.began, self.log.owns = self._mine.add, self.owns
         self._mine |= await self.roster.own()
         self.log.info = self._info
         self.log.fenced.append(self._fenced)
@@ -87,22 +93,35 @@ class Cluster(Part, Members):
 
     def _info(self) -> str:
         said = self._settings
-        info = Info(self.link.url, self.url, __version__, said.labels, said.capacity, self._host.running)
+        folders = [str(each) for each in self._host.workspaces]
+        info = Info(self.link.url, self.url, __version__, said.labels, said.capacity, self._host.running, folders)
         return msgspec.json.encode(info).decode()
 
     def _fenced(self) -> None:
+        """Before anything can be written again: what is ours has to be asked for."""
+        self._before = {*(self._before or ()), *self._mine}
+        self._mine.clear()
+        self._owners.clear()
+        self._unfinished.clear()
         self._host.own(self._begin_anew(), "begin anew")
 
     async def _begin_anew(self) -> None:
         """Others have taken over: what they left to us is ours, of the rest nothing runs here any more."""
-        before, self._owners = set(self._mine), {}
-        self._mine.clear()
-        self._mine |= await self.roster.own()
-        for channel in before - self._mine:
+        await self.log.available()
+        if self._before is None:
+            return
+        epoch = self.log.lease.epoch
+        await self._adopt(await self.roster.own(), epoch)
+        if epoch != self.log.lease.epoch:
+            return
+        lost, self._before = frozenset((self._before or set()) - self._mine), None
+        logger.warning("this host was taken for dead; %d of its channels have other owners", len(lost))
+        for part in self._host.parts:
+            await part.let_go(lost)
+        for channel in lost:
             session = self._session(channel)
             if session is not None and session.runner.opened:
                 await session.runner.release()
-        logger.warning("this host was taken for dead; %d of its channels have other owners", len(before - self._mine))
 
     # -- what is whose -----------------------------------------------------------------------------------------
 
@@ -117,13 +136,35 @@ class Cluster(Part, Members):
         """The host that owns it, and its place."""
         if channel in self._mine:
             return self.log.lease.host, self.place
-        if fresh or channel not in self._owners:
-            self._owners[channel] = await self.roster.owner(channel)
-        found = self._owners[channel]
+        if not fresh and channel in self._owners:
+            return self._owners[channel]
+        epoch = self.log.lease.epoch
+        found = await self.roster.owner(channel)
         if found[0] == self.log.lease.host:
-            await self.log.catch_up()  # nobody else writes it any more, and we know all that was written
-            self._mine.add(channel)
+            await self._adopt({channel}, epoch)
+        else:
+            self._owners[channel] = found
         return found
+
+    async def _adopt(self, channels: Collection[Channel], epoch: int) -> None:
+        """The database said, in that epoch, that they are ours. All that was written is known first, and what was in
+        flight gets its end, exactly as after a restart."""
+        new = {channel for channel in channels if channel not in self._mine}
+        if not new:
+            return
+        self._unfinished |= new
+        await self.log.catch_up()
+        if epoch != self.log.lease.epoch:  # what others have taken since is theirs
+            self._unfinished -= new
+            return
+        self._mine |= new
+        for channel in new:
+            self._owners.pop(channel, None)
+        sessions = [session for session in map(self._session, new) if session is not None]
+        for part in self._host.parts:
+            await part.take_over(frozenset(new))
+        await self._host.catalogue.close_open(sessions)
+        self._unfinished -= new
 
     def _session(self, channel: Channel) -> Session | None:
         kind, _, ident = channel.partition("/")
@@ -131,9 +172,7 @@ class Cluster(Part, Members):
 
     def _subject(self, command: c.Command) -> Channel | None:
         """The channel that a command is about; None where it has none, or none that there is."""
-        ident, about = command.subject, command.about
-        if isinstance(command, c.StartSession):
-            about, ident = "session", (command.origin.session if command.origin else command.parent) or ""
+        about, ident = _named(command)
         if about in ("approval", "question"):
             try:
                 about, ident = "session", self._host.session_of(ident)
@@ -156,21 +195,26 @@ class Cluster(Part, Members):
 
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         channel = self._subject(command)
-        if channel is None and command.about != "host":
+        if channel is None and _named(command)[1]:
             await self.log.catch_up()  # another host may have begun it a moment ago
             channel = self._subject(command)
         if channel is None:
-            return await self._better_place(command, caller) if isinstance(command, c.StartSession) else None
+            return await self._placed(command, caller) if isinstance(command, c.StartSession) else None
         if channel in self._mine or (await self.owner(channel))[0] == self.log.lease.host:
             return None
         return Forwarding(self, command, caller, channel)
 
-    async def _better_place(self, command: c.Command, caller: c.Caller) -> Forward | None:
-        """A new session goes to a host of this place with more room, when this one is full or about to go."""
-        if not self.draining and self._host.running < self._settings.capacity:
+    async def _placed(self, command: c.StartSession, caller: c.Caller) -> Forward | None:
+        """None: a new session begins here. The others are asked about only where there is a reason."""
+        here = [str(each) for each in self._host.workspaces]
+        at_home = not command.place and (command.cwd is None or has_folder(here, command.cwd))
+        if at_home and not self.draining and self._host.running < self._settings.capacity:
             return None
-        other = await self.roomiest()
-        return Forwarding(self, command, caller, "", other) if other is not None else None
+        peers = await self.roster.peers()
+        me = next(peer for peer in peers if peer.id == self.log.lease.host)
+        me.info.running, me.info.folders = self._host.running, here
+        chosen = choose(command.place, command.cwd, me, peers)
+        return Forwarding(self, command, caller, "", chosen) if chosen is not me else None
 
     async def roomiest(self) -> Peer | None:
         """The host of this place, other than this one, with the most room."""
@@ -188,6 +232,8 @@ class Cluster(Part, Members):
             if channel and (await self.owner(channel, fresh=True))[0] != self.log.lease.host:
                 return Told(code=NOT_OWNER)
             answer = await self._host.commands.do_here(command, caller)
+        except NotOwner:
+            return Told(code=NOT_OWNER)
         except PorticoError as error:
             return refusal(error)
         except Exception:
@@ -240,6 +286,12 @@ class Cluster(Part, Members):
         if self._holds and not before:
             for listener in self._on_held:
                 listener()
+        await self._begin_anew()
+        if self._unfinished:
+            epoch, own = self.log.lease.epoch, await self.roster.own()
+            left, self._unfinished = self._unfinished & own, set()
+            self._mine -= left
+            await self._adopt(left, epoch)
         for dead in await self.roster.dead():
             await self._take(dead)
         me = next((peer for peer in await self.roster.peers() if peer.id == self.log.lease.host), None)
@@ -247,29 +299,20 @@ class Cluster(Part, Members):
         if self.draining:
             await self._hand_over_idle()
         elif me is not None and me.sessions > sum(channel.startswith("session/") for channel in self._mine):
-            new = await self.roster.own() - self._mine  # another host has handed them over
-            await self.log.catch_up()
-            self._mine |= new
+            epoch = self.log.lease.epoch
+            await self._adopt(await self.roster.own(), epoch)  # another host has handed them over
 
     async def _take(self, dead: int) -> list[Channel]:
         taken: list[Channel] = []
+        epoch = self.log.lease.epoch
         while some := await self.roster.take_some(dead):
-            await self.log.catch_up()
-            self._mine.update(some)
-            await self._close(some)
+            await self._adopt(some, epoch)
             taken += some
         if taken:
             logger.warning("took over %d channels of host %d", len(taken), dead)
             for listener in self.taken:
                 await listener()
         return taken
-
-    async def _close(self, channels: Collection[Channel]) -> None:
-        """What was in flight is interrupted, exactly as after a restart."""
-        sessions = [session for session in map(self._session, channels) if session is not None]
-        for part in self._host.parts:
-            await part.take_over(frozenset(channels))
-        await self._host.catalogue.close_open(sessions)
 
     async def _hand_over_idle(self) -> None:
         for channel in tuple(self._mine):
@@ -281,8 +324,18 @@ class Cluster(Part, Members):
                 return
             await session.load()
             async with session.lock:
-                if not session.state.active and await self.roster.hand_over(channel, other):
+                idle = not session.state.active and (session.state.queue_held or not session.state.queue)
+                if idle and await self.roster.hand_over(channel, other):
                     self._mine.discard(channel)
                     self._owners[channel] = (other.id, other.place)
             if not self.owns(channel) and session.runner.opened:
                 await session.runner.release()
+
+
+def _named(command: c.Command) -> tuple[str, str]:
+    """The kind and the id of what a command is about. What is opened from a session begins where that one is."""
+    if isinstance(command, c.StartSession):
+        return "session", (command.origin.session if command.origin else command.parent) or ""
+    if isinstance(command, c.OpenTerminal):
+        return "session", command.session or ""
+    return command.about, command.subject

@@ -58,7 +58,7 @@ class Forwarding(Forward):
             if self._channel:
                 owner, _ = await self._cluster.owner(self._channel, fresh=True)
                 if owner == self._cluster.log.lease.host:  # it came to us meanwhile
-                    return await self._cluster._host.commands.do_here(self._command, self._caller)
+                    return await self._cluster._host.commands.do_at_owner(self._command, self._caller)
 
     async def _ask(self) -> Told:
         peer = self._to or await self._peer()
@@ -86,6 +86,8 @@ class Forwarding(Forward):
         if told.code:
             raise raised(told)
         await self._cluster.log.seen(told.seq)  # whoever asks this host next finds what was done
+        if told.kind == "id":
+            return self._cluster._host.commands.shown(self._command, msgspec.json.decode(told.data, type=str))
         if told.kind == "Summary":
             ident = msgspec.json.decode(told.data, type=Summary).id
             session = self._cluster._host.find(ident)

@@ -23,6 +23,8 @@ class Info(Struct, omit_defaults=True):
     labels: list[str] = []
     capacity: int = 0
     running: int = 0
+    folders: list[str] = []
+    """Its workspaces: new sessions in them are for hosts of its place."""
 
 
 class Peer(Struct):
@@ -72,7 +74,9 @@ class Roster:
         ]
 
     async def own(self) -> set[str]:
-        rows = await self._fetch("SELECT channel FROM owners WHERE host = $1", self._log.lease.host)
+        rows = await self._fetch(
+            "SELECT channel FROM owners WHERE host = $1 AND channel NOT LIKE 'lease/%'", self._log.lease.host
+        )
         return {channel for (channel,) in rows}
 
     async def owner(self, channel: str) -> tuple[int, str]:

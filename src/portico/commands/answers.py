@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.events import QuestionResponse
+from portico.events import Json, QuestionResponse
 
 
 class Deleted(Struct):
@@ -35,6 +35,13 @@ class Offered(Struct):
 class DraftText(Struct):
     text: str
     """What stands in every input now; empty: nothing."""
+
+
+class ServerReply(Struct):
+    """One of the two, as the server said it."""
+
+    result: Json | None = None
+    error: Json | None = None
 
 
 class Decided(Struct):

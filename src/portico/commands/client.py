@@ -1,6 +1,8 @@
 """Commands of connected clients: what they lend to a session, and what they share through it."""
 
-from portico.commands.answers import Done
+from typing import Literal
+
+from portico.commands.answers import Done, ServerReply
 from portico.commands.command import Command
 from portico.events import ErrorInfo, Json, ToolSpec
 
@@ -79,6 +81,24 @@ class CompleteCall(Command, frozen=True, tag="call.complete"):
     """Somebody has to say yes before the agent has it."""
 
 
+ServerOperation = Literal["tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read"]
+"""What may be asked of an MCP server from outside of a turn, in the protocol's own words."""
+
+
+class AskServer(Command, frozen=True, tag="server.ask"):
+    """Ask an MCP server of a session directly, as its own page in an editor does. Nobody else is asked first."""
+
+    scope = "approve"
+    about = "session"
+    gives = ServerReply
+    errors = ("not_found", "conflict", "agent_failed")
+
+    session: str
+    server: str
+    operation: ServerOperation = "tools/list"
+    params: Json = {}
+
+
 class ConfigureHost(Command, frozen=True, tag="host.configure"):
     """Settings that editors share through the host. What loosens approval needs the scope approve."""
 
@@ -103,4 +123,6 @@ class IdentifyClient(Command, frozen=True, tag="client.identify"):
     """What its door has to know when it comes back."""
 
 
-ClientCommand = JoinSession | LeaveSession | ShareData | ReportContent | CompleteCall | ConfigureHost | IdentifyClient
+ClientCommand = (
+    JoinSession | LeaveSession | ShareData | ReportContent | CompleteCall | AskServer | ConfigureHost | IdentifyClient
+)

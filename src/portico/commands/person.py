@@ -3,7 +3,7 @@
 from portico import limits
 from portico.commands.answers import Answered, Decided, Done, Drafted
 from portico.commands.command import Command, Http
-from portico.events import Grant, Json, QuestionResponse
+from portico.events import Breadth, Grant, Json, QuestionResponse
 
 
 class AnswerApproval(Command, frozen=True, tag="approval.answer"):
@@ -21,6 +21,8 @@ class AnswerApproval(Command, frozen=True, tag="approval.answer"):
     reason: str = ""
     input: str | None = None
     """The call's input as edited, where the approval lets it be edited."""
+    covers: Breadth = "shown"
+    """With an option that is remembered: what for."""
     meta: Json = {}
 
 

@@ -46,6 +46,8 @@ class StartSession(Command, frozen=True, tag="session.start"):
     model_config: Json = {}
     draft: bool = False
     """It is not listed before its first message, and goes when its client leaves without one."""
+    place: str = ""
+    """Of several hosts: the place or a label of the one that is to run it; its folder's place, when none is named."""
 
 
 class ForkSession(Command, frozen=True, tag="session.fork"):

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from portico import limits
-from portico.doors.people import People, Person, locked, read_people
+from portico.doors.people import People, Person, drop_person, locked, read_people
 from portico.doors.route import SCOPES, Caller
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.home import Home, stamp, write_private
@@ -283,6 +283,14 @@ def revoke_token(home: Home, name: str, person: str = "") -> None:
         if len(keep) == len(tokens):
             raise NotFound("token", name)
         tokens[:] = keep
+
+
+def remove_person(home: Home, name: str) -> None:
+    """Their tokens and logins end with them, and do not come back with another person of that name. Their sessions
+    stay, for admins and whom they are shared with."""
+    drop_person(home, name)
+    with _editing(home) as tokens:
+        tokens[:] = [each for each in tokens if each.person != name]
 
 
 @contextlib.contextmanager

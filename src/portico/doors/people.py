@@ -95,8 +95,8 @@ def add_person(home: Home, name: str, scopes: Iterable[str]) -> Person:
     return person
 
 
-def remove_person(home: Home, name: str) -> None:
-    """Their tokens and logins end with them; their sessions stay, for admins and whom they are shared with."""
+def drop_person(home: Home, name: str) -> None:
+    """Without their tokens: see `identity.remove_person`."""
     with _editing(home) as people:
         if people.pop(name, None) is None:
             raise NotFound("person", name)

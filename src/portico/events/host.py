@@ -1,5 +1,7 @@
 """What happens to the host: its start and end, the audit record, remembered answers, the catalogue of sessions."""
 
+from typing import Literal
+
 from msgspec import Struct
 
 from portico.events.words import Event, Json
@@ -31,6 +33,11 @@ class Audited(Event, frozen=True, tag="audit"):
     detail: Json = {}
 
 
+Breadth = Literal["shown", "folder", "all"]
+"""What an answer that is remembered is about: what the card showed, the folder of its files, or all that the tool does
+(of files, all in the session's folder)."""
+
+
 class Grant(Struct, frozen=True, omit_defaults=True):
     """A remembered answer. Deny beats allow; it never crosses agents; it always ends."""
 
@@ -47,7 +54,7 @@ class Grant(Struct, frozen=True, omit_defaults=True):
     pattern: str = "*"
     """Glob over the path or command line of the call; it counts where nothing is in `covers`."""
     covers: list[str] = []
-    """What was shown when somebody answered: `command:npm test`, `line:...`, `path:...`, `call:...`."""
+    """What was shown when somebody answered: `command:npm test`, `line:...`, `path:...`, `folder:...`, `call:...`."""
     owner: str = ""
     """The person in whose sessions it counts. Empty: in everybody's."""
 

@@ -42,6 +42,8 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     attachments: bool = False
     folders: bool = False
     """Works in several folders at once."""
+    servers: bool = False
+    """Its conversations are themselves the clients of their MCP servers, see `AsksServers`."""
 
 
 class Resource(Struct, frozen=True, omit_defaults=True):
@@ -120,6 +122,17 @@ class Conversation(Protocol):
 
     async def close(self) -> None:
         """Releases everything, also in the middle of a turn."""
+
+
+@runtime_checkable
+class AsksServers(Protocol):
+    """A conversation that lets others ask its MCP servers, in a turn or between two."""
+
+    def tool_name(self, server: str, tool: str) -> str:
+        """What its agent calls a tool of a server, and rules with it."""
+
+    async def ask_server(self, server: str, operation: str, params: Json) -> Json:
+        """The server's own reply, with `result` or `error`. NotFound: there is no such server."""
 
 
 class Agent(Protocol):

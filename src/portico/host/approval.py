@@ -12,12 +12,12 @@ import fnmatch
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from portico import commands as c
 from portico import events as e
 from portico.errors import AlreadyAnswered
-from portico.events import Grant, Json, Option
+from portico.events import Breadth, Grant, Json, Option
 from portico.host.action import Action
 from portico.host.decide.approval import OPTIONS, TIMEOUT
 from portico.host.fold import find_approval
@@ -139,7 +139,7 @@ class Approvals:
         self._asked: dict[str, Request] = {}
 
     async def request(self, turn: str, request: Request) -> Decision:
-        ruling = self._rule(request)
+        ruling = self.rule(request)
         if ruling is None:
             return await self._ask(turn, request)
         await self._session.append(
@@ -148,7 +148,8 @@ class Approvals:
         )
         return Decision(ruling.allowed, "policy", reason=ruling.rule)
 
-    def _rule(self, request: Request) -> Ruling | None:
+    def rule(self, request: Request) -> Ruling | None:
+        """What is decided without a person; None: one is asked."""
         session = self._session
         host, now = session.host, session.host.grants.now()
         denied = matching(host.grants.values(), session, request, False, now)
@@ -238,10 +239,20 @@ class Approvals:
         _, answered = found
         return Decision(answered.allowed, answered.by, answered.option, answered.reason, input)
 
-    def covers(self, ident: str) -> list[str] | None:
-        """What a yes for a while to this approval is about; None: nobody waits for it any more."""
+    def covers(self, ident: str, breadth: Breadth = "shown") -> list[str] | None:
+        """What a yes for a while to this approval is about; None: nobody waits for it any more, or there is no such
+        breadth for it."""
         request = self._asked.get(ident)
-        return self._session.host.rules.coverage(request) if request is not None else None
+        return self._session.host.rules.coverage(request, breadth) if request is not None else None
+
+    def breadths(self, ident: str) -> list[tuple[Breadth, list[str]]]:
+        """For what an answer can be remembered, the least first; nothing when nobody waits for it any more."""
+        found: list[tuple[Breadth, list[str]]] = []
+        for breadth in get_args(Breadth):
+            covers = self.covers(ident, breadth)
+            if covers is not None and covers not in (each for _, each in found):
+                found.append((breadth, covers))
+        return found
 
     def settle(self, answered: e.ApprovalAnswered) -> None:
         """The answer is in the log, whatever became of the caller who gave it: whoever waits goes on."""

@@ -145,7 +145,8 @@ def check(found: Sequence[Loosened]) -> None:
     if found:
         what = "; ".join(map(str, found))
         raise Forbidden(
-            f"This lets an agent act without asking, which needs the scope 'approve': {what}.",
+            "This lets an agent act without asking, which needs the scope 'approve' (in a session of somebody else, "
+            f"the right to approve): {what}.",
             field=found[0].field,
         )
 

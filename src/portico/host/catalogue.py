@@ -192,10 +192,20 @@ def descendants(root: str, among: Children) -> list[Summary]:
 
 
 async def _close_open(session: Session) -> None:
-    """Everything in it gets its one end, and the queue waits for a person."""
-    await session.load()
-    state = session.state
-    session.refresh_summary()
+    """Everything in it gets its one end, and the queue waits for a person. With the lock: commands of other hosts may
+    arrive already, and a turn that they began here is not what was left."""
+    async with session.lock:
+        await session.load()
+        state = session.state
+        session.refresh_summary()
+        if session.running is not None and state.active is not None and session.running.id == state.active.id:
+            return
+        if events := _ends(session, state):
+            await session.append(*events)
+    session.unload()
+
+
+def _ends(session: Session, state: SessionState) -> list[e.Event]:
     events: list[e.Event] = []
     if state.active is not None:
         session.captures.recover(state.active.id)
@@ -204,6 +214,4 @@ async def _close_open(session: Session) -> None:
         events = [*closing(state, "interrupted", "host"), end]
     if state.queue and not state.queue_held:
         events.append(e.QueueHeld(held=True, by="host"))
-    if events:
-        await session.append(*events)
-    session.unload()
+    return events

@@ -11,10 +11,24 @@ from portico.events import Json
 
 KEY = "customization/"
 """The switches are kept under this key and the customization's id."""
+SERVER = "mcp:"
+"""The ids of MCP servers begin with it, and go on with their names."""
+CHANNEL = "mcp://"
 PLUGIN = "plugin/"
 """So are plugins of clients."""
 _CHARS = 60_000
 """What a model reads of plugins before the real question."""
+
+
+def server_channel(session: str, customization: str) -> str:
+    """What clients call the way to an MCP server of a session; stored with the calls that it shows."""
+    return f"{CHANNEL}{session}/{customization.removeprefix(SERVER)}"
+
+
+def server_at(channel: str) -> tuple[str, str] | None:
+    """The session and the server's name."""
+    session, _, server = channel.removeprefix(CHANNEL).partition("/")
+    return (session, server) if channel.startswith(CHANNEL) and session and server else None
 
 
 def is_on(said: Json) -> bool:

@@ -6,6 +6,7 @@ before, what has to be asked of the world, the session's lock, the decision, the
 """
 
 import asyncio
+import contextlib
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,6 +27,7 @@ from portico.host.follow_up import follow_up
 from portico.host.rate import Bucket
 from portico.host.state import Summary
 from portico.host.world import ask
+from portico.log.log import NotOwner
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -70,6 +72,10 @@ def note_answer(answer: Any) -> None:
         write(answer, "")
 
 
+_OWNERS = 3
+"""How often a command follows a session that other hosts take over from each other."""
+
+
 class Dispatcher:
     def __init__(self, host: "Host") -> None:
         self._host = host
@@ -107,10 +113,16 @@ class Dispatcher:
         self._admit(command, caller)
         if command.limited:
             self._charge(caller)
-        if self._host.members.several:
+        return await self.do_at_owner(command, caller)
+
+    async def do_at_owner(self, command: c.Command, caller: c.Caller) -> Any:
+        """Here, unless it is another host's."""
+        for _ in range(_OWNERS if self._host.members.several else 0):
             elsewhere = await self._host.members.elsewhere(command, caller)
             if elsewhere is not None:
                 return await elsewhere.send()
+            with contextlib.suppress(NotOwner):  # taken over meanwhile, and nothing was written
+                return await self.do_here(command, caller)
         return await self.do_here(command, caller)
 
     async def do_here(self, command: c.Command, caller: c.Caller) -> Any:
@@ -213,7 +225,7 @@ class Dispatcher:
         withdrawn = running is not None and running.withdrawn
         full = host.disk.full() or session.full()
         return Context(
-            caller,
+            host.ownership.within(caller, session),
             session.new_id,
             host.running,
             host.stopping,
@@ -335,8 +347,12 @@ class Dispatcher:
         if not receipt.shown:
             return msgspec.json.decode(receipt.answer, type=_ANSWERS.get(receipt.kind, bool))
         if command.shows in self._subjects:
-            return self._subjects[command.shows](receipt.shown)
+            return self.shown(command, receipt.shown)
         return (await self._host.get(receipt.shown)).summary
+
+    def shown(self, command: c.Command, ident: str) -> Any:
+        """What an answer shows that is no data: the thing of this id, as this host knows it."""
+        return self._subjects[command.shows](ident)
 
     def _remember(self, name: str, command: c.Command, answer: Any, shown: str = "") -> None:
         digest = hashlib.sha256(c.encode_command(command)).hexdigest()[:32]

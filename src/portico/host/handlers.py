@@ -1,5 +1,6 @@
 """Commands that are more than a decision about one session: beginnings and ends, what runs, what the host shares."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -8,15 +9,18 @@ import msgspec
 
 from portico import commands as c
 from portico import limits
-from portico.errors import BadRequest, Forbidden
+from portico.errors import AgentError, BadRequest, Conflict, Forbidden
 from portico.events import HOST, Json
+from portico.host.action import Action
 from portico.host.agent import Authenticates
+from portico.host.approval import Request
 from portico.host.folders import check_reach
 from portico.host.state import Summary, TurnState
 from portico.host.tool import ToolResult
 
 if TYPE_CHECKING:
     from portico.host.host import Host
+    from portico.host.session import Session
 
 
 def install(host: "Host") -> None:
@@ -28,6 +32,8 @@ def install(host: "Host") -> None:
 
 
 async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Summary:
+    if command.place and not host.members.several:
+        raise BadRequest("This host is alone on its log: leave 'place' out.", field="place")
     origin = command.origin
     history: list[TurnState] = []
     shared: Json | None = None
@@ -36,6 +42,8 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         history, shared = source.finished_turns(origin.turn), source.state.worktree
     for folder in (command.cwd, *command.folders) if not shared else ():
         check_reach(host, caller, folder, "approve", "terminal")
+    parent = host.find(command.parent) if command.parent is not None else None
+    above = caller if parent is None else host.ownership.within(caller, parent)
     isolation = c.Isolation() if command.worktree is True else command.worktree or None
     session = await host.start(
         by=caller.by,
@@ -51,7 +59,7 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
         worktree=isolation or shared,
         folders=command.folders,
         model_config=command.model_config,
-        may_approve=caller.may("approve"),
+        may_approve=above.may("approve"),
         draft=command.draft,
         owner=host.ownership.owner_for(caller),
     )
@@ -101,6 +109,40 @@ async def _report(host: "Host", command: c.ReportContent, caller: c.Caller) -> c
     return c.Done()
 
 
+async def _ask_server(host: "Host", command: c.AskServer, caller: c.Caller) -> c.ServerReply:
+    """A call of a tool is written down before and after. Who may approve has said yes to it; a rule's no counts."""
+    session = await host.get(command.session)
+    if not (await host.described(session.state.agent)).capabilities.servers:
+        raise Conflict(f"The MCP servers of {session.state.agent!r} are its own: nobody else can ask them.")
+    async with session.lock:
+        servers = await session.runner.servers(caller.client)
+    about: Json = {"session": session.id, "server": command.server}
+    called = command.operation == "tools/call"
+    if called:
+        about["tool"] = str(command.params.get("name", ""))
+        _check_rules(session, servers.tool_name(command.server, about["tool"]), command.params)
+        await host.audit("server.asked", caller.by, **about)
+    reply: Json = {}
+    try:
+        async with asyncio.timeout(limits.SERVER_SECONDS):
+            reply = await servers.ask_server(command.server, command.operation, command.params)
+    except TimeoutError:
+        raise AgentError(f"{command.server!r} did not answer within {limits.SERVER_SECONDS:g} seconds.") from None
+    finally:
+        if called:
+            failed = "result" not in reply or bool(reply["result"].get("isError"))
+            await host.audit("server.answered", caller.by, **about, ok=not failed)
+    return c.ServerReply(reply.get("result"), reply.get("error"))
+
+
+def _check_rules(session: "Session", tool: str, params: Json) -> None:
+    given = msgspec.json.encode(params.get("arguments") or {}).decode()
+    request = Request(Action(), tool, call="", title=tool, input=given, home=session.state.cwd)
+    ruling = session.approvals.rule(request)
+    if ruling is not None and not ruling.allowed:
+        raise Forbidden(f"{tool!r} may not run here ({ruling.rule}).")
+
+
 async def _identify(host: "Host", command: c.IdentifyClient, caller: c.Caller) -> c.Done:
     key = CLIENT + command.client
     if len(command.client) > limits.CLIENT_ID_CHARS:
@@ -144,6 +186,7 @@ _HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any
     c.SteerQueued: _steer,
     c.CompleteCall: _complete,
     c.ReportContent: _report,
+    c.AskServer: _ask_server,
     c.IdentifyClient: _identify,
     c.SignIn: _sign_in,
 }

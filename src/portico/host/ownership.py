@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from portico import commands as c
 from portico import events as e
@@ -80,6 +81,13 @@ class Ownership:
         if not caller.person or access.owner in ("", caller.person) or caller.may("admin"):
             return True
         return right is not None and right in access.rights_of(caller.person)
+
+    def within(self, caller: c.Caller, session: "Session") -> c.Caller:
+        """As this caller counts in a session: whom it is shared with to drive, and not to approve, does not approve
+        there, whatever their own scopes say."""
+        if not caller.may("approve") or self.may(caller, self.of_session(session), "approve"):
+            return caller
+        return replace(caller, scopes=caller.scopes - {"approve"})
 
     def visible(self, caller: c.Caller, summaries: Iterable[Summary], right: Right = "read") -> list[Summary]:
         if not caller.person or caller.may("admin"):

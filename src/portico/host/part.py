@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from portico.commands import Isolation
 from portico.errors import BadRequest, NotFound
-from portico.events import Channel, Json, Record
+from portico.events import Breadth, Channel, Json, Record
 from portico.host.state import ChangeList
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ class Part:
     async def take_over(self, channels: Collection[Channel]) -> None:
         """Another host is gone: what it left open in these channels gets its end."""
 
+    async def let_go(self, channels: Collection[Channel]) -> None:
+        """Another host has taken these over: what of them still runs here ends, and nothing is written about it."""
+
     async def sweep(self) -> None:
         """Once a minute."""
 
@@ -59,8 +62,8 @@ class Judge(Protocol):
     def must_ask(self, session: "Session", request: "Request") -> str | None:
         """The rule by which a person is asked, whatever else would let it pass."""
 
-    def coverage(self, request: "Request") -> list[str]:
-        """What a yes for a while is about; empty: the tool, whatever it is called with."""
+    def coverage(self, request: "Request", breadth: Breadth = "shown") -> list[str] | None:
+        """What a yes for a while is about; empty: the tool, whatever it is called with; None: not so much."""
 
     def covered(self, covers: Iterable[str], request: "Request") -> bool:
         """Whether a remembered answer speaks of this call."""
@@ -81,11 +84,11 @@ class AskAlways:
     def must_ask(self, session: "Session", request: "Request") -> str | None:
         return None
 
-    def coverage(self, request: "Request") -> list[str]:
-        return [f"call:{request.tool}:{request.input}"]
+    def coverage(self, request: "Request", breadth: Breadth = "shown") -> list[str] | None:
+        return [f"call:{request.tool}:{request.input}"] if breadth == "shown" else None
 
     def covered(self, covers: Iterable[str], request: "Request") -> bool:
-        return self.coverage(request)[0] in covers
+        return f"call:{request.tool}:{request.input}" in covers
 
     def push(self, values: Json) -> None:
         pass

@@ -5,19 +5,20 @@ host's stop) the turn gets exactly one end.
 """
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from portico import limits
 from portico.correlation import SESSION, TURN
-from portico.errors import AgentDied, AgentError, NotFound, PorticoError
+from portico.errors import AgentDied, AgentError, Conflict, NotFound, PorticoError
 from portico.events import ErrorInfo, Json, Message, Outcome, SessionModel, SessionVendor
 from portico.host import context
-from portico.host.agent import Authenticates, Conversation, Opening, client_of
+from portico.host.agent import AsksServers, Authenticates, Conversation, Opening, client_of
 from portico.host.command_turn import command_line
 from portico.host.customization import switched_off
 from portico.host.fallback import following, split, untouched
 from portico.host.silence import Silence
+from portico.host.state import TurnState
 from portico.host.turn import Turn
 
 if TYPE_CHECKING:
@@ -27,11 +28,21 @@ RESUME_TEXT = "The last request was interrupted. Go on where you stopped. It was
 T = TypeVar("T")
 
 
+class Wanted(NamedTuple):
+    """What a conversation is opened with; another one takes its place where a turn wants something else."""
+
+    agent: str
+    model: str
+    tools: int
+    client: str
+    model_config: Json
+
+
 class Runner:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._conversation: Conversation | None = None
-        self._opened_with: tuple[str, str, int, str, Json] | None = None
+        self._opened_with: Wanted | None = None
         self._task: asyncio.Task[None] | None = None
         self._playing: asyncio.Task[None] | None = None
         self._failure: PorticoError | None = None
@@ -143,7 +154,11 @@ class Runner:
         agent = session.host.agent(state.agent)
         client = client_of(state, turn.id) if isinstance(agent, Authenticates) else ""
         chosen = turn.message.model_config or state.model_config
-        wanted = (state.agent, model, self._tools, client, chosen)
+        return await self._opened(Wanted(state.agent, model, self._tools, client, chosen), turn.earlier, turn.notice)
+
+    async def _opened(self, wanted: "Wanted", history: list[TurnState], tell: Callable[[str], None]) -> Conversation:
+        session = self._session
+        state = session.state
         if self._conversation is not None and self._opened_with == wanted:
             return self._conversation
         await self.release()
@@ -151,19 +166,19 @@ class Runner:
             session=session.id,
             cwd=state.cwd,
             folders=session.folders.reach(),
-            model=model,
-            model_config=chosen,
+            model=wanted.model,
+            model_config=wanted.model_config,
             config=dict(state.config),
             tools=session.tools.specs(),
             known_as=lambda ident: session.post(SessionVendor(id=ident)) if ident != session.state.vendor else None,
             vendor=state.vendor or None,
             fork_of=await self._forked(),
             off=switched_off(state.client_data),
-            history=turn.earlier,
-            tell=turn.notice,
-            client=client,
+            history=history,
+            tell=tell,
+            client=wanted.client,
         )
-        self._conversation = await agent.open(opening)
+        self._conversation = await session.host.agent(wanted.agent).open(opening)
         self._opened_with = wanted
         return self._conversation
 
@@ -251,6 +266,25 @@ class Runner:
     @property
     def opened(self) -> bool:
         return self._conversation is not None
+
+    async def servers(self, client: str) -> AsksServers:
+        """The conversation, for whoever asks its MCP servers; opened where no turn has. The session's lock is held, so
+        no turn begins meanwhile. One that another client's token is used in is not lent."""
+        session, state, opened = self._session, self._session.state, self._opened_with
+        whose = client if isinstance(session.host.agent(state.agent), Authenticates) else ""
+        found = self._conversation
+        if (
+            found is None
+            or opened is None
+            or (opened.agent, opened.tools, opened.client) != (state.agent, self._tools, whose)
+        ):
+            if session.running is not None:
+                raise Conflict("The agent works with other servers now. Ask again when its turn has ended.")
+            wanted = Wanted(state.agent, state.model, self._tools, whose, state.model_config)
+            found = await self._opened(wanted, state.turns, lambda text: None)
+        if not isinstance(found, AsksServers):
+            raise Conflict(f"The MCP servers of {state.agent!r} are its own: nobody else can ask them.")
+        return found
 
     def refresh(self) -> None:
         """The tools have changed: the next turn opens the conversation anew."""

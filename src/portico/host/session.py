@@ -28,6 +28,7 @@ from portico.host.runner import Runner
 from portico.host.state import ChangeList, SessionState, Summary, TurnState, summarise
 from portico.host.tools import SessionTools
 from portico.host.turn import Turn
+from portico.log.log import NotOwner
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -156,10 +157,11 @@ class Session:
         return await self.host.log.append(self.channel, *events)
 
     def post(self, event: e.Event) -> None:
-        """For reports of a running turn. When the log is down the turn is about to fail anyway, and says so."""
+        """For reports of a running turn. When the log is down the turn is about to fail anyway, and says so; when
+        another host has taken the session over it has ended the turn."""
         try:
             self.host.log.post(self.channel, event)
-        except LogUnavailable as error:
+        except (LogUnavailable, NotOwner) as error:
             self.runner.fail(error)
 
     # -- effects -----------------------------------------------------------------------------------------------
@@ -322,6 +324,8 @@ class Session:
                         if decision.events:
                             await self.append(*decision.events)
                 return
+            except NotOwner:
+                return
             except LogUnavailable:
                 await self.host.log.available()
 
@@ -371,6 +375,9 @@ class Session:
                         await self.append(*closing(self.state, outcome, by), end)
                     self.forget(turn.id)
                 break
+            except NotOwner:  # it gave the turn its end, or will
+                self.forget(turn.id)
+                return
             except LogUnavailable:
                 await self.host.log.available()
         self._keep_snapshot()

@@ -55,7 +55,7 @@ async def _agents(
 
 
 async def _covers(session: "Session", command: c.AnswerApproval) -> list[str] | None:
-    return session.approvals.covers(command.approval)
+    return session.approvals.covers(command.approval, command.covers)
 
 
 _ASKED: dict[type[c.Command], Callable[["Session", Any], Awaitable[Any]]] = {

@@ -8,7 +8,7 @@ an event and then asks the host finds the host at least that far.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from portico.errors import LogUnavailable
+from portico.errors import Conflict, LogUnavailable
 from portico.events import Channel, Event, Record
 from portico.log.feed import Follower
 from portico.log.identity import Identity
@@ -16,6 +16,13 @@ from portico.log.page import Page
 
 CommitListener = Callable[[Sequence[Record]], None]
 FailureListener = Callable[[LogUnavailable], None]
+
+
+class NotOwner(Conflict):
+    """Another host writes this channel; nothing of the append is written."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(f"Another host writes {channel!r} now; ask it.")
 
 
 class DiskUse(NamedTuple):
@@ -108,6 +115,10 @@ class Log(Protocol):
         """Stores the bytes durably under their SHA-256, which it returns."""
 
     async def blob(self, digest: str) -> bytes: ...
+
+    async def blob_users(self, digest: str) -> list[Channel]:
+        """The channels whose events refer to it."""
+        ...
 
     async def compact(self, before: int, keep: Mapping[Channel, int] = {}) -> int:
         """Drops deltas older than `before` (milliseconds) and returns how many. `keep` names the first position of

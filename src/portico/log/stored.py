@@ -102,6 +102,9 @@ class StoredLog(GroupCommit):
     async def blob(self, digest: str) -> bytes:
         return await self._blobs.get(digest)
 
+    async def blob_users(self, digest: str) -> list[Channel]:
+        return await self._store.blob_users(digest)
+
     # -- housekeeping ------------------------------------------------------------------------------------------
 
     async def compact(self, before: int, keep: Mapping[Channel, int] | None = None) -> int:

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
+from portico.events import Channel
 from portico.settings import NoticeKind, NoticeTarget
 
 WAITS = (5, 30, 120, 600, 1800, 3600, 7200, 14_400, 21_600, 37_200)
@@ -33,6 +34,13 @@ class Notice(Struct, frozen=True, omit_defaults=True):
     ask: str = ""
     """The approval or question that waits."""
     link: str = ""
+
+    @property
+    def channel(self) -> Channel:
+        """Who may see that, sees the notice."""
+        if self.session or self.job:
+            return f"session/{self.session}" if self.session else f"job/{self.job}"
+        return f"automation/{self.automation}"
 
     @property
     def about(self) -> str:

@@ -18,7 +18,7 @@ from portico.terminals.terminals import Terminals
 _NAMED = 5
 """Things that a refusal names: enough to choose what to close."""
 _NEW_SESSION = (c.StartSession, c.ForkSession, c.ImportSession)
-_NEW_TURN = (c.SendMessage, c.RunCommand, c.ResumeTurn, c.ReleaseQueue)
+_NEW_TURN = (c.SendMessage, c.RunCommand, c.ResumeTurn, c.ReleaseQueue, c.StartTask, c.ResumeJob, c.RetryJob)
 
 
 class Bounds(Struct, frozen=True):
@@ -83,7 +83,8 @@ class Quotas(Part):
 
     def _concerned(self, command: c.Command, caller: c.Caller) -> str:
         """Whose quota it is: of the session that a command is about, or else of the caller."""
-        session = self._host.find(command.subject) if command.about == "session" else None
+        named = command.subject if command.about == "session" else ""
+        session = self._host.find(command.parent or "" if isinstance(command, c.StartSession) else named)
         if not caller.id:
             return ""  # the host itself goes on with what it has begun
         return self._host.ownership.owner_of(session) if session is not None else caller.person

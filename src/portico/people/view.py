@@ -13,7 +13,8 @@ from portico.host.host import Host
 from portico.host.ownership import NOBODYS
 from portico.host.session import Session
 from portico.host.state import Summary
-from portico.terminals.terminals import OpenTerminal, Terminals
+from portico.terminals.state import TerminalState
+from portico.terminals.terminals import Terminals
 from portico.workspace.jail import Jail
 
 
@@ -89,11 +90,11 @@ class View:
 
     # -- terminals, grants -------------------------------------------------------------------------------------
 
-    def find_terminal(self, ident: str) -> OpenTerminal | None:
+    def find_terminal(self, ident: str) -> TerminalState | None:
         terminal = self._host.part(Terminals).find(ident)
         return terminal if terminal is not None and self._opens(terminal.channel) else None
 
-    def terminal(self, ident: str) -> OpenTerminal:
+    def terminal(self, ident: str) -> TerminalState:
         terminal = self.find_terminal(ident)
         if terminal is None:
             raise NotFound("terminal", ident)
@@ -104,7 +105,7 @@ class View:
         terminals = self._host.part(Terminals)
         return terminals.find(ident) is None and terminals.had(ident) and self._opens(f"terminal/{ident}")
 
-    def terminals(self) -> Sequence[OpenTerminal]:
+    def terminals(self) -> Sequence[TerminalState]:
         return [each for each in self._host.part(Terminals).list() if self.sees(each.channel)]
 
     def grants(self) -> Sequence[Grant]:
@@ -159,6 +160,16 @@ class View:
             case e.HostStarted() | e.HostStopped() | e.LogLost() | e.ClientKept():
                 return True
         return False
+
+    async def blob(self, digest: str) -> bytes:
+        """Only what events of one's own channels refer to: a hash is no secret, it was shown to whom it was shared
+        with, and whoever guesses a content can tell by its hash that somebody has it."""
+        if not self.whole:
+            users = await self._host.log.blob_users(digest)
+            await self._ownership.learn(users)
+            if not any(map(self.sees, users)):
+                raise NotFound("blob", digest)
+        return await self._host.log.blob(digest)
 
     def audit_feed(self) -> None:
         """An admin follows everything."""

@@ -10,6 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from portico import limits
+from portico.events import ApprovalAsked
 from portico.host.state import Approval, CallPart, QuestionPart, SessionState, TextPart, TurnState
 
 _RUNNING = {
@@ -49,19 +50,23 @@ def waiting_of(state: SessionState) -> list[Waiting]:
     found: list[Waiting] = []
     for part in turn.parts if turn is not None else ():
         if isinstance(part, CallPart) and (approval := part.approval) is not None and not part.done:
-            found.append(Waiting(approval.id, "approval", _wants(approval, part)))
+            found.append(Waiting(approval.id, "approval", wants(approval, part.tool, part.title)))
         elif isinstance(part, QuestionPart) and part.response is None:
-            found.append(Waiting(part.id, "question", _line(f"Asks: {part.text}")))
+            found.append(Waiting(part.id, "question", asks(part.text)))
     return found
 
 
-def _wants(approval: Approval, call: CallPart) -> str:
+def asks(question: str) -> str:
+    return _line(f"Asks: {question}")
+
+
+def wants(approval: Approval | ApprovalAsked, tool: str, title: str = "") -> str:
     if approval.result:
-        return _line(f"Wants to use the result of {call.tool}")
+        return _line(f"Wants to use the result of {tool}")
     about = approval.command or (os.path.basename(approval.path) if approval.path else "")
     if approval.kind in _WANTED and about:
         return _line(f"{_WANTED[approval.kind]} {about}")
-    return _line(f"Wants to use {approval.title or call.title or call.tool}")
+    return _line(f"Wants to use {approval.title or title or tool}")
 
 
 def _working(turn: TurnState) -> str:

@@ -36,7 +36,7 @@ def open_terminals(host: Host) -> Terminals:
         if decision.events:
             await host.log.append(terminal.channel, *decision.events)
         elif isinstance(command, c.TypeInput):
-            terminal.input(command.data)
+            terminals.program(terminal.id).input(command.data)
         elif isinstance(command, c.CloseTerminal):
             await terminals.dispose(terminal.id, by=caller.by)
         return terminal if decision.answer is None else decision.answer

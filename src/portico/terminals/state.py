@@ -8,6 +8,7 @@ from portico.workspace.scrollback import Command, Scrollback
 class TerminalState:
     def __init__(self, started: e.TerminalStarted) -> None:
         self.id = started.terminal
+        self.channel = f"terminal/{self.id}"
         self.uri = started.uri
         self.title = started.title
         self.cwd = started.cwd

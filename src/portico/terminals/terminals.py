@@ -11,13 +11,15 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.errors import Conflict, LogUnavailable, NotFound
+from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError
 from portico.events import HOST, Channel, Json, Record, number_of
 from portico.host.part import Part
 from portico.host.session import Session
 from portico.log.listeners import Listeners
+from portico.log.log import NotOwner
 from portico.terminals.decide import check_new
 from portico.terminals.state import TerminalState
 from portico.workspace import terminal as pty
@@ -48,7 +50,6 @@ class OpenTerminal(TerminalState):
         self, terminals: "Terminals", started: e.TerminalStarted, env: Mapping[str, str], listener: Listener | None
     ) -> None:
         super().__init__(started)
-        self.channel = f"terminal/{self.id}"
         self._terminals = terminals
         self._listener = listener
         self._ahead = 0
@@ -76,8 +77,6 @@ class OpenTerminal(TerminalState):
                     self._terminals.host.own(self._trim(), f"trim {self.channel}")
             case e.TerminalResized(cols=cols, rows=rows):
                 self.pty.resize(cols, rows)
-        if isinstance(record.event, _LISTED):
-            self._terminals.changed()
 
     # -- what the program does ---------------------------------------------------------------------------------
 
@@ -106,7 +105,7 @@ class OpenTerminal(TerminalState):
     def _post(self, event: e.Event) -> None:
         try:
             self._terminals.host.log.post(self.channel, event)
-        except LogUnavailable:
+        except (LogUnavailable, NotOwner):
             # The disk is full: the terminal goes on, and those who come later still see it in its scrollback.
             self._terminals.host.logger.warning("terminal %s: the log cannot write", self.id)
 
@@ -163,6 +162,9 @@ class Terminals(Part):
     def __init__(self, host: "Host") -> None:
         self.host = host
         self._open: dict[str, OpenTerminal] = {}
+        """Those whose programs are children of this process."""
+        self._elsewhere: dict[str, TerminalState] = {}
+        """Those of other hosts, as their records tell."""
         self._running: dict[str, asyncio.Task[int]] = {}
         self._watchers = Listeners[[]]("terminal")
         self.paces: list[Pace] = []
@@ -176,13 +178,23 @@ class Terminals(Part):
         last = max([0, *(number_of(name) for name in names)]) + self.host.log.identity.lost
         self._next = self.host.members.number_after(last)
         for channel in await self.host.log.list_kv(OPEN):
-            if channel.startswith("terminal/") and self.host.members.owns(channel):
+            if self.host.members.owns(channel):
                 await self._close_story(channel)
+            elif (found := await self.past(channel.removeprefix("terminal/"))) is not None:
+                self._elsewhere[found.id] = found
 
     async def take_over(self, channels: Collection[Channel]) -> None:
         for channel in await self.host.log.list_kv(OPEN):
-            if channel in channels:
+            if channel in channels and channel.removeprefix("terminal/") not in self._open:
                 await self._close_story(channel)
+
+    async def let_go(self, channels: Collection[Channel]) -> None:
+        """Their programs end; who has taken them over writes down their end."""
+        for terminal in [each for each in self._open.values() if each.channel in channels]:
+            del self._open[terminal.id]
+            if (running := self._running.pop(terminal.id, None)) is not None:
+                await self._end(terminal, running)
+            self.changed()
 
     async def _close_story(self, channel: Channel) -> None:
         """The end of a terminal whose program does not run (any more). With a full disk the next start writes it."""
@@ -223,7 +235,7 @@ class Terminals(Part):
     async def compactable(self, before: int) -> dict[Channel, int]:
         """Keeps what the open terminals show whose output from before that time is about to go. Returns, by channel,
         the first position that has to stay."""
-        for terminal in self.list():
+        for terminal in tuple(self._open.values()):
             if terminal.since is not None and terminal.since < before and terminal.shown.size:
                 await terminal.keep()
         return {terminal.channel: terminal.kept + 1 for terminal in self.list()}
@@ -276,27 +288,41 @@ class Terminals(Part):
         self._running[ident] = self.host.own(terminal.pty.run(), terminal.channel)
         return terminal
 
-    def get(self, ident: str) -> OpenTerminal:
+    def get(self, ident: str) -> TerminalState:
         found = self.find(ident)
         if found is None:
             raise NotFound("terminal", ident)
         return found
 
-    def find(self, ident: str) -> OpenTerminal | None:
+    def program(self, ident: str) -> OpenTerminal:
+        """One that runs here."""
+        found = self.get(ident)
+        if not isinstance(found, OpenTerminal):
+            raise Conflict(f"The host that runs the terminal {ident!r} is not there (any more); open another one.")
+        return found
+
+    def find(self, ident: str) -> TerminalState | None:
         """By id, or by the name that a client gave it."""
-        return self._open.get(ident) or next((each for each in self._open.values() if each.uri == ident), None)
+        found = self._open.get(ident) or self._elsewhere.get(ident)
+        return found or next((each for each in self.list() if each.uri == ident), None)
 
     def apply(self, record: Record) -> None:
-        terminal = self._open.get(record.channel.removeprefix("terminal/"))
+        ident = record.channel.removeprefix("terminal/")
+        if isinstance(record.event, e.TerminalStarted) and ident not in self._open:
+            self._elsewhere[ident] = TerminalState(record.event)
+        terminal = self._open.get(ident) or self._elsewhere.get(ident)
         if terminal is not None:
             terminal.apply(record)
+        gone = isinstance(record.event, e.TerminalRemoved) and self._elsewhere.pop(ident, None) is not None
+        if gone or isinstance(record.event, _LISTED):
+            self.changed()
 
-    def list(self) -> list[OpenTerminal]:
-        return list(self._open.values())
+    def list(self) -> list[TerminalState]:
+        return [*self._open.values(), *self._elsewhere.values()]
 
     async def dispose(self, ident: str, *, by: str) -> None:
         """Ends the program and all it started, and forgets the terminal."""
-        terminal = self.get(ident)
+        terminal = self.program(ident)
         running = self._running.pop(terminal.id, None)
         if running is None:
             raise Conflict(f"The terminal {ident!r} is being closed.")
@@ -309,9 +335,12 @@ class Terminals(Part):
 
     async def forget(self, session: Session, by: str) -> None:
         """A session goes, and the terminals opened from it go with it. One that is being closed ends by itself."""
-        for terminal in self.list():
-            if terminal.session == session.id and terminal.id in self._running:
+        for terminal in [each for each in self._open.values() if each.session == session.id]:
+            if terminal.id in self._running:
                 await self.dispose(terminal.id, by=by)
+        for elsewhere in [each for each in self._elsewhere.values() if each.session == session.id]:
+            with contextlib.suppress(PorticoError):  # its host is away: whoever takes over ends it
+                await self.host.do(c.CloseTerminal(terminal=elsewhere.id), c.Caller.inside(by))
 
     async def _end(self, terminal: OpenTerminal, running: "asyncio.Task[int]") -> None:
         if not running.done():

@@ -12,7 +12,7 @@ import pytest
 
 from portico.agents.agent import AgentContext, Message
 from portico.agents.loop import LoopAgent
-from portico.agents.loop.servers import NAME_CHARS, _name
+from portico.agents.loop.servers import NAME_CHARS, tool_name
 from portico.events import Json, ToolOutput
 from portico.host.state import QuestionPart
 from portico.testing.model import Call, Step
@@ -183,7 +183,7 @@ async def test_in_the_text_protocol_they_are_tools_as_well(desk: Desk) -> None:
     [("a", "b", "a__b"), ("a", "b.c/d", "a__b_c_d"), ("a", "taken", "a__taken_71bc4a62"), ("a", "b" * 99, "a__bbb")],
 )
 def test_names_are_what_endpoints_take(server: str, tool: str, name: str) -> None:
-    found = _name(server, tool, {"a__taken"})
+    found = tool_name(server, tool, {"a__taken"})
     assert found.startswith(name[:6])
     assert len(found) <= NAME_CHARS
     assert found != "a__taken"

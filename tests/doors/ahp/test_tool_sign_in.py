@@ -1,24 +1,19 @@
 """A server of tools that wants a token in the middle of a call: a client signs in, and the call goes on."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import uvicorn
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from portico.agents.agent import AgentContext
-from portico.agents.loop.agent import loop
 from portico.agents.mcp.client import ServerError
 from portico.agents.mcp.http import HttpWire
 from portico.agents.mcp.sign_in import Bearer, SignInNeeded, Tokens, challenge
-from portico.testing.model import Call, ModelServer, Rule, Script, Step
 from tests.doors.ahp.conftest import Served
+from tests.doors.ahp.mcp_host import serving, with_loop
 from tests.doors.ahp.wire_client import Json, Refused, WireClient, opened
 
 SESSION = "loop:/s1"
@@ -62,45 +57,26 @@ class Tickets:
         )
 
 
-class _Uvicorn(uvicorn.Server):
-    def install_signal_handlers(self) -> None:
-        pass
-
-
 @pytest.fixture
 async def tickets() -> AsyncIterator[Tickets]:
     tickets = Tickets()
-    app = Starlette(routes=[Route("/mcp", tickets.serve, methods=["POST"]), Route("/meta", tickets.describe)])
-    server = _Uvicorn(uvicorn.Config(app, port=0, lifespan="off", log_config=None))
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110  (uvicorn tells nobody)
-        await asyncio.sleep(0.005)
-    tickets.url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    yield tickets
-    server.should_exit = True
-    await serving
+    async with serving(Route("/mcp", tickets.serve, methods=["POST"]), Route("/meta", tickets.describe)) as url:
+        tickets.url = url
+        yield tickets
 
 
 @pytest.fixture
 async def client(served: Served, tickets: Tickets) -> AsyncIterator[WireClient]:
     """A client in a session with the built-in agent, whose model wants to use the tool."""
-    call = Step(calls=[Call(name="tickets__add", args={})])
-    done = Step(calls=[Call(name="finish", args={"finalSummary": "Done."})])
-    async with ModelServer(Script(models=["alpha"], rules=[Rule(steps=[call, done])])) as model:
-        home = served.folder / "agent"
-        home.mkdir()
-        (home / "settings.toml").write_text('[agents.loop]\nretries = 0\nprotocol = "tools"\n')
-        [agent] = loop(AgentContext(home, {"mcp": {"tickets": {"url": f"{tickets.url}/mcp"}}}))
-        agent._environ = {"OPENAI_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": "k"}  # type: ignore[attr-defined]
-        served.host.agents["loop"] = agent
-        await served.broker.describe_agents()
-        async with opened(WireClient(served.url, "editor", "0.9.0")) as client:
-            await client.initialize(client.root)
-            chat = await client.create_session(SESSION, provider="loop", config={"approvals": "allow"})
-            await client.say(chat, "t1", "agent: add them")
-            yield client
-            assert client.wrong == []
-        await agent.close()
+    async with (
+        with_loop(served, f"{tickets.url}/mcp", "add"),
+        opened(WireClient(served.url, "editor", "0.9.0")) as client,
+    ):
+        await client.initialize(client.root)
+        chat = await client.create_session(SESSION, provider="loop", config={"approvals": "allow"})
+        await client.say(chat, "t1", "agent: add them")
+        yield client
+        assert client.wrong == []
 
 
 def call_of(client: WireClient) -> Json:

@@ -153,11 +153,16 @@ class WireClient:
 
     # -- the protocol ------------------------------------------------------------------------------------------
 
-    async def initialize(self, *subscriptions: str) -> Json:
+    async def initialize(self, *subscriptions: str, **more: Any) -> Json:
         versions: Json = {"protocolVersion": 1} if self.seed else {"protocolVersions": [self.version]}
         channel: Json = {} if self.seed else {"channel": uri.ROOT}
         result: Json = await self.request(
-            "initialize", **channel, **versions, clientId=self.client_id, initialSubscriptions=list(subscriptions)
+            "initialize",
+            **channel,
+            **versions,
+            clientId=self.client_id,
+            initialSubscriptions=list(subscriptions),
+            **more,
         )
         return result
 

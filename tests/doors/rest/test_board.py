@@ -60,6 +60,39 @@ async def test_a_question_waits_in_the_inbox(shared: Standing) -> None:
     await shared.http.post(f"/v1/questions/{asked['id']}", json={"response": "decline"})
 
 
+async def test_a_yes_can_be_remembered_for_more_and_is_listed_as_answered(
+    shared: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with socket(shared) as feed:
+        session = await begin(shared, "write something")
+        row = await until(feed, session, status="waiting")
+        address = f"/v1/approvals/{row['waiting'][0]['id']}"
+        offered = (await shared.http.get(f"{address}/covers")).json()["covers"]
+        assert [each["breadth"] for each in offered] == ["shown", "folder"]  # its folder is the session's own
+        problem(
+            await shared.http.post(address, json={"option": "allow-once", "covers": "folder"}),
+            400,
+            "bad_request",
+            "covers",
+        )
+        await shared.http.post(address, json={"option": "allow-session", "covers": "folder"})
+        await until(feed, session, status="idle")
+        await shared.http.post(f"/v1/sessions/{session}/messages", json={"text": "write something"})
+        await until(feed, session, status="idle", turns=2)
+    (grant,) = [each for each in (await shared.http.get("/v1/grants")).json()["grants"] if each["session"] == session]
+    assert grant["covers"] == offered[1]["covers"]
+    created = row["session"]["created"]
+    answered = (await shared.http.get("/v1/inbox/answered", params={"since": str(created)})).json()
+    (mine,) = [each for each in answered["answers"] if each["session"] == session]
+    assert (mine["text"], mine["allowed"]) == ("Wants to change portico-demo.md", True)
+    assert answered["rules"] >= 1
+    later = (await shared.http.get("/v1/inbox/answered", params={"since": str(mine["time"] + 60_000)})).json()
+    assert [each for each in later["answers"] if each["session"] == session] == []
+    assert (await shared.http.get(f"{address}/covers")).json() == {"covers": []}
+    monkeypatch.setattr(limits, "ANSWERS", 0)
+    assert (await shared.http.get("/v1/inbox/answered")).json()["answers"] == []
+
+
 async def test_a_row_says_what_runs_and_goes_with_its_session(shared: Standing) -> None:
     async with socket(shared) as feed:
         session = await begin(shared, "[[reasoning:0]] [[hang]]", "scripted")
@@ -86,7 +119,7 @@ async def test_older_rows_come_page_by_page(shared: Standing) -> None:
     )
 
 
-@pytest.mark.parametrize("path", ["/v1/board", "/v1/inbox"])
+@pytest.mark.parametrize("path", ["/v1/board", "/v1/inbox", "/v1/inbox/answered"])
 async def test_strangers_see_nothing(shared: Standing, path: str) -> None:
     assert (await shared.stranger.get(path)).status_code == 401
 

@@ -118,3 +118,20 @@ async def test_files_and_commands_are_suggested(shared: Standing, repository: Pa
     assert [each["text"] for each in (await suggest("@kept")).json()["items"]] == ["@kept.txt"]
     assert (await suggest("/")).json()["items"] == []
     problem(await suggest("kept"), 400, "bad_request", "q")
+
+
+async def test_a_file_without_lines_is_shown_side_by_side(shared: Standing, repository: Path) -> None:
+    (repository / "kept.txt").write_bytes(b"\x89PNG\0new")
+    here = await reviewed(shared, repository)
+
+    async def side(path: str, **query: str) -> Any:
+        return await shared.http.get(f"{here.address}/uncommitted/file", params={"path": path, **query})
+
+    before, after = await side("kept.txt", side="before"), await side("kept.txt")
+    assert (before.content, after.content) == (b"one\n", b"\x89PNG\0new")
+    assert after.headers["content-type"] == "application/octet-stream"
+    assert after.headers["content-disposition"] == "attachment"
+    problem(await side("gone.txt"), 404, "not_found")
+    problem(await side("../kept.txt"), 404, "not_found")
+    problem(await side("kept.txt", side="left"), 400, "bad_request", "side")
+    problem(await shared.http.get(f"{here.address}/changes/file", params={"path": "kept.txt"}), 404, "not_found")

@@ -85,7 +85,7 @@ async def viewing(here: Standing, ident: str, after: int | None = None, **header
 
 
 def terminal(here: Standing, ident: str) -> OpenTerminal:
-    return here.server.host.part(Terminals).get(ident)
+    return here.server.host.part(Terminals).program(ident)
 
 
 async def test_a_shell_is_opened_typed_into_resized_and_closed(shared: Standing) -> None:

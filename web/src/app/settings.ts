@@ -248,20 +248,19 @@ export class SettingsView implements View {
 
   /** Whose sessions there are, also of people whom the host does not know by name (any more). */
   private async people(): Promise<void> {
-    const known = (await has("/v1/people")) ? await call<{ people: { name: string; scopes: string[] }[] }>("GET", "/people") : { people: [] };
     const { sessions } = await call<{ sessions: Row["session"][] }>("GET", "/sessions");
-    const all = new Map<string, Row["session"][]>(known.people.map(({ name }) => [name, []]));
+    const all = new Map<string, Row["session"][]>();
     for (const session of sessions) {
       const name = ownerOf(session);
       all.set(name, [...(all.get(name) ?? []), session]);
     }
-    const table = tableOf(["Who", "May", "Sessions", "Working", "Needs somebody", "Last active"]);
+    const table = tableOf(["Who", "Sessions", "Working", "Needs somebody", "Last active"]);
     for (const [name, own] of [...all].sort(([one], [other]) => one.localeCompare(other))) {
       const link = make("a", "", name);
       link.href = `${root}/app?filter=${encodeURIComponent(`by:${name}`)}`;
       const count = (status: string) => String(own.filter((each) => each.status === status).length || "");
       const last = Math.max(0, ...own.map(({ modified }) => modified));
-      row(table, link, known.people.find((each) => each.name === name)?.scopes.join(", ") ?? "", String(own.length), count("running"), count("waiting"), last ? new Date(last).toLocaleString() : "");
+      row(table, link, String(own.length), count("running"), count("waiting"), last ? new Date(last).toLocaleString() : "");
     }
     const people = make("div");
     await showPeople(people);

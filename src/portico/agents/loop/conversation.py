@@ -8,7 +8,7 @@ from portico.agents.loop.compaction import after_summary
 from portico.agents.loop.model_call import ModelCaller
 from portico.agents.loop.roots import Roots
 from portico.agents.loop.run import Run
-from portico.agents.loop.servers import ServerTools
+from portico.agents.loop.servers import ServerTools, tool_name
 from portico.agents.loop.settings import Current
 from portico.agents.loop.tools import Toolbox
 from portico.agents.loop.transcript import Entry, UserText, of_parts
@@ -28,7 +28,8 @@ class LoopConversation:
         self._agent = agent
         self._opening = opening
         self._run: Run | None = None
-        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, agent.bearer(opening.client))
+        bearer = agent.bearer(opening.client)
+        self._servers = ServerTools(agent.servers, agent.home, opening.cwd, opening.off, bearer)
 
     async def send(self, message: Message, turn: Turn) -> None:
         current = self._agent.settings.current()
@@ -116,6 +117,12 @@ class LoopConversation:
             return False
         self._run.steered.append(message.text)
         return True
+
+    def tool_name(self, server: str, tool: str) -> str:
+        return tool_name(server, tool)
+
+    async def ask_server(self, server: str, operation: str, params: Json) -> Json:
+        return await self._servers.ask(server, operation, params)
 
     async def cancel(self) -> bool:
         return False  # everything here can be cancelled where it waits

@@ -39,6 +39,7 @@ from portico.errors import AgentError, Forbidden, PorticoError
 from portico.events import ErrorInfo, Json, ToolSpec
 from portico.host.approval import Decision
 from portico.host.call import Call
+from portico.host.customization import server_channel
 from portico.host.turn import Turn
 
 INVALID_MAX = 2
@@ -232,11 +233,16 @@ class Run:
             return NOT_FINAL
         if action.tool in self._servers:
             plan = self._servers.plan(action.tool, action.arguments)
-            server = self._servers.server_of(action.tool)
-            return await perform(self._turn, action, action.arguments, plan, self._current, server)
+            return await perform(self._turn, action, action.arguments, plan, self._current, self._origin(action.tool))
         if self._is_own(action, own):
             return await perform_own(self._turn, action, toolbox, self._current)
         return await self._delegate(action)
+
+    def _origin(self, tool: str) -> Json:
+        """Where a tool of an MCP server comes from, and what shows its calls."""
+        server, view = self._servers.server_of(tool), self._servers.view_of(tool)
+        channel = server_channel(self._turn.session.id, server)
+        return {"server": server, "meta": {"ui": {"resourceUri": view, "channel": channel}} if view else {}}
 
     def _is_own(self, action: Action, own: set[str]) -> bool:
         return action.tool in own or all(spec.name != action.tool for spec in self._turn.session.tools.specs())
@@ -255,11 +261,12 @@ async def perform_own(turn: Turn, action: Action, toolbox: Toolbox, current: Cur
 
 
 async def perform(
-    turn: Turn, action: Action, wanted: Json, planned: Awaitable[Plan], current: Current, server: str = ""
+    turn: Turn, action: Action, wanted: Json, planned: Awaitable[Plan], current: Current, origin: Json | None = None
 ) -> str:
     """A call from its start to its recorded end; returns what the model reads."""
     arguments = msgspec.json.encode(wanted).decode()
-    call = turn.tool(action.tool, id=action.id, kind=_KINDS.get(action.tool, "other"), title=action.tool, server=server)
+    kind = _KINDS.get(action.tool, "other")
+    call = turn.tool(action.tool, id=action.id, kind=kind, title=action.tool, **origin or {})
     try:
         plan = await planned
     except PorticoError as error:
@@ -281,8 +288,7 @@ async def perform(
         await call.end(ok=False, error=ErrorInfo("agent_failed", f"{error.strerror or error}"))
         return f"error: {error.strerror or error}"
     exit_code = 0 if plan.action.kind == "shell" else None
-    content = [plan.edit] if plan.edit is not None else None
-    await call.end(output=text, title=plan.title, content=content, exit_code=exit_code)
+    await call.end(output=text, title=plan.title, content=plan.content or None, exit_code=exit_code)
     return text
 
 

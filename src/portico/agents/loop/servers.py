@@ -49,10 +49,12 @@ class ServerTools:
         for name, client in self._clients.items():
             client.serving = functools.partial(_serve, turn)
             for tool in await client.tools():
+                if tool.hidden:
+                    continue
                 if len(specs) >= TOOLS_MAX:
                     turn.notice(f"The MCP servers have more than {TOOLS_MAX} tools; the rest is left out.")
                     return specs
-                full = _name(name, tool.name, {*taken, *self._tools})
+                full = tool_name(name, tool.name, {*taken, *self._tools})
                 self._tools[full] = (name, tool)
                 specs.append(ToolSpec(full, tool.description, tool.schema, tool.title))
         return specs
@@ -75,19 +77,35 @@ class ServerTools:
         if name not in self._tools:
             raise NotFound("tool", name)
         server, tool = self._tools[name]
-        return Plan(Action(), f"{server}: {tool.title}", self._acting(server, tool, arguments))
+        content: list[Json] = []
+        act = self._acting(server, tool, arguments, content)
+        return Plan(Action(), f"{server}: {tool.title}", act, content=content)
 
     def _acting(
-        self, server: str, tool: ServerTool, arguments: Json
+        self, server: str, tool: ServerTool, arguments: Json, content: list[Json]
     ) -> Callable[[Callable[[str], None]], Awaitable[str]]:
         async def act(report: Callable[[str], None]) -> str:
             with self._servers[server].busy():
                 result = await self._clients[server].call(tool.name, arguments, report)
             if not result.ok:
                 raise ToolRefused(result.output or "The tool failed.")
+            content[:] = result.content
             return result.output
 
         return act
+
+    def view_of(self, name: str) -> str:
+        """The resource of its server that shows a tool's calls, where it has one."""
+        return self._tools[name][1].view
+
+    async def ask(self, name: str, operation: str, params: Json) -> Json:
+        """The server's own reply, for whoever asks it in place of the model."""
+        server = self._servers.get(name)
+        if server is None:
+            raise NotFound("MCP server", name)
+        client = await server.connect()
+        with server.busy():
+            return await client.ask(operation, params)
 
     def rest(self) -> None:
         """The turn is over: nobody is asked for a server until the next one."""
@@ -102,7 +120,7 @@ async def _serve(turn: Turn, method: str, params: Json) -> Json:
     return await elicit(params, turn)
 
 
-def _name(server: str, tool: str, taken: Collection[str]) -> str:
+def tool_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
     """`server__tool`, in the characters that endpoints take; another name where two would be the same."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}__{tool}")
     if len(name) <= NAME_CHARS and name not in taken:

@@ -88,8 +88,8 @@ class Plan:
     act: Callable[[Callable[[str], None]], Any]
     """Does it; gets a function for live output. Returns an awaitable text."""
     diff: str | None = None
-    edit: Json | None = None
-    """Both sides of a file that it changes, for those who look at it afterwards."""
+    content: list[Json] = field(default_factory=list)
+    """For those who look at it afterwards: both sides of a file that it changes, the data that a server gave."""
 
     @property
     def changes(self) -> bool:
@@ -207,7 +207,7 @@ class Toolbox:
             f"Create {name}",
             lambda _: self._create(name, wanted.content),
             diff=_shown(diff),
-            edit=_edit(self.roots.at(name), None, wanted.content),
+            content=_edit(self.roots.at(name), None, wanted.content),
         )
 
     async def _create(self, name: str, content: str) -> str:
@@ -236,7 +236,7 @@ class Toolbox:
             f"Edit {name}",
             lambda _: self._edit(name, after, found.etag),
             diff=diff,
-            edit=_edit(self.roots.at(name), before, after),
+            content=_edit(self.roots.at(name), before, after),
         )
 
     async def _edit(self, name: str, content: str, etag: str) -> str:
@@ -330,10 +330,10 @@ def _shown(diff: str) -> str:
     return "".join(lines[:PREVIEW_LINES]) + f"[... {len(lines) - PREVIEW_LINES} more lines ...]\n"
 
 
-def _edit(path: str, old: str | None, new: str) -> Json | None:
+def _edit(path: str, old: str | None, new: str) -> list[Json]:
     if max(len(old or ""), len(new)) > EDIT_CHARS:
-        return None
-    return {"type": "diff", "path": path, "old": old, "new": new}
+        return []
+    return [{"type": "diff", "path": path, "old": old, "new": new}]
 
 
 def _encoded(content: str) -> bytes:

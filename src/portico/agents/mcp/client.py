@@ -22,6 +22,9 @@ TOOLS_MAX = 1000
 START_SECONDS = 30.0
 """For the handshake and the list; a server that is fetched first (npx, uvx) has this long."""
 
+UI, VIEWS = "io.modelcontextprotocol/ui", {"mimeTypes": ["text/html;profile=mcp-app"]}
+"""The extension by which tools have views. Editors show them; what a tool answers to the model does not change."""
+
 T = TypeVar("T")
 Progress = Callable[[str], None]
 Serve = Callable[[str, Json], Awaitable[Json]]
@@ -41,6 +44,10 @@ class ServerTool(Struct, frozen=True):
     description: str
     schema: Json
     title: str
+    view: str = ""
+    """The resource that shows its calls (MCP Apps)."""
+    hidden: bool = False
+    """It is for that view alone, not for the model."""
 
 
 class Listener(Protocol):
@@ -79,7 +86,7 @@ class McpClient:
         self._tools: list[ServerTool] = []
 
     async def initialize(self) -> None:
-        capabilities: Json = {"roots": {"listChanged": False}, "elicitation": {}}
+        capabilities: Json = {"roots": {"listChanged": False}, "elicitation": {}, "extensions": {UI: VIEWS}}
         about = {"name": "portico", "title": "Portico", "version": __version__}
         params: Json = {"protocolVersion": VERSIONS[0], "capabilities": capabilities, "clientInfo": about}
         result = await self._request("initialize", params)
@@ -122,6 +129,11 @@ class McpClient:
 
         return result_of(await self._again(calling))
 
+    async def ask(self, operation: str, params: Json) -> Json:
+        """The reply as the server gave it, errors too."""
+        reply = await self._again(lambda: self._reply(operation, params))
+        return {"error": reply["error"]} if isinstance(reply.get("error"), dict) else {"result": _result(reply)}
+
     async def _again(self, work: Callable[[], Awaitable[T]]) -> T:
         """Once more after a new handshake, where the server has forgotten us. It has done nothing then."""
         try:
@@ -131,18 +143,20 @@ class McpClient:
             return await work()
 
     async def _request(self, method: str, params: Json, number: int | None = None) -> Json:
+        reply = await self._reply(method, params, number)
+        if isinstance(error := reply.get("error"), dict):
+            raise ServerError(f"MCP server {self.name!r}: {error.get('message') or error}")
+        return _result(reply)
+
+    async def _reply(self, method: str, params: Json, number: int | None = None) -> Json:
         ident = next(self._numbers) if number is None else number
         message: Json = {"jsonrpc": "2.0", "id": ident, "method": method, "params": params}
         try:
-            reply = await self.wire.request(message, self)
+            return await self.wire.request(message, self)
         except asyncio.CancelledError:
             if method != "initialize":
                 await self._abandon(ident)
             raise
-        if isinstance(error := reply.get("error"), dict):
-            raise ServerError(f"MCP server {self.name!r}: {error.get('message') or error}")
-        result = reply.get("result")
-        return result if isinstance(result, dict) else {}
 
     async def _abandon(self, ident: int) -> None:
         params = {"requestId": ident, "reason": "cancelled"}
@@ -184,6 +198,11 @@ class McpClient:
         raise NotFound("method", method)
 
 
+def _result(reply: Json) -> Json:
+    result = reply.get("result")
+    return result if isinstance(result, dict) else {}
+
+
 def _named(tool: Any) -> bool:
     return isinstance(tool, dict) and isinstance(tool.get("name"), str) and bool(tool["name"])
 
@@ -196,7 +215,19 @@ def _tool(tool: Json) -> ServerTool:
         str(tool.get("description") or ""),
         schema if isinstance(schema, dict) else {"type": "object", "properties": {}},
         str(title or tool["name"]),
+        *_view(tool),
     )
+
+
+def _view(tool: Json) -> tuple[str, bool]:
+    """What shows the tool's calls, and whether it is for nobody else; the flat key is that of earlier drafts."""
+    meta = tool.get("_meta")
+    meta = meta if isinstance(meta, dict) else {}
+    ui = meta.get("ui")
+    ui = ui if isinstance(ui, dict) else {}
+    shown, visible = ui.get("resourceUri") or meta.get("ui/resourceUri"), ui.get("visibility")
+    is_view = isinstance(shown, str) and shown.startswith("ui://")
+    return str(shown) if is_view else "", isinstance(visible, list) and "model" not in visible
 
 
 def result_of(result: Json) -> ToolResult:
@@ -204,11 +235,12 @@ def result_of(result: Json) -> ToolResult:
     content = result.get("content")
     texts = [_words(block) for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     text = "\n".join(filter(None, texts))
-    if not text and result.get("structuredContent") is not None:
-        text = str(result["structuredContent"])
+    structured = result.get("structuredContent")
+    if not text and structured is not None:
+        text = str(structured)
     if result.get("isError"):
         return ToolResult(False, text, ErrorInfo("tool_failed", text or "The tool failed."))
-    return ToolResult(True, text)
+    return ToolResult(True, text, content=[{"type": "structured", "value": structured}] if structured else [])
 
 
 def _words(block: Json) -> str:

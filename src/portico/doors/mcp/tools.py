@@ -53,6 +53,7 @@ WITHOUT = {
     "call.report": _CONNECTED,
     "call.complete": _CONNECTED,
     "host.configure": _CONNECTED,
+    "server.ask": "a program that can ask this host can ask its own servers",
     "terminal.open": _SCREEN,
     "terminal.input": _SCREEN,
     "terminal.resize": _SCREEN,
@@ -168,6 +169,7 @@ class HostTools:
                 await session.wait_until(_resting)
         except TimeoutError:
             pass  # told by the state: it still runs
+        self._view.check(session.id, "read")  # it may not be shared with them any more
         return _standing(session.state)
 
     async def _read(self, body: SessionBody) -> Json:

@@ -186,6 +186,8 @@ class _Lives:
                 )
             except NotFound:  # deleted: its channel is known, and empty
                 return {"error": codes["NotFound"]}
+            if not await self._is_there(request, f"{kind}/{ident}"):  # not shared with them any more
+                return {"error": codes["NotFound"]}
             if isinstance(found, list):
                 return Responses(found) if token is not None else found[0]
             if found == "Closed" and token is None:

@@ -21,7 +21,8 @@ from portico.doors.rest.wire import wire
 from portico.doors.route import caller
 from portico.errors import BadRequest, PorticoError, TooSlow
 from portico.host.host import Host
-from portico.terminals.terminals import OpenTerminal
+from portico.people.view import View
+from portico.terminals.state import TerminalState
 
 TOO_SLOW = 1013
 """The close code for a reader that fell behind: come back with your cursor."""
@@ -42,8 +43,9 @@ _SAID: Any = Input | Resize
 
 
 class Attachment:
-    def __init__(self, host: Host, terminal: OpenTerminal, socket: WebSocket) -> None:
+    def __init__(self, host: Host, view: View, terminal: TerminalState, socket: WebSocket) -> None:
         self._host = host
+        self._view = view
         self._terminal = terminal
         self._socket = socket
         self._caller = caller(socket)
@@ -78,6 +80,8 @@ class Attachment:
         if after is None or not await self._whole(after):
             after = await self._send_screen()
         async for records in self._host.log.follow(self._terminal.channel, after=after):
+            if not self._view.sees(self._terminal.channel):
+                return  # its session is not shared with them any more
             await self._send(b'{"events":[%s]}' % b",".join(record.form("rest", wire) for record in records))
             if isinstance(records[-1].event, e.TerminalRemoved):
                 return

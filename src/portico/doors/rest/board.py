@@ -13,7 +13,9 @@ from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Param, Route, Socket, Table
+from portico.events import Breadth
 from portico.people.view import View
+from portico.queries.answers import Answered, Answers
 from portico.queries.board import Asked, Board, Row
 
 
@@ -30,9 +32,19 @@ class Inbox(Struct):
     waiting: list[Asked]
 
 
+class Covered(Struct):
+    breadth: Breadth
+    covers: list[str]
+    """As in a grant; nothing: all that the tool does."""
+
+
+class Coverage(Struct):
+    covers: list[Covered]
+
+
 def table(app: App) -> Table:
     host = app.host
-    board = Board(host)
+    board, answers = Board(host), Answers(host)
 
     def page(view: View, limit: int, before: int | None = None, archived: bool = False) -> BoardPage:
         rows, older = board.rows(view, limit, before, archived)
@@ -45,6 +57,14 @@ def table(app: App) -> Table:
 
     async def inbox(request: Request) -> Response:
         return JsonResponse(Inbox(board.inbox(app.view(request))))
+
+    async def answered(request: Request) -> Response:
+        return JsonResponse(await answers.since(number(request, "since", 0), app.view(request)))
+
+    async def coverage(request: Request) -> Response:
+        ident = request.path_params["id"]
+        session = await app.view(request).get(app.view(request).session_of(ident))
+        return JsonResponse(Coverage([Covered(*each) for each in session.approvals.breadths(ident)]))
 
     async def live(socket: WebSocket) -> None:
         await socket.accept()
@@ -75,6 +95,20 @@ def table(app: App) -> Table:
         ),
         Socket("/v1/board/socket", live, "read", "The same, live."),
         Route("/v1/inbox", inbox, "read", summary="All that waits for a person, oldest first.", doc={"answer": Inbox}),
+        Route(
+            "/v1/inbox/answered",
+            answered,
+            "read",
+            summary="What was answered, newest first, and how often a rule did.",
+            doc={"answer": Answered, "query": {"since": numbered("from this time on (ms); 0")}},
+        ),
+        Route(
+            "/v1/approvals/{id}/covers",
+            coverage,
+            "read",
+            summary="For what an answer to it can be remembered.",
+            doc={"answer": Coverage},
+        ),
     ]
 
 

@@ -28,7 +28,7 @@ from portico.doors.route import Doc, Endpoint, Route, Table, caller
 from portico.errors import BadRequest
 from portico.events import Json
 from portico.host.state import Summary
-from portico.terminals.terminals import OpenTerminal
+from portico.terminals.state import TerminalState
 
 _SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": Queue, "terminal": TerminalInfo}
 
@@ -94,7 +94,7 @@ def _caller(request: Request) -> Caller:
 
 
 async def _shown(app: App, command: Command, answer: Any) -> Any:
-    if isinstance(answer, OpenTerminal):
+    if isinstance(answer, TerminalState):
         return info(answer, app.host.connected)
     if isinstance(answer, Summary) and command.shows == "queue":
         state = (await app.host.get(answer.id)).state

@@ -175,7 +175,7 @@ def table(app: App) -> Table:
         return channels
 
     async def blob(request: Request) -> Response:
-        data = await host.log.blob(request.path_params["digest"])
+        data = await app.view(request).blob(request.path_params["digest"])
         return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": "attachment"})
 
     async def audit(request: Request) -> Response:

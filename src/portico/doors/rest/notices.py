@@ -10,7 +10,7 @@ from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.route import Param, Route, Table, caller
 from portico.errors import BadRequest
-from portico.notices.notice import Delivery, Notice, State
+from portico.notices.notice import Delivery, State
 from portico.notices.notices import Notices
 from portico.notices.push import installed
 from portico.settings import NoticeKind
@@ -42,12 +42,8 @@ def table(app: App) -> Table:
         state = request.query_params.get("state")
         if state is not None and state not in get_args(State):
             raise BadRequest(f"'state' is one of {', '.join(get_args(State))}, not {state!r}.", field="state")
-        view = app.view(request)
-        found = [
-            each
-            for each in app.host.part(Notices).deliveries.values()
-            if state in (None, each.state) and view.sees(_channel(each.notice))
-        ]
+        view, deliveries = app.view(request), app.host.part(Notices).deliveries.values()
+        found = [each for each in deliveries if state in (None, each.state) and view.sees(each.notice.channel)]
         return JsonResponse(NoticeList(found[::-1]))
 
     async def push(request: Request) -> Response:
@@ -66,10 +62,3 @@ def table(app: App) -> Table:
         Route("/v1/notices", notices, "read", summary=summary, doc={"answer": NoticeList, "query": {**query}}),
         Route("/v1/push", push, "read", summary="The key for web push, and your browsers.", doc={"answer": PushList}),
     ]
-
-
-def _channel(notice: Notice) -> str:
-    """What it is about, by which people may see it or not."""
-    if notice.session:
-        return f"session/{notice.session}"
-    return f"job/{notice.job}" if notice.job else f"run/{notice.run}"

@@ -1,17 +1,20 @@
 """People: who one is, one's own tokens, all people for admins; and what they have answered for longer than once."""
 
+import time
+
 from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from portico.doors.app import App
 from portico.doors.body import JsonResponse, read_as
-from portico.doors.identity import NamedToken, new_token, read_tokens, revoke_token
-from portico.doors.people import add_person, read_people, remove_person
+from portico.doors.identity import NamedToken, new_token, read_tokens, remove_person, revoke_token
+from portico.doors.people import add_person, read_people
 from portico.doors.route import Caller, Doc, Route, Table, caller
 from portico.errors import BadRequest, Forbidden, NotFound
 from portico.events import Grant
 from portico.people.quotas import Quota, Quotas
+from portico.people.retention import DAY_MS
 
 
 class GrantList(Struct):
@@ -91,6 +94,16 @@ def table(app: App) -> Table:
         tokens = [shown(each) for each in own(who)]
         return JsonResponse(Me(who.person, sorted(who.scopes), "admin" in who.scopes, having, tokens))
 
+    def check_end(who: Caller, days: float | None) -> None:
+        """A token that ends by itself makes none that goes on; a login may: its person has proved who they are."""
+        asking = next((each for each in own(who) if each.id == who.id), None)
+        if asking is None or asking.login or not asking.expires:
+            return
+        left = (asking.expires - time.time() * 1000) / DAY_MS
+        if days is None or days > left:
+            words = f"The token {who.name!r} ends in {left:.1f} days: what it makes ends before. Or log in."
+            raise Forbidden(words, field="days")
+
     async def make_own(request: Request) -> Response:
         body, who = await read_as(request, OwnTokenBody), caller(request)
         if not who.person:
@@ -98,6 +111,7 @@ def table(app: App) -> Table:
         beyond = [scope for scope in body.scopes if scope not in who.scopes]
         if beyond or not body.scopes:
             raise Forbidden(f"Choose from your own scopes: {', '.join(sorted(who.scopes))}.", field="scopes")
+        check_end(who, body.days)
         token = new_token(app.home, body.name, body.scopes, person=who.person, days=body.days)
         made = next(each for each in own(who) if each.name == body.name)
         return JsonResponse(OwnTokenMade(made.name, made.scopes, made.created, made.expires, token=token), 201)
@@ -106,6 +120,9 @@ def table(app: App) -> Table:
         name, who = request.path_params["name"], caller(request)
         if not who.person:
             raise NotFound("token", name, "Yours belongs to no person; `portico token` manages the host's own.")
+        beyond = {scope for each in own(who) if each.name == name for scope in each.scopes} - who.scopes
+        if beyond:
+            raise Forbidden(f"The token {name!r} may do more than this one: log in, or end it with itself.")
         revoke_token(app.home, name, who.person)
         return Response(status_code=204)
 

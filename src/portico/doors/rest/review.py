@@ -5,10 +5,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from portico.changes import review
-from portico.changes.review import Uncommitted
+from portico.changes.review import Side, Uncommitted
+from portico.changes.room import captures_of
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
-from portico.doors.route import Route, Table, caller
+from portico.doors.route import Param, Route, Table, caller
 from portico.errors import BadRequest
 from portico.queries import suggestions
 from portico.queries.suggestions import Suggestion
@@ -18,12 +19,33 @@ class Suggestions(Struct):
     items: list[Suggestion]
 
 
+def which(request: Request) -> tuple[str, Side]:
+    side = request.query_params.get("side", "after")
+    if side not in ("before", "after"):
+        raise BadRequest(f"'side' is before or after, not {side!r}.", field="side")
+    return request.query_params.get("path", ""), side  # type: ignore[return-value]
+
+
+def raw(data: bytes) -> Response:
+    """Whatever is in it, a browser that is led here keeps it apart from this host's pages."""
+    return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": "attachment"})
+
+
 def table(app: App) -> Table:
     async def listing(request: Request) -> Response:
         return JsonResponse(await review.uncommitted(await app.view(request).get(request.path_params["id"])))
 
     async def diff(request: Request) -> Response:
         return PlainTextResponse(await review.uncommitted_diff(await app.view(request).get(request.path_params["id"])))
+
+    async def file(request: Request) -> Response:
+        session = await app.view(request).get(request.path_params["id"])
+        return raw(await review.uncommitted_file(session, *which(request)))
+
+    async def changed(request: Request) -> Response:
+        session = await app.view(request).get(request.path_params["id"])
+        found = await captures_of(session).differences(request.query_params.get("turn"))
+        return raw(await review.changed_file(session, found, *which(request)))
 
     async def suggest(request: Request) -> Response:
         session = await app.view(request).get(request.path_params["id"])
@@ -35,6 +57,10 @@ def table(app: App) -> Table:
         raise BadRequest("'q' begins with '@' (files) or '/' (commands).", field="q")
 
     one = "/v1/sessions/{id}"
+    sides: dict[str, str | Param] = {
+        "path": Param("the file, as the list names it", str, True),
+        "side": Param("`before` or `after` the change; after", Side),
+    }
     return [
         Route(
             f"{one}/uncommitted",
@@ -49,6 +75,24 @@ def table(app: App) -> Table:
             "read",
             summary="The same as a unified diff.",
             doc={"media": "text/plain", "codes": ["conflict"]},
+        ),
+        Route(
+            f"{one}/uncommitted/file",
+            file,
+            "read",
+            summary="One side of such a file.",
+            doc={"media": "application/octet-stream", "query": sides, "codes": ["conflict"]},
+        ),
+        Route(
+            f"{one}/changes/file",
+            changed,
+            "read",
+            summary="One side of a file that the turns changed.",
+            doc={
+                "media": "application/octet-stream",
+                "query": {**sides, "turn": "of one turn; without it of all"},
+                "codes": ["conflict"],
+            },
         ),
         Route(
             f"{one}/suggestions",

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from portico.events import Json
 from portico.terminals.decide import holder
-from portico.terminals.terminals import OpenTerminal
+from portico.terminals.state import TerminalState
 
 
 class TerminalInfo(Struct, omit_defaults=True):
@@ -31,15 +31,15 @@ class TerminalScreen(TerminalInfo, omit_defaults=True):
     shown: str = ""
 
 
-def info(terminal: OpenTerminal, connected: Container[str]) -> TerminalInfo:
+def info(terminal: TerminalState, connected: Container[str]) -> TerminalInfo:
     return TerminalInfo(**_facts(terminal, connected))
 
 
-def screen(terminal: OpenTerminal, connected: Container[str]) -> TerminalScreen:
+def screen(terminal: TerminalState, connected: Container[str]) -> TerminalScreen:
     return TerminalScreen(**_facts(terminal, connected), shown=terminal.shown.text())
 
 
-def _facts(of: OpenTerminal, connected: Container[str]) -> Json:
+def _facts(of: TerminalState, connected: Container[str]) -> Json:
     return {
         "id": of.id,
         "title": of.title,

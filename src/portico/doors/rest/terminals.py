@@ -11,7 +11,7 @@ from portico.doors.rest.attachment import Attachment
 from portico.doors.rest.query import number
 from portico.doors.rest.shell import TerminalInfo, TerminalScreen, info, screen
 from portico.doors.route import Route, Socket, Table
-from portico.terminals.terminals import OpenTerminal
+from portico.terminals.state import TerminalState
 
 
 class Terminals(Struct):
@@ -19,7 +19,7 @@ class Terminals(Struct):
 
 
 def table(app: App) -> Table:
-    def get(connection: Request | WebSocket) -> OpenTerminal:
+    def get(connection: Request | WebSocket) -> TerminalState:
         return app.view(connection).terminal(connection.path_params["id"])
 
     async def listing(request: Request) -> Response:
@@ -33,7 +33,7 @@ def table(app: App) -> Table:
     async def attach(socket: WebSocket) -> None:
         terminal = get(socket)
         after = number(socket, "after", 0) if "after" in socket.query_params else None
-        await Attachment(app.host, terminal, socket).run(after)
+        await Attachment(app.host, app.view(socket), terminal, socket).run(after)
 
     one = "/v1/terminals/{id}"
     return [

@@ -31,6 +31,8 @@ def answer(state: SessionState, command: c.AnswerApproval, context: Context) -> 
     chosen = _choose(approval.options, command.option, command.allow)
     if command.input is not None and not approval.editable:
         raise BadRequest("This call's input cannot be edited.", field="input")
+    if command.covers != "shown" and (chosen.grant == "once" or context.found is None):
+        raise BadRequest(f"This answer cannot be remembered for {command.covers!r}.", field="covers")
     if context.withdrawn or state.active is None:
         raise Conflict("The turn is being cancelled: nothing of it can be approved any more.")
     answered = e.ApprovalAnswered(

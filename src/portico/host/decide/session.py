@@ -54,7 +54,7 @@ def share_with(state: SessionState, command: c.ShareSession, context: Context) -
         raise BadRequest("Choose at least one of read, drive, approve.", field="rights")
     if state.shares.get(command.person) == rights:
         return Decision()
-    if command.person not in state.shares and len(state.shares) >= limits.SHARES:
+    if command.person not in (*state.shares, EVERYONE) and len(state.shares) >= limits.SHARES:
         raise RateLimited(f"A session is shared with at most {limits.SHARES} people; share it with '*'.")
     return _shares(state, command.person, rights, context)
 

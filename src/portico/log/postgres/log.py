@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, TypeVar
 import asyncpg
 
 from portico import faults, limits
-from portico.errors import Conflict, LogUnavailable, PorticoError
+from portico.errors import LogUnavailable, PorticoError
 from portico.events import HOST, Channel, Delta, Event, Record
 from portico.log.group_commit import PROBE_SECONDS, Committed
 from portico.log.identity import Identity
-from portico.log.log import DiskUse
+from portico.log.log import DiskUse, NotOwner
 from portico.log.notes import KeyValue
 from portico.log.page import Page
 from portico.log.pending import Pending
@@ -80,11 +80,14 @@ class PostgresLog(StoredLog):
         self.lease = lease
         self.info: Callable[[], str] = lambda: "{}"
         """What the host says of itself at each renewal: its address, its load."""
+        self.owns: Callable[[Channel], bool] = lambda _: True
+        """Asked before anything is taken in: a channel of another host is not written here."""
         self.began: Callable[[Channel], None] = lambda _: None
         """Told of each channel that this host begins, before anybody sees it."""
         self.renewed: list[Callable[[], None]] = []
         self.fenced: list[Callable[[], None]] = []
-        """Called when another host has taken over: nothing that this one had is its own any more."""
+        """Called when another host has taken over, before anything can be written again: nothing that this one had
+        is its own any more."""
         self._rows = store
         self._writer = writer
         self._address = check_url(opening.url)
@@ -138,6 +141,20 @@ class PostgresLog(StoredLog):
         """A commit of its own: another host may be asked for it next."""
         self.check_open()
         self.put_kv(channel, key, data)
+
+    async def append_all(self, *events: tuple[Channel, Event]) -> int:
+        for channel, _ in events:
+            self._check_owner(channel)
+        return await super().append_all(*events)
+
+    def post(self, channel: Channel, event: Event) -> None:
+        self._check_owner(channel)
+        super().post(channel, event)
+
+    def _check_owner(self, channel: Channel) -> None:
+        """Until the commit it can be lost only by the fence, which refuses the commit."""
+        if self.head(channel) and not self.owns(channel):
+            raise NotOwner(channel)
 
     def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[Committed]":
         return self._loop.create_task(self._commit_batch(taken, values), name="log commit")
@@ -213,7 +230,7 @@ class PostgresLog(StoredLog):
                 self._pending_bytes -= sum(each.size for each, _ in group)
                 waiter = group[-1][0].waiter
                 if waiter is not None and not waiter.done():
-                    waiter.set_exception(Conflict(f"Another host writes {channel!r} now; ask it."))
+                    waiter.set_exception(NotOwner(channel))
             else:
                 kept += group
             group = []
@@ -316,9 +333,10 @@ class PostgresLog(StoredLog):
         """Can we write again? Whatever others wrote meanwhile is known before anybody here may write."""
         if self._busy:
             raise LogUnavailable("A commit is still being found out.")
-        fenced = self._lost_lease
-        if fenced:
+        if self._lost_lease:
             await self._begin_anew()
+            for listener in self.fenced:
+                listener()  # now: what was committed before the takeover must not begin here again when it is read
         else:
             self.lease.batch = await self._reconnect()
         await self._catch_up(await self._rows.last())
@@ -332,10 +350,7 @@ class PostgresLog(StoredLog):
                 [],
             ],
         )
-        if fenced:
-            self._lost_lease = False
-            for listener in self.fenced:
-                listener()
+        self._lost_lease = False
 
     async def _begin_anew(self) -> None:
         """After a takeover: the same host with a new epoch."""
@@ -358,9 +373,10 @@ class PostgresLog(StoredLog):
                 for listener in self.renewed:
                     listener()
             except LogUnavailable as error:
-                self._lost_lease = isinstance(error, Fenced)
+                if isinstance(error, Fenced):
+                    self._lost_lease = True
                 logger.warning("the lease was not renewed: %s", error.message)
-                if self._down is None and not self._busy:
+                if self._down is None and (self._lost_lease or not self._busy):
                     self._fail(error, [])
 
     async def renew_now(self) -> None:

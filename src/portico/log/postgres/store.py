@@ -190,6 +190,10 @@ class PostgresStore:
             raise LogDamaged(f"The blob {digest!r} is damaged in the database; its content is lost.")
         return data if data is None else bytes(data)
 
+    async def blob_users(self, digest: str) -> list[Channel]:
+        sql = "SELECT c.name FROM blob_users u JOIN channels c ON c.id = u.channel WHERE u.digest = $1"
+        return [name for (name,) in await self._fetch(sql, digest)]
+
     async def own_blobs(self, channel: Channel) -> set[str]:
         others = "SELECT 1 FROM blob_users o WHERE o.digest = u.digest AND o.channel != u.channel"
         sql = f"SELECT digest FROM blob_users u WHERE channel = $1 AND NOT EXISTS ({others})"

@@ -67,6 +67,9 @@ class _Threads:
     async def blob(self, digest: str) -> bytes | None:
         return await self._read(self._database.blob, digest)
 
+    async def blob_users(self, digest: str) -> list[Channel]:
+        return await self._read(self._database.blob_users, digest)
+
     async def own_blobs(self, channel: Channel) -> set[str]:
         return await self._read(self._database.own_blobs, channel)
 

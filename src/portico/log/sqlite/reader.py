@@ -239,6 +239,10 @@ class Reader:
             raise LogDamaged(f"The blob {digest!r} is damaged on the disk; its content is lost.")
         return data
 
+    def blob_users(self, digest: str) -> list[Channel]:
+        sql = "SELECT c.name FROM blob_users u JOIN channels c ON c.id = u.channel WHERE u.digest = ?"
+        return [name for (name,) in self._rows(sql, digest)]
+
     def own_blobs(self, channel: Channel) -> set[str]:
         """The blobs that only this channel refers to."""
         used = "SELECT digest FROM blob_users u JOIN channels c ON c.id = u.channel WHERE c.name = ?1"

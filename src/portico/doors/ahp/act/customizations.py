@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING
 
 from portico.commands import ShareData
+from portico.doors.ahp.act import relay
 from portico.doors.ahp.view.customizations import READY, offerings
+from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.record import Json
 from portico.errors import Conflict
 from portico.host.customization import KEY, is_on
@@ -66,3 +68,7 @@ async def _keep(client_action: "ClientAction", session: Session, item: Json, cha
     command = ShareData(session=session.id, key=key, value=value, action=client_action.action)
     await client_action.do(command)
     session.runner.refresh()
+    target = Target("session", session.id)
+    for connection in list(client_action.connection.broker.hearers(target)):
+        for said in relay.now(connection, session.state) if connection.shows_apps else ():
+            connection.say(target, said)

@@ -44,7 +44,7 @@ async def read(connection: "Connection", params: Json) -> Json:
     elif name.startswith(names.DIFF):
         data, kind, binary = await _edited(connection, name), "", False
     elif name.startswith(names.BLOB):
-        data, kind, binary = await connection.host.log.blob(name.removeprefix(names.BLOB)), "text/plain", False
+        data, kind, binary = await connection.view.blob(name.removeprefix(names.BLOB)), "text/plain", False
     else:
         found = await files(connection).read(names.path_of(name))
         data, kind, binary = found.data, found.content_type or "", found.binary

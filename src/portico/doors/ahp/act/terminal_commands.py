@@ -11,7 +11,8 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.types import TerminalClaim
 from portico.errors import AlreadyExists, BadRequest, NotFound
 from portico.host.host import Host
-from portico.terminals.terminals import OpenTerminal, Terminals
+from portico.terminals.state import TerminalState
+from portico.terminals.terminals import Terminals
 
 if TYPE_CHECKING:
     from portico.doors.ahp.act.client_action import ClientAction
@@ -81,7 +82,7 @@ async def dispose(connection: "Connection", params: Json) -> None:
     await connection.do(c.CloseTerminal(terminal=terminal.id))
 
 
-async def act(client_action: "ClientAction", terminal: OpenTerminal) -> bool:
+async def act(client_action: "ClientAction", terminal: TerminalState) -> bool:
     """A client's action on a terminal; False when it leaves no trace in the log."""
     connection, action, ident = client_action.connection, client_action.action, terminal.id
     match action["type"]:
@@ -107,13 +108,15 @@ def narrow(host: Host, ident: str, ended: e.ToolEnded) -> None:
     """What a call of this session has claimed is the session's alone when the call is over."""
     for terminal in host.part(Terminals).list():
         claim = terminal.claim
+        if not host.members.owns(terminal.channel):
+            continue  # its host hears of the end, too
         if claim.get("toolCallId") == ended.call and claim.get("turnId", ended.turn) == ended.turn:
             owner, session = names.find_session(host, claim["session"]), host.find(ident)
             if owner is not None and session is not None and host.catalogue.root(session) is host.catalogue.root(owner):
                 host.own(_narrow(host, terminal, claim), f"ahp claim {terminal.id}")
 
 
-async def _narrow(host: Host, terminal: OpenTerminal, claim: Json) -> None:
+async def _narrow(host: Host, terminal: TerminalState, claim: Json) -> None:
     if terminal.claim == claim and host.part(Terminals).find(terminal.id) is terminal:
         left = {key: value for key, value in claim.items() if key not in ("turnId", "toolCallId")}
         handing_on = c.ClaimTerminal(terminal=terminal.id, claim=left, session=terminal.session)

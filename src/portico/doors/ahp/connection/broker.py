@@ -68,6 +68,7 @@ class Known(Struct):
     """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
     epoch: str = ""
     """Of the log that its numbers count in; 0.1.0 did not say."""
+    shows_apps: bool = False
 
 
 class Broker:
@@ -332,7 +333,8 @@ class Broker:
         assert state is not None
         match target.kind:
             case "seed":
-                extra = customizations.of_session(self.agents.get(state.agent), state, as_seed=True)
+                listed = customizations.seed(self.agents.get(state.agent), state.client_data)
+                extra = {"customizations": listed} if listed else {}
                 shown = snapshots.seed_session(state, self._tools(state), self.config_of(state), dialect)
                 return shown | extra | self.meta(state)
             case "chat":
@@ -360,7 +362,8 @@ class Broker:
             self.changesets(state),
             dialect,
         )
-        extra = customizations.of_session(self.agents.get(state.agent), state, as_seed=False)
+        offered = self.customizations(state)
+        extra = {"customizations": offered} if offered else {}
         made_by = self.automation_feed.origin(state.by) if dialect.since("0.9.0") else {}
         return shown | extra | self.meta(state) | made_by
 
@@ -381,6 +384,9 @@ class Broker:
         is_git, isolation = self.git_folders.get(state.cwd, False), state.config.get("isolation")
         schema = config.session_schema(self.agents.get(state.agent), is_git=is_git, isolation=isolation)
         return {"schema": schema, "values": state.config}
+
+    def customizations(self, state: SessionState) -> list[Json]:
+        return customizations.modern(self.agents.get(state.agent), state.client_data)
 
     def changesets(self, state: SessionState, *, of_chat: bool = False) -> list[Json]:
         if not self.git_folders.get(state.cwd, False):

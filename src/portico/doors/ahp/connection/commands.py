@@ -7,6 +7,7 @@ from portico.doors.ahp.act import (
     changes,
     completions,
     logs,
+    relay,
     resources,
     session_commands,
     session_config,
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Command] = {
     **terminal_commands.COMMANDS,
     **changes.COMMANDS,
     **automations.COMMANDS,
+    **relay.COMMANDS,
 }
 
 _BEFORE = ("initialize", "reconnect", "ping")

@@ -89,6 +89,7 @@ class Connection:
         "joined",
         "oldest",
         "ready",
+        "shows_apps",
         "targets",
         "title",
         "view",
@@ -103,6 +104,8 @@ class Connection:
         self._as_client: tuple[Caller, Caller] | None = None
         self.title = ""
         """What the client calls itself."""
+        self.shows_apps = False
+        """It can show pages of MCP servers."""
         self.dialect = broker.dialect(SEED)
         self.ready = False
         self.behind = False

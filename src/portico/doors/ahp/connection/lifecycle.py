@@ -9,7 +9,7 @@ import msgspec
 from portico import __version__, limits
 from portico import commands as c
 from portico import events as e
-from portico.doors.ahp.act import automations, changes, clients, command_prefix, completions
+from portico.doors.ahp.act import automations, changes, clients, command_prefix, completions, relay
 from portico.doors.ahp.act.command import Command, optional, subject, text, texts
 from portico.doors.ahp.connection.broker import Known
 from portico.doors.ahp.connection.encoder import Encoder
@@ -47,6 +47,7 @@ async def initialize(connection: "Connection", params: Json) -> Json:
     wanted = list(dict.fromkeys(texts(params, "initialSubscriptions")))[: limits.SUBSCRIPTIONS]
     client_id = await _identify(connection, params)
     connection.title = _title(params)
+    connection.shows_apps = relay.shows_apps(params)
     await _welcome(connection, client_id, version)
     connection.spawn(connection.broker.describe_agents(), "agents")  # they may have changed since the last client
     snapshots = []
@@ -126,7 +127,8 @@ async def _welcome(connection: "Connection", client_id: str, version: str) -> No
         before.end(REPLACED, "The same client has connected again.")
         connection.joined |= before.joined
     connection.start(client_id, version)
-    known = Known(connection.caller.id, version, numbers.SPAN, connection.host.log.epoch)
+    epoch, shows_apps = connection.host.log.epoch, connection.shows_apps
+    known = Known(connection.caller.id, version, numbers.SPAN, epoch, shows_apps)
     connection.broker.remember(client_id, known)
     await connection.host.do(c.IdentifyClient(client=client_id, value=msgspec.to_builtins(known)), connection.caller)
 
@@ -210,6 +212,9 @@ def _snapshot(connection: "Connection", target: Target, name: str, last: int | N
     """State and subscription in one breath: nothing comes between them."""
     state = connection.broker.snapshot(target, connection.dialect, connection.view, last)
     connection.subscribe(target, name)
+    of = connection.broker.state(target.ident) if connection.shows_apps and target.kind == "session" else None
+    if of is not None and "customizations" in state:
+        state["customizations"] = relay.with_channels(connection, of, state["customizations"])
     if "turnsNextCursor" in state:
         connection.oldest[target] = state["turnsNextCursor"]
     return {"resource": name, "state": state, "fromSeq": numbers.through(connection.host.log.seq)}
@@ -230,6 +235,7 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
     if known is None or known.caller != connection.caller.id:
         raise WireError(rpc.NOT_FOUND, "This host does not know the client; initialize first.")
     connection.behind = True
+    connection.shows_apps = known.shows_apps
     try:
         await _welcome(connection, client_id, known.version)
         same_log = known.epoch in ("", connection.host.log.epoch)
@@ -276,6 +282,8 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
         state = connection.broker.state(target.ident) if target.kind in ("session", "seed") else None
         if state is not None and connection.broker.meta(state):
             missed += _now(connection, target, [connection.broker.meta_changed(state)])
+        if state is not None and connection.shows_apps:
+            missed += _now(connection, target, relay.now(connection, state))
     for target, snapshot in special.items():  # nothing of these is in the log
         if target.kind == "changeset":
             missed += _now(connection, target, [changes.content(snapshot["state"])])

@@ -9,7 +9,6 @@ from portico.doors.ahp.wire.record import Json
 from portico.events import ClientKept
 from portico.host.agent import AgentInfo
 from portico.host.customization import KEY, PLUGIN, plugins
-from portico.host.state import SessionState
 
 READY: Json = {"kind": "ready"}
 
@@ -85,8 +84,3 @@ def is_switch(event: ClientKept) -> bool:
 
 def is_plugin(event: ClientKept) -> bool:
     return event.key.startswith(PLUGIN)
-
-
-def of_session(info: AgentInfo | None, state: SessionState, *, as_seed: bool) -> Json:
-    shown = seed(info, state.client_data) if as_seed else modern(info, state.client_data)
-    return {"customizations": shown} if shown else {}

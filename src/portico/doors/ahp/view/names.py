@@ -16,7 +16,6 @@ from portico.host.session import Session
 from portico.host.state import SessionState, Summary
 from portico.people.view import View
 from portico.terminals.state import TerminalState
-from portico.terminals.terminals import OpenTerminal
 
 CHAT = "ahp-chat:/"
 CHANGESET = "ahp-changeset:/"
@@ -104,7 +103,7 @@ def terminal_uri(of: TerminalState) -> str:
     return of.uri or TERMINAL + of.id
 
 
-def find_terminal(host: View, name: str) -> OpenTerminal | None:
+def find_terminal(host: View, name: str) -> TerminalState | None:
     """By the client's own name, which may well look like ours, or by ours for one that no client named."""
     found = host.find_terminal(name)
     if found is None and name.startswith(TERMINAL):

@@ -1,0 +1,80 @@
+"""MCP's own messages on this socket (`mcp://`): a page that an editor shows for a tool asks the server of that tool.
+
+Only where the host itself is the server's client, and only for clients that can show such pages. Lists and resources
+are the server's; whether a tool may be called is decided by the host.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, get_args
+
+from portico import commands as c
+from portico.doors.ahp.act.command import Command, text
+from portico.doors.ahp.wire import rpc
+from portico.doors.ahp.wire.envelope import Outgoing
+from portico.doors.ahp.wire.record import Json
+from portico.doors.ahp.wire.rpc import WireError
+from portico.errors import NotFound
+from portico.host.customization import server_at, server_channel
+from portico.host.state import SessionState
+
+if TYPE_CHECKING:
+    from portico.doors.ahp.connection.connection import Connection
+
+SERVED: Json = {"capabilities": {"serverTools": {}, "serverResources": {}}}
+"""Neither logs nor sampling, and no news of changed lists."""
+
+
+def shows_apps(params: Json) -> bool:
+    """Whether the client that says hello can show pages of MCP servers."""
+    said = params.get("capabilities")
+    return isinstance(said, dict) and isinstance(said.get("mcpApps"), dict)
+
+
+def with_channels(connection: "Connection", state: SessionState, shown: list[Json]) -> list[Json]:
+    """A session's customizations, with the way to each server that is ready."""
+    info = connection.broker.agents.get(state.agent)
+    if not connection.shows_apps or info is None or not info.capabilities.servers:
+        return shown
+    offered = {each["id"] for each in info.customizations}
+    return [
+        {**each, "channel": server_channel(state.id, each["id"]), "mcpApp": SERVED}
+        if each["id"] in offered and each.get("type") == "mcpServer" and each["state"].get("kind") == "ready"
+        else each
+        for each in shown
+    ]
+
+
+def now(connection: "Connection", state: SessionState) -> list[Outgoing]:
+    """The same as news: what all clients hear of a server's state takes its channel away."""
+    before = connection.broker.customizations(state)
+    shown = with_channels(connection, state, before)
+    return [Outgoing("customizationsChanged", {"customizations": shown})] if shown is not before else []
+
+
+def _asking(operation: c.ServerOperation) -> Callable[["Connection", Json], Awaitable[Json]]:
+    async def ask(connection: "Connection", params: Json) -> Json:
+        if not connection.shows_apps:
+            raise WireError(rpc.METHOD_NOT_FOUND, "Say 'capabilities.mcpApps' in 'initialize' first.")
+        channel = text(params, "channel")
+        found = server_at(channel)
+        if found is None or connection.view.find(found[0]) is None:
+            raise NotFound("channel", channel)
+        asked = {key: value for key, value in params.items() if key != "channel"}
+        command = c.AskServer(session=found[0], server=found[1], operation=operation, params=asked)
+        reply: c.ServerReply = await connection.do(command)
+        if reply.error is not None:
+            raise WireError(_code(reply.error), str(reply.error.get("message", "refused")), reply.error.get("data"))
+        return reply.result or {}
+
+    return ask
+
+
+def _code(error: Json) -> int:
+    code = error.get("code")
+    return code if isinstance(code, int) else rpc.INTERNAL
+
+
+COMMANDS = {
+    operation: Command(_asking(operation), "approve", beside=True, seed=False)
+    for operation in get_args(c.ServerOperation)
+}

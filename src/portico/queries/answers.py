@@ -1,0 +1,95 @@
+"""What was answered since some time, newest first, and how often a rule answered in a person's place.
+
+Read from the sessions' own records. What was read of a session is remembered, so that asking again reads what is new.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct, field
+
+from portico import events as e
+from portico import limits
+from portico.events import Record
+from portico.host.host import Host
+from portico.host.session import Session
+from portico.people.view import View
+from portico.queries.activity import asks, wants
+
+
+class Answer(Struct, omit_defaults=True):
+    id: str
+    session: str
+    title: str
+    text: str
+    """What it was about, as the inbox said it."""
+    time: int
+    by: str
+    """`timeout`: nobody answered."""
+    allowed: bool = False
+    """Of a question: it was answered."""
+    question: bool = False
+
+
+class Answered(Struct):
+    answers: list[Answer]
+    rules: int
+    """Calls that a rule or a remembered answer decided."""
+
+
+class _Read(Struct):
+    seq: int = 0
+    pos: int = 0
+    asked: dict[str, str] = field(default_factory=dict)
+    answers: list[Answer] = field(default_factory=list)
+    ruled: list[int] = field(default_factory=list)
+
+
+class Answers:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._known: dict[str, _Read] = {}
+
+    async def since(self, time: int, view: View) -> Answered:
+        found: list[Answer] = []
+        rules = 0
+        for session in tuple(self._host.catalogue):
+            if session.summary.modified >= time and session.summary.turns and view.sees(session.channel):
+                known = await self._read(session)
+                found += [each for each in known.answers if each.time >= time]
+                rules += sum(each >= time for each in known.ruled)
+        found.sort(key=lambda each: each.time, reverse=True)
+        return Answered(found[: limits.ANSWERS], rules)
+
+    async def _read(self, session: Session) -> _Read:
+        known = self._known.setdefault(session.id, _Read())
+        while known.pos < session.summary.pos:
+            page = await self._host.log.read_all(session.channel, after=known.seq, limit=limits.READ_EVENTS, whole=True)
+            _fold(known, session, page)
+            if len(page) < limits.READ_EVENTS:
+                known.pos = session.summary.pos
+        return known
+
+
+def _fold(known: _Read, session: Session, page: Iterable[Record]) -> None:
+    for record in page:
+        known.seq = record.seq
+        match record.event:
+            case e.ApprovalAsked() as asked:
+                known.asked[asked.approval] = wants(asked, asked.tool)
+            case e.QuestionAsked() as asked:
+                known.asked[asked.question] = asks(asked.text)
+            case e.ApprovalAnswered(approval=ident, by=by, allowed=allowed) if by not in ("host", "turn"):
+                known.answers.append(_answer(known, session, record, ident, by, allowed))
+            case e.QuestionAnswered(question=ident, by=by, response=response) if response != "cancel":
+                known.answers.append(_answer(known, session, record, ident, by, response == "accept", question=True))
+            case e.ToolDecided():
+                known.ruled.append(record.time)
+            case _:
+                pass
+
+
+def _answer(
+    known: _Read, session: Session, record: Record, ident: str, by: str, allowed: bool, *, question: bool = False
+) -> Answer:
+    text = known.asked.pop(ident, "")
+    return Answer(ident, session.id, session.summary.title, text, record.time, by, allowed, question)

@@ -1,0 +1,105 @@
+"""Every turn has one end, whoever gives it: what happens between two hosts in the moment of a takeover."""
+
+import asyncio
+
+import pytest
+
+from portico import events as e
+from portico.errors import LogUnavailable
+from portico.host.session import Session
+from portico.log.log import NotOwner
+from tests.cluster.conftest import Node, Nodes
+from tests.cluster.test_cluster import eventually, found, say, until
+from tests.log.events import fact
+
+
+async def ends(node: Node, session: Session) -> list[str]:
+    records = await node.log.read(session.channel, limit=1000)
+    return [record.event.outcome for record in records if isinstance(record.event, e.TurnEnded)]
+
+
+async def take(node: Node, dead: Node) -> None:
+    """In the database, as far as a host comes that is cut off right then."""
+    async with asyncio.timeout(30):
+        while not await node.cluster.roster.take_some(dead.log.lease.host):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def stop_watching(node: Node) -> None:
+    for task in node.cluster._tasks:
+        task.cancel()
+    await asyncio.gather(*node.cluster._tasks, return_exceptions=True)
+    node.cluster._tasks = []
+
+
+async def test_a_turn_that_began_here_is_not_what_a_dead_host_has_left(nodes: Nodes) -> None:
+    """A command of another host may come before the ends are written: its turn was interrupted, and ended twice."""
+    a = await nodes("a")
+    session = await a.host.start(by="test", agent="play")
+    turn = await say(a, session.id, "wait")
+    await asyncio.gather(a.host.catalogue.close_open([session]), asyncio.to_thread(lambda: None))
+    a.agent.go.set()
+    assert (await session.wait(turn)).outcome == "completed"
+    assert await ends(a, session) == ["completed"]
+
+
+async def test_a_paused_host_writes_nothing_where_another_has_yet_to_write(nodes: Nodes) -> None:
+    """It gave its turns an end before it had asked what is still its own; so did the other one."""
+    a, b = await nodes("a", lease=1.0), await nodes("b")
+    session = await a.host.start(by="test", agent="play")
+    there = await found(b, session.id)
+    await say(a, session.id, "wait")
+    await until(b, session.id, lambda state: state.active is not None)
+    await stop_watching(b)
+    await a.pause()
+    await take(b, a)
+    a.agent.go.set()
+    await eventually(lambda: not a.host.running and a.log.down is None)
+    assert await ends(b, session) == []
+    with pytest.raises(NotOwner):
+        await a.log.append(session.channel, fact(1))
+    await b.cluster.look()
+    await there.wait_until(lambda state: state.active is None)
+    assert await ends(b, session) == ["interrupted"]
+    again = await say(a, session.id, "and now")
+    assert (await there.wait(again)).outcome == "completed"
+    assert len(b.agent.openings) == 1
+
+
+async def test_a_takeover_that_is_cut_off_is_finished(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = await nodes("a", lease=1.0), await nodes("b")
+    session = await a.host.start(by="test", agent="play")
+    there = await found(b, session.id)
+    await say(a, session.id, "wait")
+    await until(b, session.id, lambda state: state.active is not None)
+    cut = asyncio.Event()
+    whole = b.host.catalogue.close_open
+
+    async def cut_off(sessions: list[Session]) -> None:
+        if not cut.is_set():
+            cut.set()
+            raise LogUnavailable("The database went away.")
+        await whole(sessions)
+
+    monkeypatch.setattr(b.host.catalogue, "close_open", cut_off)
+    await a.kill()
+    async with asyncio.timeout(30):
+        await cut.wait()
+        await there.wait_until(lambda state: state.active is None)
+    assert await ends(b, session) == ["interrupted"]
+
+
+async def test_a_host_that_writes_nothing_notices_that_it_was_taken_for_dead(nodes: Nodes) -> None:
+    """Its renewal was refused while it looked at the log, and it stayed away until somebody wrote."""
+    a, b = await nodes("a", lease=1.0), await nodes("b")
+    session = await a.host.start(by="test", agent="play")
+    there = await found(b, session.id)
+    await a.host.log.flush()
+    epoch = a.log.lease.epoch
+    a.log._busy = True
+    sql = "UPDATE hosts SET epoch = epoch + 1, state = 'away', expires = clock_timestamp() WHERE id = $1"
+    await b.log.run(lambda connection: connection.execute(sql, a.log.lease.host))
+    await eventually(lambda: a.log.down is not None)
+    a.log._busy = False
+    await eventually(lambda: a.log.down is None and a.log.lease.epoch > epoch)
+    assert (await there.wait(await say(b, session.id, "still there?"))).outcome == "completed"
