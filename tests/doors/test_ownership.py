@@ -19,8 +19,6 @@ from portico.doors.identity import new_token
 from portico.doors.people import add_person
 from portico.doors.route import Route
 from portico.host.state import CallPart
-from portico.notices.notice import Delivery, Notice
-from portico.notices.notices import Notices
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import Standing, standing
 from tests.host.test_do import sample
@@ -71,8 +69,6 @@ class World:
             "alice", "grant.add", agent="scripted", tool=CANARY, allow=True, project=str(self.folder), seconds=600
         )
         self.ids["grant"] = grant["id"]
-        told = Notice("approval", CANARY, 0, session, CANARY)
-        self.host.part(Notices).deliveries["notice-1-phone"] = Delivery("notice-1-phone", "phone", told, "delivered")
 
     async def start(self, who: str, **body: Any) -> str:
         answer = await self.clients[who].post("/v1/sessions", json={"agent": "scripted", **body})
