@@ -33,7 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "host": {"host", "log"},
     "approvals": {"approvals", "host", "workspace"},
     "changes": {"changes", "host", "workspace"},
-    "terminals": {"terminals", "files", "host", "log.listeners", "workspace"},
+    "terminals": {"terminals", "files", "host", "log.listeners", "log.log", "workspace"},
     "files": {"files", "host", "workspace"},
     "people": {"people", "files", "host", "terminals", "workspace"},
     "projects": {"projects", "people.view", "host", "log.feed", "workspace"},

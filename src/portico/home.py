@@ -31,6 +31,9 @@ class Endpoint(Struct, omit_defaults=True):
     """The Unix socket, where it listens there and on no address."""
     certificate: str | None = None
     """Of a host that speaks TLS itself: its clients on this machine trust exactly this one."""
+    host: str = ""
+    """Its name among several on one log."""
+    place: str = ""
 
 
 class Home:

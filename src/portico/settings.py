@@ -84,6 +84,12 @@ class ClusterSettings(Struct, forbid_unknown_fields=True):
     """Where this host listens for the other hosts, and what they call. Read at start."""
     port: int = 0
     """The port for that; 0 picks a free one. Read at start."""
+    tls_cert: str = ""
+    """A certificate (PEM) for `cluster.address`: hosts then speak mTLS with each other. Read at start."""
+    tls_key: str = ""
+    """The key of that certificate. Read at start."""
+    tls_ca: str = ""
+    """The authority (PEM) of the certificates of all hosts; no other is trusted. Read at start."""
 
 
 class JobSettings(Struct, forbid_unknown_fields=True):

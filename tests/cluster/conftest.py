@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,13 +83,13 @@ class Nodes:
         self.nodes: list[Node] = []
 
     async def __call__(
-        self, name: str, *, place: str = "here", lease: float = 30.0, capacity: int = 100, labels: tuple[str, ...] = ()
+        self, name: str, *, place: str = "here", lease: float = 30.0, capacity: int = 100, **more: Any
     ) -> Node:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         log = await PostgresLog.open(Opening(self.url, folder, name, place, lease, owned=OWNED))
         agent = Plays()
-        settings = ClusterSettings(host=name, place=place, capacity=capacity, labels=list(labels))
+        settings = ClusterSettings(host=name, place=place, capacity=capacity, **more)
         host = await build_host(log, [agent], before=[Cluster.room(log, settings)])
         host.workspaces = [self.folder]
         node = Node(log, host, agent)

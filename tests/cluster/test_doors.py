@@ -54,7 +54,11 @@ async def test_the_hosts_are_listed_and_say_who_they_are(servers: tuple[Standing
         ("b", "here", "up", True),
     ]
     assert (await a.stranger.get("/healthz")).json() == {"ok": True, "host": "a", "place": "here"}
-    assert 'host="b",place="here"' in (await b.http.get("/metrics")).text
+    await b.server.host.members.look()  # type: ignore[attr-defined]
+    metrics = (await b.http.get("/metrics")).text
+    assert 'host="b",place="here"' in metrics
+    assert 'portico_hosts{state="up"} 2' in metrics
+    assert (b.home.endpoint().host, b.home.endpoint().place) == ("b", "here")  # type: ignore[union-attr]
     drained = await a.http.post("/v1/hosts/b/drain")
     assert drained.json()["state"] == "draining"
     async with asyncio.timeout(30):

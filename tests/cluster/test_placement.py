@@ -63,7 +63,7 @@ def test_a_new_session_is_placed(
 
 
 async def test_a_session_begins_at_the_host_it_asks_for(nodes: Nodes) -> None:
-    a, b = await nodes("a"), await nodes("b", place="cellar", labels=("gpu",))
+    a, b = await nodes("a"), await nodes("b", place="cellar", labels=["gpu"])
     for place, there in (("", a), ("here", a), ("cellar", b), ("gpu", b)):
         made = await a.host.do(c.StartSession(agent="play", place=place), ADA)
         assert there.host.members.owns(f"session/{made.id}"), place

@@ -120,6 +120,9 @@ class _Host:
         while line := await lines.readline():
             text = line.decode("utf-8", "replace").rstrip()
             print(f"{before}{self.name}{after} {text}", file=sys.stderr, flush=True)
+        if self._process is not None and (code := await self._process.wait()):
+            words = f"is gone (signal {-code})" if code < 0 else f"has ended (exit code {code})"
+            print(f"{before}{self.name}{after} {words}; the others take over within 10 seconds.", file=sys.stderr)
 
     async def stop(self) -> None:
         if self._process is not None:

@@ -6,6 +6,7 @@ State is read everywhere (each host folds what it hears from the log); commands 
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
@@ -17,6 +18,7 @@ from portico.cluster.forward import Forwarding
 from portico.cluster.link import NOT_OWNER, Link, Told, refusal
 from portico.cluster.placement import choose, has_folder
 from portico.cluster.roster import Info, Peer, Roster
+from portico.cluster.tls import link_tls
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError
 from portico.events import Channel
 from portico.host.host import Host
@@ -57,6 +59,9 @@ class Cluster(Part, Members):
         """What was ours until another host took over; None when it is known what of it is left to us."""
         self._owners: dict[Channel, tuple[int, str]] = {}
         self.draining = False
+        self._peers: list[Peer] = []
+        """As they were at the last look."""
+        self.forwarded = self._takeovers = 0
         self._holds = False
         self._on_held: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -71,7 +76,8 @@ class Cluster(Part, Members):
 
     async def recover(self) -> None:
         """First of all rooms: the others give an end only to what is this host's."""
-        self.link = Link(self._settings.address, self._settings.port, await self.roster.key(), self._answer)
+        said, key = self._settings, await self.roster.key()
+        self.link = Link(said.address, said.port, key, self._answer, link_tls(said))
         self.log.began, self.log.owns = self._began, self.owns
         self._mine |= await self.roster.own()
         self.log.info = self._info
@@ -132,7 +138,7 @@ class Cluster(Part, Members):
     # -- what is whose -----------------------------------------------------------------------------------------
 
     def owns(self, channel: Channel) -> bool:
-        return channel in self._mine or not channel.startswith(OWNED)
+        return not channel.startswith(OWNED) or (channel in self._mine and not self.log.lost_lease)
 
     def number_after(self, number: int) -> int:
         own = self.log.lease.host % STRIDE
@@ -251,6 +257,16 @@ class Cluster(Part, Members):
 
     # -- other hosts -------------------------------------------------------------------------------------------
 
+    def metrics(self) -> list[tuple[str, str, str, dict[str, float]]]:
+        states = Counter(peer.member(0).state for peer in self._peers)
+        owned = Counter(channel.partition("/")[0] for channel in self._mine)
+        return [
+            ("portico_hosts", "gauge", "Hosts on this log by state.", {f'state="{k}"': v for k, v in states.items()}),
+            ("portico_owned", "gauge", "What this host runs or ran.", {f'kind="{k}"': v for k, v in owned.items()}),
+            ("portico_forwarded_total", "counter", "Commands that another host did.", {"": self.forwarded}),
+            ("portico_taken_over_total", "counter", "Channels of hosts that were gone.", {"": self._takeovers}),
+        ]
+
     async def all(self) -> list[Member]:
         return [peer.member(self.log.lease.host) for peer in await self.roster.peers()]
 
@@ -300,7 +316,8 @@ class Cluster(Part, Members):
             await self._adopt(left, epoch)
         for dead in await self.roster.dead():
             await self._take(dead)
-        me = next((peer for peer in await self.roster.peers() if peer.id == self.log.lease.host), None)
+        self._peers = await self.roster.peers()
+        me = next((peer for peer in self._peers if peer.id == self.log.lease.host), None)
         self.draining = me is not None and me.state == "draining"
         if self.draining:
             await self._hand_over_idle()
@@ -315,6 +332,7 @@ class Cluster(Part, Members):
             await self._adopt(some, epoch)
             taken += some
         if taken:
+            self._takeovers += len(taken)
             logger.warning("took over %d channels of host %d", len(taken), dead)
             for listener in self.taken:
                 await listener()

@@ -75,14 +75,14 @@ class Forwarding(Forward):
                 return peer
         if any(peer.alive and peer.place == place for peer in peers):
             return None
-        seen = max((peer.seen for peer in peers if peer.place == place), default=0)
-        away = max(0, self._cluster._host.now() - seen) // 1000
+        away = min((peer.away for peer in peers if peer.place == place), default=0)
         raise PlaceAway(
             f"No host of the place {place!r} is there (last seen {away} seconds ago), and only they see this session's "
             "files. It can be read; start a host there, or have an administrator give it up."
         )
 
     async def _answer(self, told: Told) -> Any:
+        self._cluster.forwarded += 1
         if told.code:
             raise raised(told)
         await self._cluster.log.seen(told.seq)  # whoever asks this host next finds what was done

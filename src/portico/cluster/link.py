@@ -1,7 +1,7 @@
 """From host to host: a command goes to the owner of what it is about, as the same bytes, and its answer comes back.
 
 The attack: somebody reaches the port and plays a host. So every request carries a key that only the database knows,
-compared in constant time; the port belongs on a private network.
+compared in constant time; the port belongs on a private network, or behind certificates (`tls.py`).
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from portico import commands as c
 from portico import errors, limits
+from portico.cluster.tls import LinkTls
 from portico.errors import PorticoError, Unreachable
 
 SECONDS = 60.0
@@ -78,19 +79,27 @@ class _Uvicorn(uvicorn.Server):
 
 
 class Link:
-    def __init__(self, address: str, port: int, key: str, answer: Answer) -> None:
+    def __init__(self, address: str, port: int, key: str, answer: Answer, tls: LinkTls | None = None) -> None:
         self._key = key
         self._answer = answer
         self._socket = socket.create_server(
             (address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET
         )
         shown = f"[{address}]" if ":" in address else address
-        self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
+        self.url = f"{'https' if tls else 'http'}://{shown}:{self._socket.getsockname()[1]}"
         app = Starlette(routes=[Route("/do", self._do, methods=["POST"])])
         config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, server_header=False)
+        config.load()
+        config.ssl = tls.server if tls else None
         self._server = _Uvicorn(config)
         self._serving = asyncio.get_running_loop().create_task(self._server.serve([self._socket]), name="cluster link")
-        self._client = httpx.AsyncClient(timeout=SECONDS, trust_env=False, headers={"authorization": f"Bearer {key}"})
+        self._tls = tls is not None
+        self._client = httpx.AsyncClient(
+            timeout=SECONDS,
+            trust_env=False,
+            headers={"authorization": f"Bearer {key}"},
+            verify=tls.client if tls else True,
+        )
 
     async def _do(self, request: Request) -> Response:
         given = request.headers.get("authorization", "").encode("utf-8", "replace")
@@ -112,6 +121,8 @@ class Link:
 
     async def ask(self, url: str, command: c.Command, caller: c.Caller, channel: str) -> Told:
         """Raises `Unreachable` when there was no answer: whether it was done is not known."""
+        if self._tls and not url.startswith("https:"):
+            raise Unreachable(f"The host at {url} has no certificate (cluster.tls_cert), and this one asks for one.")
         asked = Asked(msgspec.Raw(c.encode_command(command)), caller, channel)
         try:
             answer = await self._client.post(f"{url}/do", content=msgspec.json.encode(asked))

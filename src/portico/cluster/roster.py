@@ -36,6 +36,8 @@ class Peer(Struct):
     seen: int
     sessions: int
     info: Info
+    away: int = 0
+    """Seconds since its last sign of life, by the database's clock."""
 
     def member(self, me: int) -> Member:
         state = self.state if self.alive else "stopped" if self.state == "stopped" else "away"
@@ -66,11 +68,12 @@ class Roster:
         count = "(SELECT count(*) FROM owners o WHERE o.host = h.id AND o.channel LIKE 'session/%')"
         rows = await self._fetch(
             "SELECT id, name, place, state, expires > clock_timestamp(),"
-            f" (extract(epoch FROM seen) * 1000)::bigint, {count}, info FROM hosts h ORDER BY id"
+            f" (extract(epoch FROM seen) * 1000)::bigint, {count}, info,"
+            " extract(epoch FROM clock_timestamp() - seen)::int FROM hosts h ORDER BY id"
         )
         return [
-            Peer(ident, name, place, state, alive, seen, sessions, msgspec.json.decode(info, type=Info))
-            for ident, name, place, state, alive, seen, sessions, info in rows
+            Peer(ident, name, place, state, alive, seen, sessions, msgspec.json.decode(info, type=Info), away)
+            for ident, name, place, state, alive, seen, sessions, info, away in rows
         ]
 
     async def own(self) -> set[str]:

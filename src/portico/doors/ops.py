@@ -93,6 +93,7 @@ def measure(app: App, gate: Gate, meter: Meter) -> list[Metric]:
             {f'code="{code}"': count for code, count in sorted(gate.requests.items())},
         ),
         *meter.metrics(),
+        *host.members.metrics(),
         ("process_resident_memory_bytes", "gauge", "Memory.", {"": resident()}),
         (
             "process_cpu_seconds_total",

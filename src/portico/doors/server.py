@@ -47,7 +47,7 @@ from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
 from portico.doors.token_commands import install_tokens
 from portico.doors.websocket import Line
-from portico.errors import BadRequest, LogUnavailable, PorticoError
+from portico.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
 from portico.host.host import Host
@@ -112,6 +112,8 @@ class Server:
         self.socket_path: str | None = None
         self.notify = Notify.from_environment()
         self.certificate: Certificate | None = None
+        self.failure: LogTooNew | None = None
+        """Why it stopped by itself: a newer host has migrated the log."""
 
     # -- start -------------------------------------------------------------------------------------------------
 
@@ -140,6 +142,7 @@ class Server:
         self._open_sockets()
         log = await self._open_log()
         stack.push_async_callback(log.close)
+        log.on_failure(self._log_failed)
         context = AgentContext(self.home.path, settings.agents, options.script, options.script_delay)
         rooms = [self._cluster(log)] if settings.log.url else []
         self.host = await build_host(log, discover(context, options.agents), before=rooms)
@@ -199,6 +202,8 @@ class Server:
                 __version__,
                 None if self.port else self.socket_path,
                 str(self.certificate.path) if self.certificate is not None else None,
+                self.host.members.name,
+                self.host.members.place,
             )
         )
         self._watcher = asyncio.get_running_loop().create_task(self._watch(), name="watch settings")
@@ -225,6 +230,11 @@ class Server:
             words = f"Jobs on Temporal need more packages: pip install 'portico[temporal]' ({error})."
             raise BadRequest(words, field="jobs.engine") from error
         return await TemporalJobs.connect(self.host, source, settings)
+
+    def _log_failed(self, error: LogUnavailable) -> None:
+        if isinstance(error, LogTooNew):
+            self.failure = error
+            self.stop()
 
     def _cluster(self, log: Any) -> Callable[[Host], Part]:
         from portico.cluster.open import Cluster
@@ -547,6 +557,8 @@ async def run(options: Options, ready: Callable[[Server], None]) -> None:
         server.notify.ready(f"Listening on {server.public_url}")
         await server.stopped()
         server.notify.stopping()
+    if server.failure is not None:
+        raise server.failure
 
 
 async def _cancel(task: "asyncio.Task[None]") -> None:

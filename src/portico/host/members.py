@@ -65,6 +65,10 @@ class Members:
     def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
         """Clients reach this host there; `resume_jobs` takes up what another host has left."""
 
+    def metrics(self) -> list[tuple[str, str, str, dict[str, float]]]:
+        """Name, kind, words, and values by labels."""
+        return []
+
     async def all(self) -> list[Member]:
         return []
 

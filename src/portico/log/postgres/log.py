@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import asyncpg
 
 from portico import faults, limits
-from portico.errors import LogUnavailable, PorticoError
+from portico.errors import LogTooNew, LogUnavailable, PorticoError
 from portico.events import HOST, Channel, Delta, Event, Record
 from portico.log.group_commit import PROBE_SECONDS, Committed
 from portico.log.identity import Identity
@@ -98,7 +98,8 @@ class PostgresLog(StoredLog):
         """Held by the tasks below while they ask the database: they are ended between two questions."""
         self._heard = 0
         self._reading: asyncio.Task[None] | None = None
-        self._lost_lease = False
+        self.lost_lease = False
+        """Another host has taken over, and what is still our own has yet to be asked for."""
         self._used, self._measured = 0, -_DISK_SECONDS
         self._tasks = [
             self._loop.create_task(self._listen(), name="log bell"),
@@ -257,7 +258,7 @@ class PostgresLog(StoredLog):
 
     def _refusal(self, error: BaseException) -> LogUnavailable:
         refused = translate(error, self._address)
-        self._lost_lease = self._lost_lease or isinstance(refused, Fenced)
+        self.lost_lease = self.lost_lease or isinstance(refused, Fenced)
         return refused
 
     async def _find_out(self, taken: list[Pending], arguments: list[Any], error: BaseException, sent: bool) -> Any:
@@ -333,10 +334,10 @@ class PostgresLog(StoredLog):
         """Can we write again? Whatever others wrote meanwhile is known before anybody here may write."""
         if self._busy:
             raise LogUnavailable("A commit is still being found out.")
-        if self._lost_lease:
+        if isinstance(self._down, LogTooNew):
+            await self.renew_now()  # says so again, as long as it is
+        if self.lost_lease:
             await self._begin_anew()
-            for listener in self.fenced:
-                listener()  # now: what was committed before the takeover must not begin here again when it is read
         else:
             self.lease.batch = await self._reconnect()
         await self._catch_up(await self._rows.last())
@@ -350,7 +351,10 @@ class PostgresLog(StoredLog):
                 [],
             ],
         )
-        self._lost_lease = False
+        if self.lost_lease:
+            for listener in self.fenced:
+                listener()
+            self.lost_lease = False
 
     async def _begin_anew(self) -> None:
         """After a takeover: the same host with a new epoch."""
@@ -366,7 +370,7 @@ class PostgresLog(StoredLog):
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(self.opening.lease_seconds / 3)
-            if self._lost_lease:
+            if self.lost_lease:
                 continue
             try:
                 await self.renew_now()
@@ -374,9 +378,9 @@ class PostgresLog(StoredLog):
                     listener()
             except LogUnavailable as error:
                 if isinstance(error, Fenced):
-                    self._lost_lease = True
+                    self.lost_lease = True
                 logger.warning("the lease was not renewed: %s", error.message)
-                if self._down is None and (self._lost_lease or not self._busy):
+                if self._down is None and (self.lost_lease or not self._busy):
                     self._fail(error, [])
 
     async def renew_now(self) -> None:
