@@ -119,7 +119,17 @@ def meta(call: CallPart, seed: bool) -> Json:
         return started(call.kind) | call.meta
     if is_shell(call) and is_disguised(tool_input(call)):
         return {"language": "shellscript"} | call.meta  # a terminal view would hide some of it: the message does not
-    return started("execute" if is_shell(call) else call.kind) | call.meta
+    return started("execute" if is_shell(call) else call.kind) | subagent(call) | call.meta
+
+
+def subagent(call: CallPart) -> Json:
+    """Where the sub-agent that the call has started can be watched, who it is and what it is to do."""
+    found = next((each for each in call.content if each.get("type") == "subagent" and each.get("uri")), None)
+    if found is None:
+        return {}
+    words = {"subagentAgentName": found.get("agent"), "subagentDescription": found.get("title")}
+    shown = {"toolKind": "subagent", "subagentChatUri": found["uri"]}
+    return shown | {key: visible(str(value)) for key, value in words.items() if value}
 
 
 def started(kind: str) -> Json:
