@@ -12,6 +12,7 @@ import msgspec
 
 from portico.doors.ahp.wire.record import Json
 from portico.doors.markdown import escape, is_disguised, visible
+from portico.host.customization import SERVER
 from portico.host.state import Approval, CallPart, QuestionPart, SessionState
 
 _KINDS = {"execute": "terminal", "read": "read", "search": "search"}
@@ -116,10 +117,11 @@ def last_asked(call: CallPart) -> Approval | None:
 def meta(call: CallPart, seed: bool) -> Json:
     """`_meta`, but for what an approval adds. Version 1 hears it only when the call starts."""
     if seed or not call.ready:
-        return started(call.kind) | call.meta
+        return started(call.kind, call.server, call.tool) | call.meta
     if is_shell(call) and is_disguised(tool_input(call)):
         return {"language": "shellscript"} | call.meta  # a terminal view would hide some of it: the message does not
-    return started("execute" if is_shell(call) else call.kind) | subagent(call) | call.meta
+    kind = "execute" if is_shell(call) else call.kind
+    return started(kind, call.server, call.tool) | subagent(call) | call.meta
 
 
 def subagent(call: CallPart) -> Json:
@@ -132,12 +134,14 @@ def subagent(call: CallPart) -> Json:
     return shown | {key: visible(str(value)) for key, value in words.items() if value}
 
 
-def started(kind: str) -> Json:
-    """What can be said of a call of this kind before anything else is known."""
+def started(kind: str, server: str, tool: str) -> Json:
+    """What can be said of a call of this kind, and of the MCP server it goes to, before anything else is known."""
+    name = server.removeprefix(SERVER)
+    shown: Json = {"mcpServerName": name, "mcpToolName": tool.removeprefix(f"{name}__")} if server else {}
     view = _KINDS.get(kind)
     if view is None:
-        return {}
-    return {"toolKind": view, "language": "shellscript"} if view == "terminal" else {"toolKind": view}
+        return shown
+    return shown | ({"toolKind": view, "language": "shellscript"} if view == "terminal" else {"toolKind": view})
 
 
 def message(call: CallPart) -> Json:

@@ -199,7 +199,7 @@ def _tool_started(event: e.ToolStarted, scene: Scene) -> list[Outgoing]:
         fields |= {"toolClientId": event.owner} if scene.seed else {"contributor": parts.contributor(event.owner)}
     elif event.server and not scene.seed:
         fields["contributor"] = parts.of_server(event.server)
-    meta = card.started(event.kind) | event.meta
+    meta = card.started(event.kind, event.server, event.tool) | event.meta
     if meta:
         fields["_meta"] = meta
     return [Outgoing("toolCallStart", fields)]
