@@ -40,6 +40,7 @@ from portico.doors.login import secret_of
 from portico.doors.notify import Notify
 from portico.doors.oidc import check_address as check_provider
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
+from portico.doors.people_commands import PeopleCommands
 from portico.doors.protocol import BoundedHttp
 from portico.doors.proxy import BehindProxy, Proxies, ProxyLogin, check_root_path
 from portico.doors.registry import Doors
@@ -64,6 +65,7 @@ from portico.people.retention import Retention, Rule
 from portico.projects.projects import Projects
 from portico.queries.search import Search
 from portico.settings import ApprovalSettings, Loaded, RetentionSettings, Settings, load
+from portico.workspace.jail import closed
 from portico.workspace.orphans import end_orphans
 
 logger = logging.getLogger("portico.server")
@@ -138,6 +140,7 @@ class Server:
         self.home.make()
         self.home.lock()
         stack.callback(self.home.unlock)
+        stack.enter_context(closed(self.home.path))
         await asyncio.to_thread(end_orphans)  # before anything runs a second time
         self._open_sockets()
         log = await self._open_log()
@@ -182,6 +185,7 @@ class Server:
             options.test_folder,
         )
         self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
+        PeopleCommands(self.app)
         self._apply_settings()
         self._measure()
         self.doors = await Doors.open(self.app)

@@ -209,7 +209,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         raise rpc.exists(error) from error
     for client in owner.state.clients:
         joins = c.JoinSession(session=chat.id, client=client.id, name=client.name, tools=client.tools, meta=client.meta)
-        await connection.do(joins)
+        await host.do(joins, c.Caller.inside(connection.as_client.by))  # whoever is in the session is in its chats
     await plugins.hand_down(owner, chat)
     if opening is not None:
         said = {field: getattr(opening, field) for field in opening.__struct_fields__}
@@ -340,9 +340,9 @@ async def _fetch_old(connection: "Connection", params: Json) -> Json:
 COMMANDS = {
     "createSession": Method(create_session),
     "disposeSession": Method(dispose_session),
-    "listSessions": Method(list_sessions, "read"),
+    "listSessions": Method(list_sessions, "sessions"),
     "createChat": Method(create_chat, seed=False),
     "disposeChat": Method(dispose_chat, seed=False),
     "moveChat": Method(move_chat, seed=False, since="1.0.0"),
-    "fetchTurns": Method(fetch_turns, "read"),
+    "fetchTurns": Method(fetch_turns, "sessions"),
 }

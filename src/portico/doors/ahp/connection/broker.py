@@ -63,7 +63,8 @@ class ClientRecord(Struct):
     """What is remembered of a client, so that it can come back: whose it is, and what it speaks."""
 
     caller: str
-    version: str
+    version: str = ""
+    """Empty: it has never been here as an editor."""
     span: int = 1024
     """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
     epoch: str = ""

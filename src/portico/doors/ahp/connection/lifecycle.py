@@ -21,7 +21,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Record
-from portico.host.handlers import CLIENT
+from portico.host.clients import CLIENT
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
@@ -167,7 +167,7 @@ async def _target(connection: "Connection", name: str) -> Target:
 
 async def _prepare(connection: "Connection", target: Target) -> None:
     if target.kind == "terminal":
-        connection.require("terminal")  # a shell shows keys and files
+        connection.view.require("terminals")  # a shell shows keys and files
     session = await connection.broker.prepare(target)
     if session is not None:
         await clients.sort_out(connection, session)
@@ -232,7 +232,7 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
         raise BadRequest("'lastSeenServerSeq' must be a number.", field="lastSeenServerSeq")
     wanted = list(dict.fromkeys(texts(params, "subscriptions")))
     known = await _remembered(connection, client_id)
-    if known is None or known.caller != connection.caller.id:
+    if known is None or not known.version or known.caller != connection.caller.id:
         raise WireError(rpc.NOT_FOUND, "This host does not know the client; initialize first.")
     connection.behind = True
     connection.shows_apps = known.shows_apps
@@ -389,8 +389,8 @@ async def ping(connection: "Connection", params: Json) -> None:
 
 
 COMMANDS = {
-    "initialize": Method(initialize, "read"),
-    "reconnect": Method(reconnect, "read"),
-    "subscribe": Method(subscribe, "read"),
-    "ping": Method(ping, "read"),
+    "initialize": Method(initialize, "sessions"),
+    "reconnect": Method(reconnect, "sessions"),
+    "subscribe": Method(subscribe, "sessions"),
+    "ping": Method(ping, "sessions"),
 }
