@@ -87,7 +87,7 @@ class Runner:
                 conversation = await self._watch(self._open(turn), turn, quiet)
                 await self._watch(conversation.send(message, turn), turn, quiet)
                 if news is not None:
-                    await self._session.keep(context.TOLD, news, by="host")
+                    await self._session.keep(context.RULES_SENT, news, by="host")
                 return
             except (AgentError, NotFound) as error:
                 if not await self._fall_back(turn, error):
