@@ -176,9 +176,9 @@ TERMINALS = 100
 """Open terminals: each is a process with a screen of scrollback."""
 SUBSCRIPTIONS = 1_000
 """Channels one connection may follow."""
-RECENT_BYTES = 512 * KIB
+REPLAY_BUFFER_BYTES = 512 * KIB
 """Actions of one channel kept ready for clients that come back: some thousand, minutes of a lively session."""
-RECENT_TOTAL_BYTES = 16 * MIB
+REPLAY_BUFFERS_BYTES = 16 * MIB
 """The same for all channels; it is a cache, and the log has everything."""
 
 EACH_ITEMS = 1_000

@@ -24,8 +24,8 @@ from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
 from portico.events import Breadth, Json
 from portico.host.action import Action
 from portico.host.approval import Request, Ruling
+from portico.host.component import Component
 from portico.host.folders import below
-from portico.host.part import Part
 from portico.workspace.glob import Glob
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def session_rules(config: Mapping[str, Any]) -> Rules:
     return rules
 
 
-class WorkspacePolicy(Part):
+class WorkspacePolicy(Component):
     """The host's `Judge`: `refuse` comes before all policies, `allow` after them. The rules may change at any time,
     and count at once."""
 

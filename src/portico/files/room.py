@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 from portico import commands as c
 from portico.errors import BadRequest
 from portico.files.jail import jail_of
-from portico.host.part import Part
+from portico.host.component import Component
 from portico.workspace.files import Files
 
 if TYPE_CHECKING:
     from portico.host.host import Host
 
 
-class WorkspaceFiles(Part):
+class WorkspaceFiles(Component):
     def __init__(self, host: "Host") -> None:
         self._host = host
         host.commands.handle(c.WriteFile, self._write)

@@ -9,9 +9,9 @@ from msgspec import Struct
 from portico.commands import Caller
 from portico.errors import NotFound
 from portico.host.catalogue import children, descendants
+from portico.host.component import Component
 from portico.host.folders import below
 from portico.host.host import Host
-from portico.host.part import Part
 from portico.host.state import Summary
 
 DAY_MS = 86_400_000
@@ -69,7 +69,7 @@ def _fits(rule: Rule, root: Summary) -> bool:
     return inside and rule.owner in ("", root.owner)
 
 
-class Retention(Part):
+class Retention(Component):
     def __init__(self, host: Host) -> None:
         self._host = host
         self.rules: Sequence[Rule] = ()

@@ -18,12 +18,12 @@ from portico.terminals.terminals import Terminals
 from portico.workspace.jail import Jail
 
 
-class Job(Protocol):
+class Identified(Protocol):
     @property
     def id(self) -> str: ...
 
 
-J = TypeVar("J", bound=Job)
+J = TypeVar("J", bound=Identified)
 
 WITHHELD = encode(e.Audited(action="withheld", by=""))
 """In the place of what a reader may not see, where the places themselves are counted."""

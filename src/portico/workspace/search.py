@@ -40,7 +40,7 @@ ARGUMENTS_MAX = 96 * 1024  # bytes of file names per ripgrep call, well below th
 Cut = Literal["", "matches", "entries", "time"]
 
 
-class Found(Struct, frozen=True):
+class FoundPaths(Struct, frozen=True):
     paths: list[str]
     cut: bool
 
@@ -57,7 +57,7 @@ class Matches(Struct, frozen=True):
     cut: Cut  # why there may be more; empty when this is all
 
 
-class Task(Struct, frozen=True):
+class SearchTask(Struct, frozen=True):
     """What the child process gets that runs regular expressions (see `_in_child`)."""
 
     roots: list[str]
@@ -68,11 +68,11 @@ class Task(Struct, frozen=True):
     ignore_case: bool
 
 
-async def find(jail: Jail, glob: str = "", limit: int = LIST_DEFAULT, under: str = ".") -> Found:
+async def find(jail: Jail, glob: str = "", limit: int = LIST_DEFAULT, under: str = ".") -> FoundPaths:
     """File names, sorted. `glob` is a pattern, or a piece of the path when it has no wildcard."""
     wanted = _limit(limit, LIST_MAX)
     names, cut = await asyncio.to_thread(_names, jail, under, _filter(glob))
-    return Found(names[:wanted], cut or len(names) > wanted)
+    return FoundPaths(names[:wanted], cut or len(names) > wanted)
 
 
 async def search(
@@ -88,7 +88,7 @@ async def search(
     """Lines that contain `pattern`, with their numbers, by path."""
     _check(pattern, regex)
     names, cut = await asyncio.to_thread(_names, jail, under, _filter(glob))
-    task = Task([str(root) for root in jail.roots], pattern, regex, names, _limit(limit, MATCH_MAX), ignore_case)
+    task = SearchTask([str(root) for root in jail.roots], pattern, regex, names, _limit(limit, MATCH_MAX), ignore_case)
     candidates = await _ripgrep(jail, task)
     task = msgspec.structs.replace(task, paths=candidates)
     found = await (_in_child(task) if regex else asyncio.to_thread(scan, jail, task))
@@ -186,7 +186,7 @@ def _read_ignore(fd: int, path: Path) -> str:
         return ""  # a folder, a link or unreadable: git does not use it either
 
 
-def scan(jail: Jail, task: Task) -> Matches:
+def scan(jail: Jail, task: SearchTask) -> Matches:
     """Reads the files through the jail, line by line. Plain code: runs in a thread or in the child."""
     fits = _matcher(task)
     matches: list[Match] = []
@@ -199,7 +199,7 @@ def scan(jail: Jail, task: Task) -> Matches:
     return Matches(matches, len(task.paths), "")
 
 
-def _matcher(task: Task) -> Callable[[str], bool]:
+def _matcher(task: SearchTask) -> Callable[[str], bool]:
     if task.regex:
         pattern = re.compile(task.pattern, re.IGNORECASE if task.ignore_case else 0)
         return lambda line: pattern.search(line) is not None
@@ -225,7 +225,7 @@ def _lines(jail: Jail, path: str) -> list[str]:
     return [line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")]
 
 
-async def _ripgrep(jail: Jail, task: Task) -> list[str]:
+async def _ripgrep(jail: Jail, task: SearchTask) -> list[str]:
     """The paths that ripgrep does not rule out; all of them when it is missing or does not know the pattern."""
     program = shutil.which("rg")
     if program is None or not task.paths:
@@ -257,7 +257,7 @@ def _chunks(paths: list[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-async def _in_child(task: Task) -> Matches:
+async def _in_child(task: SearchTask) -> Matches:
     """Runs the expression in another process: Python cannot interrupt one, and it would stop the whole host."""
     # -P: nothing in the child's working directory may be imported.
     command = [sys.executable, "-P", "-m", "portico.workspace.search"]
@@ -270,7 +270,7 @@ async def _in_child(task: Task) -> Matches:
 
 
 def _child() -> None:
-    task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
+    task = msgspec.json.decode(sys.stdin.buffer.read(), type=SearchTask)
     sys.stdout.buffer.write(msgspec.json.encode(scan(Jail(task.roots), task)))
 
 

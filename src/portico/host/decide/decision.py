@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from portico import limits
 from portico.commands import Caller, Scope
-from portico.errors import LogUnavailable, RateLimited, SessionClosed
+from portico.errors import LogUnavailable, RateLimited, SessionIsClosed
 from portico.events import Event, Grant, Json
 from portico.host.state import SessionState
 
@@ -58,7 +58,7 @@ class Context(Struct, frozen=True):
             raise RateLimited(f"{self.running} turns are running; wait for one to end.", retry_after=5)
 
 
-class Decision(Struct, frozen=True):
+class Outcome(Struct, frozen=True):
     """The events that a command becomes, none where it changes nothing; a refusal is raised."""
 
     events: list[Event] = []
@@ -69,4 +69,4 @@ class Decision(Struct, frozen=True):
 
 def check_open(state: SessionState) -> None:
     if state.closed:
-        raise SessionClosed(f"The session {state.id!r} is closed; reopen it first.")
+        raise SessionIsClosed(f"The session {state.id!r} is closed; reopen it first.")

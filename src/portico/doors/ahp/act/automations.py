@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from portico import commands as c
 from portico.automation.automations import Automations
 from portico.automation.state import AutomationState
-from portico.doors.ahp.act.command import Command, optional, text
+from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import automations as view
 from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.record import Json
@@ -151,7 +151,7 @@ def _known(automations: Automations, name: str) -> AutomationState:
 
 
 COMMANDS = {
-    "listAutomationTriggerDefinitions": Command(definitions, "read", seed=False, since="0.9.0"),
-    "runAutomation": Command(run, "jobs", seed=False, since="0.9.0"),
-    "fetchAutomationRuns": Command(fetch, "read", seed=False, since="0.9.0"),
+    "listAutomationTriggerDefinitions": Method(definitions, "read", seed=False, since="0.9.0"),
+    "runAutomation": Method(run, "jobs", seed=False, since="0.9.0"),
+    "fetchAutomationRuns": Method(fetch, "read", seed=False, since="0.9.0"),
 }

@@ -15,7 +15,7 @@ Run = Callable[["Connection", Json], Awaitable[Any]]
 T = TypeVar("T")
 
 
-class Command(NamedTuple):
+class Method(NamedTuple):
     run: Run
     scope: Scope = "drive"
     beside: bool = False

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from typing import TYPE_CHECKING
 
-from portico.doors.ahp.act.command import Command, optional, text
+from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import names
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.envelope import Outgoing
@@ -117,4 +117,4 @@ def _end(broker: "Broker", name: str) -> None:
         found.task.cancel()
 
 
-COMMANDS = {"createResourceWatch": Command(create, "files", beside=True, seed=False)}
+COMMANDS = {"createResourceWatch": Method(create, "files", beside=True, seed=False)}
