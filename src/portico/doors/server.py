@@ -40,6 +40,7 @@ from portico.doors.login import secret_of
 from portico.doors.notify import Notify
 from portico.doors.oidc import check_address as check_provider
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
+from portico.doors.people_commands import PeopleCommands
 from portico.doors.protocol import BoundedHttp
 from portico.doors.proxy import BehindProxy, Proxies, ProxyLogin, check_root_path
 from portico.doors.registry import Doors
@@ -182,6 +183,7 @@ class Server:
             options.test_folder,
         )
         self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
+        PeopleCommands(self.app)
         self._apply_settings()
         self._measure()
         self.doors = await Doors.open(self.app)

@@ -178,7 +178,24 @@ async def _sign_in(host: "Host", command: c.SignIn, caller: c.Caller) -> c.Done:
     return c.Done()
 
 
+# -- other hosts on this log -------------------------------------------------------------------------------------
+
+
+async def _drain(host: "Host", command: c.DrainHost, caller: c.Caller) -> c.Member:
+    found = await host.members.drain(command.name)
+    await host.audit("host.drained", caller.by, host=command.name)
+    return found
+
+
+async def _give_up(host: "Host", command: c.GiveUpHost, caller: c.Caller) -> c.GivenUp:
+    ended = await host.members.give_up(command.name)
+    await host.audit("host.given-up", caller.by, host=command.name, sessions=ended)
+    return c.GivenUp(ended)
+
+
 _HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any]]] = {
+    c.DrainHost: _drain,
+    c.GiveUpHost: _give_up,
     c.StartSession: _start,
     c.ForkSession: _fork,
     c.DeleteSession: _delete,

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from portico import commands as c
 from portico import limits
+from portico.commands import Quota as Quota
 from portico.errors import QuotaExceeded
 from portico.host.component import Component
 from portico.host.host import Host
@@ -28,14 +29,6 @@ class QuotaBounds(Struct, frozen=True):
     turns: int = 0
     terminals: int = 0
     disk_mb: int = 0
-
-
-class Quota(Struct):
-    name: str
-    """As in the settings: `sessions`, `turns`, `terminals`, `disk_mb`."""
-    used: int
-    bound: int
-    """0: none."""
 
 
 class Quotas(Component):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from portico import events as e
-from portico.commands import Caller
+from portico.commands import READS, Caller, Command, Readable
 from portico.errors import NotFound
 from portico.events import HOST, Channel, Grant, Record, Right, encode
 from portico.files.jail import jail_of
@@ -41,6 +41,10 @@ class View:
     def whole(self) -> bool:
         """Nothing is hidden from this caller."""
         return not self.caller.person or self.caller.may("admin")
+
+    def require(self, what: Readable | type[Command]) -> None:
+        """Raises Forbidden for a caller who may not read such things, or not send such a command, at all."""
+        self.caller.require(READS[what] if isinstance(what, str) else what.scope)
 
     # -- sessions ----------------------------------------------------------------------------------------------
 

@@ -70,6 +70,7 @@ WITHOUT = {
     "queue.add": "send_message queues by itself",
     "automation.secret": _SECRET,
     "token.add": _SECRET,
+    "own_token.add": _SECRET,
     "agent.sign_in": _SECRET,
     "push.subscribe": _PERSON,
     "push.unsubscribe": _PERSON,

@@ -27,7 +27,7 @@ def offered(connection: "Connection") -> Json:
     if connection.broker.automations is None or not connection.dialect.since("0.9.0"):
         return {}
     can: Json = {"create": {}, "schedules": {}, "runCancellation": {}, "runHistoryLimit": view.HISTORY}
-    return {"automations": can} if connection.caller.may("jobs") and connection.view.whole else {}
+    return {"automations": can} if connection.caller.may(c.RunAutomation.scope) and connection.view.whole else {}
 
 
 def _all(connection: "Connection") -> Automations:
@@ -151,7 +151,7 @@ def _known(automations: Automations, name: str) -> AutomationState:
 
 
 COMMANDS = {
-    "listAutomationTriggerDefinitions": Method(definitions, "read", seed=False, since="0.9.0"),
-    "runAutomation": Method(run, "jobs", seed=False, since="0.9.0"),
-    "fetchAutomationRuns": Method(fetch, "read", seed=False, since="0.9.0"),
+    "listAutomationTriggerDefinitions": Method(definitions, "automations", seed=False, since="0.9.0"),
+    "runAutomation": Method(run, c.RunAutomation, seed=False, since="0.9.0"),
+    "fetchAutomationRuns": Method(fetch, "automations", seed=False, since="0.9.0"),
 }

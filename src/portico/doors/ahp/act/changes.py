@@ -87,7 +87,7 @@ def catalogue(of: SessionState) -> list[Json]:
 
 
 async def state(connection: "Connection", target: Target) -> Json:
-    connection.require("files")
+    connection.view.require("changes")
     return await _state(connection.broker, target)
 
 
@@ -293,4 +293,4 @@ async def review(connection: "Connection", target: Target, action: Json, by: str
             each.say(target, Outgoing("filesReviewChanged", {"files": action["files"], "reviewed": action["reviewed"]}))
 
 
-COMMANDS = {"invokeChangesetOperation": Method(invoke, "files", seed=False)}
+COMMANDS = {"invokeChangesetOperation": Method(invoke, c.CommitChanges, seed=False)}

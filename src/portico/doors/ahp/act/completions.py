@@ -43,7 +43,7 @@ async def _items(connection: "Connection", chat: Session, word: str, start: int)
     chats = _other_chats(connection, chat, word) if word.startswith("#") else []
     if word.startswith(_CHATS):
         return chats
-    connection.require("files")
+    connection.view.require("files")
     return [*chats, *await _files(chat, word[0], word[1:])]
 
 
@@ -106,4 +106,4 @@ def _command(name: str, description: str) -> Json:
     return {"insertText": f"/{name} ", "attachment": attachment}
 
 
-COMMANDS = {"completions": Method(completions, "read", beside=True, seed=False)}
+COMMANDS = {"completions": Method(completions, "sessions", beside=True, seed=False)}

@@ -75,6 +75,6 @@ def _code(error: Json) -> int:
 
 
 COMMANDS = {
-    operation: Method(_asking(operation), "approve", beside=True, seed=False)
+    operation: Method(_asking(operation), c.AskServer, beside=True, seed=False)
     for operation in get_args(c.ServerOperation)
 }

@@ -197,12 +197,12 @@ async def request(connection: "Connection", params: Json) -> Json:
 
 COMMANDS = {
     "resourceRead": Method(read, "files", beside=True),
-    "resourceWrite": Method(write, "files", beside=True),
+    "resourceWrite": Method(write, c.WriteFile, beside=True),
     "resourceList": Method(list_folder, "files", beside=True),
-    "resourceCopy": Method(copy, "files", beside=True),
-    "resourceMove": Method(move, "files", beside=True),
-    "resourceDelete": Method(delete, "files", beside=True),
+    "resourceCopy": Method(copy, c.CopyFile, beside=True),
+    "resourceMove": Method(move, c.MoveFile, beside=True),
+    "resourceDelete": Method(delete, c.DeleteFile, beside=True),
     "resourceResolve": Method(resolve, "files", beside=True, seed=False),
-    "resourceMkdir": Method(mkdir, "files", beside=True, seed=False),
+    "resourceMkdir": Method(mkdir, c.MakeFolder, beside=True, seed=False),
     "resourceRequest": Method(request, "files", beside=True, seed=False),
 }

@@ -339,9 +339,9 @@ async def _fetch_old(connection: "Connection", params: Json) -> Json:
 COMMANDS = {
     "createSession": Method(create_session),
     "disposeSession": Method(dispose_session),
-    "listSessions": Method(list_sessions, "read"),
+    "listSessions": Method(list_sessions, "sessions"),
     "createChat": Method(create_chat, seed=False),
     "disposeChat": Method(dispose_chat, seed=False),
     "moveChat": Method(move_chat, seed=False, since="1.0.0"),
-    "fetchTurns": Method(fetch_turns, "read"),
+    "fetchTurns": Method(fetch_turns, "sessions"),
 }

@@ -47,6 +47,6 @@ async def property_completions(connection: "Connection", params: Json) -> Json:
 
 
 COMMANDS = {
-    "resolveSessionConfig": Method(resolve, "read", beside=True),
-    "sessionConfigCompletions": Method(property_completions, "read", beside=True),
+    "resolveSessionConfig": Method(resolve, "sessions", beside=True),
+    "sessionConfigCompletions": Method(property_completions, "sessions", beside=True),
 }

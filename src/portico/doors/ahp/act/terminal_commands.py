@@ -124,6 +124,6 @@ async def _narrow(host: Host, terminal: TerminalState, claim: Json) -> None:
 
 
 COMMANDS = {
-    "createTerminal": Method(create, "terminal"),
-    "disposeTerminal": Method(dispose, "terminal"),
+    "createTerminal": Method(create, c.OpenTerminal),
+    "disposeTerminal": Method(dispose, c.CloseTerminal),
 }

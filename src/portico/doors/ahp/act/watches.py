@@ -93,7 +93,7 @@ def state(connection: "Connection", target: Target) -> Json:
         raise NotFound("watch", target.ident)
     if found.caller != connection.caller.id:
         raise Forbidden("This watch belongs to somebody else.")
-    connection.require("files")
+    connection.view.require("files")
     if found.ending is not None:
         found.ending.cancel()
         found.ending = None

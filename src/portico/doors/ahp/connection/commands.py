@@ -51,7 +51,8 @@ async def perform(connection: "Connection", incoming: Incoming) -> Any:
         raise WireError(rpc.METHOD_NOT_FOUND, f"There is no method {incoming.method!r}.")
     if not connection.ready and incoming.method not in _BEFORE:
         raise WireError(rpc.INVALID_REQUEST, "Initialize first.")
-    connection.require(command.scope)
+    if command.needs is not None:
+        connection.view.require(command.needs)
     return await command.run(connection, incoming.params)
 
 

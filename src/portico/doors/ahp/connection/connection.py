@@ -28,7 +28,6 @@ from portico.doors.ahp.wire.envelope import Act, Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import Incoming, WireError
 from portico.doors.ahp.wire.versions import SEED
-from portico.doors.route import Scope
 from portico.doors.websocket import WsProtocol, line
 from portico.errors import NotFound, PorticoError
 from portico.people.view import View
@@ -161,9 +160,6 @@ class Connection:
 
     async def do(self, command: Command) -> Any:
         return await self.host.do(command, self.as_client)
-
-    def require(self, scope: Scope) -> None:
-        self.caller.require(scope)
 
     # -- the life of a connection ------------------------------------------------------------------------------
 

@@ -167,7 +167,7 @@ async def _target(connection: "Connection", name: str) -> Target:
 
 async def _prepare(connection: "Connection", target: Target) -> None:
     if target.kind == "terminal":
-        connection.require("terminal")  # a shell shows keys and files
+        connection.view.require("terminals")  # a shell shows keys and files
     session = await connection.broker.prepare(target)
     if session is not None:
         await clients.sort_out(connection, session)
@@ -389,8 +389,8 @@ async def ping(connection: "Connection", params: Json) -> None:
 
 
 COMMANDS = {
-    "initialize": Method(initialize, "read"),
-    "reconnect": Method(reconnect, "read"),
-    "subscribe": Method(subscribe, "read"),
-    "ping": Method(ping, "read"),
+    "initialize": Method(initialize, "sessions"),
+    "reconnect": Method(reconnect, "sessions"),
+    "subscribe": Method(subscribe, "sessions"),
+    "ping": Method(ping, "sessions"),
 }
