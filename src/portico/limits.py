@@ -69,6 +69,16 @@ DISK_RESERVE_BYTES = 256 * MIB
 """Free space that is left for the ends of what runs: with less no turn begins."""
 DISK_SHARE = 0.5
 """Of its disk that the log may take before no turn begins: a machine has other things to store."""
+CLIENT_DATA_BYTES = 16 * MIB
+"""What clients keep beside one session: it stays in memory with the session. Fifty plugins with all their texts fit."""
+CLIENT_DATA_KEYS = 5_000
+"""How many of them: comments on lines and marks of what was looked at are one each."""
+CONFIG_BYTES = 8 * MIB
+"""All settings of one session: the text of another conversation may be among them."""
+CLIENTS = 50
+"""Clients that lend their tools to one session at once."""
+CLIENT_BYTES = MIB
+"""What one of them says of itself and its tools: every snapshot of the session has it."""
 CLIENT_NAMES = 100
 """Clients of one session whose names are remembered: editors take a new id with every window."""
 TITLE_CHARS = 200

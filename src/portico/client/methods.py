@@ -381,9 +381,9 @@ class Methods(Protocol):
         """Settings that editors share through the host. What loosens approval needs the scope approve."""
         return await self.do(c.ConfigureHost(values=values, replace=replace, action=action), request=request)
 
-    async def identify_client(self, client: str, *, value: Json = {}, request: str = "") -> Done:
+    async def identify_client(self, client: str, *, request: str = "") -> Done:
         """Take an id for a client; it belongs to the token that used it first."""
-        return await self.do(c.IdentifyClient(client=client, value=value), request=request)
+        return await self.do(c.IdentifyClient(client=client), request=request)
 
     async def open_terminal(
         self,

@@ -48,7 +48,11 @@ class RevokeToken(Command, frozen=True, tag="token.revoke"):
 
 
 class SignIn(Command, frozen=True, tag="agent.sign_in"):
-    """Give the agents that ask for it a token of a resource, or take it back with an empty one."""
+    """Give the agents that ask for it a token of a resource, or take it back with an empty one.
+
+    It counts for the editor that gives it; from elsewhere for all sessions that no editor has begun, which needs the
+    scope `admin`.
+    """
 
     scope = "any"
     about = "host"

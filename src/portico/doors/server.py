@@ -65,6 +65,7 @@ from portico.people.retention import Retention, Rule
 from portico.projects.projects import Projects
 from portico.queries.search import Search
 from portico.settings import ApprovalSettings, Loaded, RetentionSettings, Settings, load
+from portico.workspace.jail import closed
 from portico.workspace.orphans import end_orphans
 
 logger = logging.getLogger("portico.server")
@@ -139,6 +140,7 @@ class Server:
         self.home.make()
         self.home.lock()
         stack.callback(self.home.unlock)
+        stack.enter_context(closed(self.home.path))
         await asyncio.to_thread(end_orphans)  # before anything runs a second time
         self._open_sockets()
         log = await self._open_log()

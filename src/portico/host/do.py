@@ -21,6 +21,7 @@ from portico import limits
 from portico.cache import Cache
 from portico.errors import BadRequest, Conflict, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Grant
+from portico.host.clients import check_client
 from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
 from portico.host.decide.decision import Context, Outcome
 from portico.host.follow_up import follow_up
@@ -146,6 +147,8 @@ class Dispatcher:
             return await self._decide_host(command, caller, receipt)
         if type(command) not in DECISIONS:
             raise Conflict(f"This host does not take {command.__struct_config__.tag!r}.")
+        if isinstance(command, c.JoinSession | c.LeaveSession):
+            await check_client(self._host, command.client, caller, takes=isinstance(command, c.JoinSession))
         session = await self._host.get(self._session_of(command))
         found = await ask(session, command)
         if command.plain:

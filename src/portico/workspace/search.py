@@ -23,7 +23,7 @@ from portico.workspace.atomic_write import TEMPORARY
 from portico.workspace.files import SNIFF, is_binary
 from portico.workspace.glob import PATTERN_MAX, Glob
 from portico.workspace.ignore import IGNORE_MAX, Ignore
-from portico.workspace.jail import Jail, Spot, open_at, speakable
+from portico.workspace.jail import Jail, Spot, is_closed, open_at, speakable
 from portico.workspace.process import environment, run
 
 LIST_DEFAULT = 50  # what the seed's tool gives when nothing is asked for
@@ -134,6 +134,7 @@ class _Walker:
     def __init__(self, jail: Jail, under: str) -> None:
         self.jail = jail
         self.under = under
+        self.top = jail.resolve(under)
         self.seen = 0
         self.cut = False
 
@@ -159,9 +160,9 @@ class _Walker:
             here = (*parts, name)
             if is_link or name == ".git" or name.startswith(TEMPORARY) or ignore.hides(here, is_folder):
                 continue
-            if is_folder:
+            if is_folder and not is_closed(self.top.joinpath(*here), self.jail.root):
                 yield from self.enter(fd, here, ignore)
-            else:
+            elif not is_folder:
                 yield here
 
     def enter(self, fd: int, parts: tuple[str, ...], ignore: Ignore) -> Iterator[tuple[str, ...]]:

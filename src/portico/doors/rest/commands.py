@@ -8,7 +8,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico.command_shapes import arguments
+from portico.command_shapes import arguments, private_field
 from portico.commands import (
     COMMANDS,
     AutomationCommand,
@@ -131,7 +131,8 @@ def _read(body: AnyCommandBody) -> Command:
     if kind is None:
         names = ", ".join(sorted(COMMANDS))
         raise BadRequest(f"There is no command {body.command!r}; there are: {names}.", field="command")
-    for name in sorted(kind.private & body.arguments.keys()):
+    name = private_field(kind, body.arguments)
+    if name is not None:
         raise BadRequest(f"{name!r} is not for this door.", field=f"arguments.{name}")
     try:
         return msgspec.convert({**body.arguments, "command": body.command}, kind)

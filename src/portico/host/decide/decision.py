@@ -52,10 +52,14 @@ class Context(Struct, frozen=True):
         """Whether one more turn may begin."""
         if self.stopping:
             raise LogUnavailable("The host is stopping.")
-        if self.full:
-            raise LogUnavailable(self.full)
+        self.check_space()
         if self.running >= limits.LIVE_TURNS:
             raise RateLimited(f"{self.running} turns are running; wait for one to end.", retry_after=5)
+
+    def check_space(self) -> None:
+        """Whether clients may write more beside the session."""
+        if self.full:
+            raise LogUnavailable(self.full)
 
 
 class Outcome(Struct, frozen=True):

@@ -1,19 +1,27 @@
 """Decisions about a session as a whole."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
 from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.errors import BadRequest, Conflict, NotFound, RateLimited, TurnInProgress
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound, RateLimited, TooLarge, TurnInProgress
 from portico.events import Json, Message
 from portico.host import autonomy
-from portico.host.config import OWN_KEYS
+from portico.host.config import COMMANDS, OWN_KEYS
 from portico.host.config import check as check_config
+from portico.host.context import RULES_SENT
+from portico.host.customization import KEY as SWITCHES
+from portico.host.customization import PLUGIN
 from portico.host.decide.decision import Context, Outcome, check_open
 from portico.host.decide.turn import check_message
 from portico.host.draft import DRAFT, offer
 from portico.host.fold import configured
 from portico.host.people import EVERYONE, check_person
-from portico.host.state import SessionState
+from portico.host.state import CHANGES, SessionState
 
 
 def rename(state: SessionState, command: c.RenameSession, context: Context) -> Outcome:
@@ -35,10 +43,21 @@ def configure(state: SessionState, command: c.ConfigureSession, context: Context
     event = e.SessionConfigured(values=command.values, by=context.by, replace=command.replace, keeps=keeps)
     before = autonomy.Answering(state.agent, state.config)
     after = autonomy.Answering(state.agent, configured(state.config, event))
+    context.check_space()
+    check_announced(before.config, after.config, context.caller)
+    _check_size(after.config, limits.CONFIG_BYTES, "All settings of a session", "values")
     found = autonomy.loosened(context.found, before, after)
     if not may_approve:
         autonomy.check(found)
     return Outcome([event], host_events=autonomy.audited(state.id, found, context.by))
+
+
+def check_announced(before: Mapping[str, Any], after: Mapping[str, Any], caller: c.Caller) -> None:
+    """An agent announces its own commands: which messages are some, and loosen approval, is told by that."""
+    if caller.outside and after.get(COMMANDS) != before.get(COMMANDS):
+        raise Forbidden(
+            f"{COMMANDS!r} are what the agent announces; nobody else sets them.", field=f"config.{COMMANDS}"
+        )
 
 
 def archive(state: SessionState, command: c.ArchiveSession, context: Context) -> Outcome:
@@ -150,6 +169,10 @@ def choose_folder(state: SessionState, command: c.ChooseFolder, context: Context
 
 
 def join(state: SessionState, command: c.JoinSession, context: Context) -> Outcome:
+    context.check_space()
+    if len(state.clients) >= limits.CLIENTS and all(each.id != command.client for each in state.clients):
+        raise RateLimited(f"{limits.CLIENTS} clients lend their tools to {state.id!r}; one has to leave first.")
+    _check_size([command.name, command.tools, command.meta], limits.CLIENT_BYTES, "A client with its tools", "tools")
     return Outcome([e.ClientJoined(client=command.client, name=command.name, tools=command.tools, meta=command.meta)])
 
 
@@ -160,7 +183,38 @@ def leave(state: SessionState, command: c.LeaveSession, context: Context) -> Out
 
 
 def share(state: SessionState, command: c.ShareData, context: Context) -> Outcome:
-    return Outcome([e.ClientKept(key=command.key, value=command.value, by=context.by, action=command.action)])
+    if context.caller.outside and not context.caller.client and command.key.startswith(_UNDERSTOOD):
+        words = f"{command.key!r} is understood by the host or by editors, and kept by them; choose another name."
+        raise Forbidden(words, field="key")
+    if len(command.key) > limits.TITLE_CHARS * 20:
+        raise BadRequest("The name is too long.", field="key")
+    kept = _kept(state, command.key, command.value, context)
+    return Outcome([e.ClientKept(key=command.key, value=kept, by=context.by, action=command.action)])
+
+
+_UNDERSTOOD = (PLUGIN, SWITCHES, DRAFT, RULES_SENT, CHANGES, "jobs/", "annotation/", "reviewed/")
+"""What is kept under these names is read by the host and by editors, in shapes of theirs."""
+_SMALL_BYTES = 2 * limits.KIB
+"""Of values up to this size only their number counts."""
+
+
+def _kept(state: SessionState, key: str, value: Json | None, context: Context) -> Json | None:
+    """The value, if there is room for it."""
+    if value is None:
+        return None
+    context.check_space()
+    others = {name: each for name, each in state.client_data.items() if name != key}
+    if len(others) >= limits.CLIENT_DATA_KEYS:
+        raise RateLimited(f"{limits.CLIENT_DATA_KEYS} things are kept beside {state.id!r}; take some away.")
+    if len(msgspec.json.encode(value)) > _SMALL_BYTES:
+        _check_size([others, value], limits.CLIENT_DATA_BYTES, "What is kept beside a session", "value")
+    return value
+
+
+def _check_size(what: object, limit: int, words: str, field: str) -> None:
+    size = len(msgspec.json.encode(what))
+    if size > limit:
+        raise TooLarge(f"{words}: {limit} bytes at most, and these are {size}.", field=field)
 
 
 def set_draft(state: SessionState, command: c.SetDraft, context: Context) -> Outcome:
@@ -172,7 +226,8 @@ def set_draft(state: SessionState, command: c.SetDraft, context: Context) -> Out
     typed: Json = {"text": command.text, "origin": {"kind": "user"}}
     value = typed if command.typed else offer(command.text, before)
     check_message(Message(value["text"]), blank=True)
-    return Outcome([e.ClientKept(key=DRAFT, value=value, by=context.by)], c.DraftText(value["text"]))
+    kept = _kept(state, DRAFT, value, context)
+    return Outcome([e.ClientKept(key=DRAFT, value=kept, by=context.by)], c.DraftText(value["text"]))
 
 
 def checked_title(title: str) -> str:

@@ -5,7 +5,7 @@ import msgspec
 from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.errors import BadRequest, Conflict, NotFound, TooLarge, TurnInProgress
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound, TooLarge, TurnInProgress
 from portico.events import Message, PendingKind
 from portico.host import autonomy, customization
 from portico.host.command_turn import COMMAND_LINE, command_line
@@ -163,6 +163,8 @@ def waiting_message(state: SessionState, ident: str) -> PendingState:
 
 
 def check_message(message: Message, *, blank: bool = False) -> None:
+    if COMMAND_LINE in message.meta:  # what is said to an agent runs nothing, whatever a client puts beside it
+        raise Forbidden(f"A message carries no {COMMAND_LINE!r}: 'command.run' runs one, with the scope 'terminal'.")
     if not blank and not message.text.strip() and not message.attachments:
         raise BadRequest("A message needs some text.", field="text")
     try:

@@ -163,6 +163,7 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
     items = [
         snapshots.summary(each, connection.dialect, below[each.id], connection.broker.activity(each.id))
         | (connection.broker.automation_feed.origin(each.by) if connection.dialect.since("0.9.0") else {})
+        | connection.broker.meta(each)
         for each in found[start:end]
     ]
     result: Json = {"items": items}
@@ -208,7 +209,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         raise rpc.exists(error) from error
     for client in owner.state.clients:
         joins = c.JoinSession(session=chat.id, client=client.id, name=client.name, tools=client.tools, meta=client.meta)
-        await connection.do(joins)
+        await host.do(joins, c.Caller.inside(connection.as_client.by))  # whoever is in the session is in its chats
     await plugins.hand_down(owner, chat)
     if opening is not None:
         said = {field: getattr(opening, field) for field in opening.__struct_fields__}

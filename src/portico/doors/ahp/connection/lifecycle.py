@@ -21,7 +21,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Record
-from portico.host.handlers import CLIENT
+from portico.host.clients import CLIENT
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
@@ -232,7 +232,7 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
         raise BadRequest("'lastSeenServerSeq' must be a number.", field="lastSeenServerSeq")
     wanted = list(dict.fromkeys(texts(params, "subscriptions")))
     known = await _remembered(connection, client_id)
-    if known is None or known.caller != connection.caller.id:
+    if known is None or not known.version or known.caller != connection.caller.id:
         raise WireError(rpc.NOT_FOUND, "This host does not know the client; initialize first.")
     connection.behind = True
     connection.shows_apps = known.shows_apps
