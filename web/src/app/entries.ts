@@ -2,6 +2,7 @@
 
 import type { Summary } from "../conversation/state";
 import { plain } from "../conversation/pieces";
+import { said } from "./jobModel";
 import { clock, type Day, dayOf } from "./time";
 
 export interface Waiting {
@@ -161,7 +162,7 @@ function jobLine({ status, reason, error }: JobRow, current: string | undefined)
   if (status === "waiting") return reason || "Waits for your word";
   if (status === "running") return current ? `Working on ${current}` : "Working";
   if (status === "canceled") return "Stopped";
-  return status === "failed" ? `Failed${error || reason ? `: ${error || reason}` : ""}` : "Succeeded";
+  return status === "failed" ? `Failed${error || reason ? `: ${said(error || reason || "")}` : ""}` : "Succeeded";
 }
 
 export function groupOf(entry: Entry, now: number, pinned: ReadonlySet<string> = new Set()): Group {
