@@ -5,6 +5,7 @@ State is read everywhere (each host folds what it hears from the log); commands 
 """
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
@@ -35,6 +36,8 @@ STRIDE = 1_000
 """Each host gives every thousandth number, its own, so no id is given twice: a thousand names of hosts on one log."""
 WATCH_SECONDS = 1.0
 """Between two looks at the other hosts: far below a lease."""
+HEAR_SECONDS = 1.0
+"""A request waits no longer for what other hosts have done: a look comes every second anyway."""
 SCHEDULER = "scheduler"
 """The lease of the one host that starts what is due."""
 
@@ -90,6 +93,7 @@ class Cluster(Part, Members):
 
     def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
         self.url = url
+        self.log.starting_seconds = 0.0
         self.taken.append(resume_jobs)
         self._host.own(self.log.renew_now(), "announce")
 
@@ -207,6 +211,12 @@ class Cluster(Part, Members):
 
     async def catch_up(self) -> None:
         await self.log.catch_up()
+
+    async def hear(self) -> None:
+        if self.log.down is None:
+            with contextlib.suppress(LogUnavailable, TimeoutError):
+                async with asyncio.timeout(HEAR_SECONDS):
+                    await self.log.catch_up()
 
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         channel = self._subject(command)
