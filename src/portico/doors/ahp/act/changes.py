@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from portico import commands as c
 from portico.changes.room import captures_of
-from portico.doors.ahp.act.command import Command, text
+from portico.doors.ahp.act.command import Method, text
 from portico.doors.ahp.view import names, parts
 from portico.doors.ahp.view.snapshots import REVIEWED
 from portico.doors.ahp.view.targets import Target
@@ -52,7 +52,7 @@ _OF_CHAT = ("session", "turn", "compare-turns")
 _TRUNKS = ("main", "master", "trunk")
 
 
-class View(NamedTuple):
+class Changeset(NamedTuple):
     session: Session
     kind: str
     turns: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def catalogue(of: SessionState) -> list[Json]:
 
 
 async def state(connection: "Connection", target: Target) -> Json:
-    connection.require("files")
+    connection.view.require("changes")
     return await _state(connection.broker, target)
 
 
@@ -96,11 +96,11 @@ async def _state(broker: "Broker", target: Target) -> Json:
     return {"status": "ready", "files": await _files(view), **_operations(view)}
 
 
-def _operations(view: View) -> Json:
+def _operations(view: Changeset) -> Json:
     return {"operations": OPERATIONS} if view.kind == "uncommitted" else {}
 
 
-async def _view(broker: "Broker", target: Target) -> View:
+async def _view(broker: "Broker", target: Target) -> Changeset:
     ident, _, rest = target.ident.partition("/")
     kind, *turns = [unquote(each) for each in rest.split("/")]
     wanted = {"uncommitted": 0, "session": 0, "branch": 0, "turn": 1, "compare": 2}
@@ -109,7 +109,7 @@ async def _view(broker: "Broker", target: Target) -> View:
     session = await broker.host.get(ident)
     if turns:
         session = await _chat_of(broker, session, turns[0])
-    return View(session, kind, tuple(turns))
+    return Changeset(session, kind, tuple(turns))
 
 
 async def _chat_of(broker: "Broker", session: Session, turn: str) -> Session:
@@ -121,7 +121,7 @@ async def _chat_of(broker: "Broker", session: Session, turn: str) -> Session:
     raise NotFound("turn", turn)
 
 
-async def _files(view: View) -> list[Json]:
+async def _files(view: Changeset) -> list[Json]:
     found = await _differences(view)
     return [
         {"id": each.path, "edit": parts.changed(view.session.summary, each), "reviewed": _is_reviewed(view, each)}
@@ -129,7 +129,7 @@ async def _files(view: View) -> list[Json]:
     ]
 
 
-async def _differences(view: View) -> Differences | None:
+async def _differences(view: Changeset) -> Differences | None:
     captures = captures_of(view.session)
     match view.kind:
         case "session":
@@ -244,7 +244,7 @@ def _say_status(broker: "Broker", target: Target, fields: Json) -> None:
         each.say(target, Outgoing("operationStatusChanged", fields))
 
 
-def _path(view: View, params: Json) -> str | None:
+def _path(view: Changeset, params: Json) -> str | None:
     """The one file that is meant, relative to the folder."""
     wanted = params.get("target")
     if wanted is None:
@@ -271,7 +271,7 @@ async def _discard(connection: "Connection", session: Session, path: str | None)
 # -- reviewed --------------------------------------------------------------------------------------------------
 
 
-def _is_reviewed(view: View, of: Change) -> bool:
+def _is_reviewed(view: Changeset, of: Change) -> bool:
     """A file that has changed since is to be reviewed again."""
     said = view.session.state.client_data.get(view.review_key + of.path)
     return said is not None and said.get("content") == of.after
@@ -293,4 +293,4 @@ async def review(connection: "Connection", target: Target, action: Json, by: str
             each.say(target, Outgoing("filesReviewChanged", {"files": action["files"], "reviewed": action["reviewed"]}))
 
 
-COMMANDS = {"invokeChangesetOperation": Command(invoke, "files", seed=False)}
+COMMANDS = {"invokeChangesetOperation": Method(invoke, c.CommitChanges, seed=False)}

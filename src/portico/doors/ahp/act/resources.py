@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from portico import commands as c
-from portico.doors.ahp.act.command import Command, optional, text
+from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.record import Json
@@ -196,13 +196,13 @@ async def request(connection: "Connection", params: Json) -> Json:
 
 
 COMMANDS = {
-    "resourceRead": Command(read, "files", beside=True),
-    "resourceWrite": Command(write, "files", beside=True),
-    "resourceList": Command(list_folder, "files", beside=True),
-    "resourceCopy": Command(copy, "files", beside=True),
-    "resourceMove": Command(move, "files", beside=True),
-    "resourceDelete": Command(delete, "files", beside=True),
-    "resourceResolve": Command(resolve, "files", beside=True, seed=False),
-    "resourceMkdir": Command(mkdir, "files", beside=True, seed=False),
-    "resourceRequest": Command(request, "files", beside=True, seed=False),
+    "resourceRead": Method(read, "files", beside=True),
+    "resourceWrite": Method(write, c.WriteFile, beside=True),
+    "resourceList": Method(list_folder, "files", beside=True),
+    "resourceCopy": Method(copy, c.CopyFile, beside=True),
+    "resourceMove": Method(move, c.MoveFile, beside=True),
+    "resourceDelete": Method(delete, c.DeleteFile, beside=True),
+    "resourceResolve": Method(resolve, "files", beside=True, seed=False),
+    "resourceMkdir": Method(mkdir, c.MakeFolder, beside=True, seed=False),
+    "resourceRequest": Method(request, "files", beside=True, seed=False),
 }

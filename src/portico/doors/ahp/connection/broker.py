@@ -59,11 +59,12 @@ _KNOWN = 10_000
 """Clients remembered in memory; the log remembers them all."""
 
 
-class Known(Struct):
+class ClientRecord(Struct):
     """What is remembered of a client, so that it can come back: whose it is, and what it speaks."""
 
     caller: str
-    version: str
+    version: str = ""
+    """Empty: it has never been here as an editor."""
     span: int = 1024
     """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
     epoch: str = ""
@@ -80,7 +81,7 @@ class Broker:
         self._git_meta = Cache[str, Json](_FOLDERS)
         self.connections: set[Connection] = set()
         self.clients: dict[str, Connection] = {}
-        self.known = Cache[str, Known](_KNOWN)
+        self.known = Cache[str, ClientRecord](_KNOWN)
         self.away: dict[str, Connection] = {}
         """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
         self._past = Cache[str, TerminalState](limits.SUBSCRIPTIONS)
@@ -139,7 +140,7 @@ class Broker:
             if connection.ready and (connection.dialect.seed or connection in self.hearers(ROOT)):
                 sign_in.tell(connection, info)
 
-    def remember(self, client_id: str, known: Known) -> None:
+    def remember(self, client_id: str, known: ClientRecord) -> None:
         """At once: a client may drop and come back before the log has written its note."""
         self.known[client_id] = known
 

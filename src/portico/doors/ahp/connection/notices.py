@@ -30,7 +30,7 @@ _SEED = Dialect("1", lambda: 0)
 _MODERN = Dialect("1.0.0", lambda: 0)
 
 
-class Notices:
+class CatalogueNotices:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._told = {each.id: each for each in broker.host.list()}
