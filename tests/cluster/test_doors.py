@@ -55,7 +55,8 @@ async def test_an_event_stream_goes_on_at_another_host(servers: tuple[Standing, 
     for path in (f"/v1/sessions/{session}/events", "/v1/events"):
         whole = (await a.http.get(path, params={"after": 0, "limit": 1000})).json()["events"]
         seen: list[Any] = []
-        cursor, half = {}, len(whole) // 2
+        cursor: dict[str, str] = {}
+        half = len(whole) // 2
         for host, count in ((a, half), (b, len(whole) - half)):
             async with host.http.stream("GET", path, headers={"Accept": "text/event-stream", **cursor}) as answer:
                 seen += (await read_events(answer, count))[:count]

@@ -120,6 +120,27 @@ async def test_a_look_leaves_a_takeover_alone_that_is_under_way(nodes: Nodes, mo
     assert await ends(b, session) == ["interrupted"]
 
 
+async def test_nothing_is_taken_before_the_fence(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that ended between the two steps of a takeover: its host still wrote what was another's."""
+    a, b = await nodes("a"), await nodes("b")
+    await a.log.append("session/kept", fact(1))
+    await stop_watching(b)
+    roster = b.cluster.roster
+    whole = roster._value
+
+    async def ends_behind(sql: str, *args: object) -> object:
+        found = await whole(sql, *args)
+        if "take_epoch" in sql:
+            await whole("UPDATE hosts SET expires = clock_timestamp() WHERE id = $1", a.log.lease.host)
+        return found
+
+    monkeypatch.setattr(roster, "_value", ends_behind)
+    assert await roster.take_some(a.log.lease.host) == []
+    assert "session/kept" in await roster.take_some(a.log.lease.host)
+    with pytest.raises(LogUnavailable):
+        await a.log.append("session/kept", fact(2))
+
+
 @pytest.mark.parametrize("kind", ["session", "job"])
 async def test_what_a_host_took_without_hearing_of_it_is_its_own(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -56,15 +57,15 @@ async def test_a_job_goes_on_at_another_host_of_a_cluster_for_trying(tmp_path: P
         raise AssertionError(f"{address} still listens")
 
 
-async def _use(up: dict[str, object], folder: Path) -> Counter[str]:
+async def _use(up: dict[str, Any], folder: Path) -> Counter[str]:
     """The outcomes of a job whose first works run while one of the hosts is killed."""
-    first, other = up["hosts"]  # type: ignore[misc]
+    first, other = up["hosts"]
     token = (Path(other["home"]) / "token").read_text("ascii").strip()
     slow = task("[[delay:4000]] [[say:slow]]")
     entry = make({"slow": slow}, seq(par(*[ref("slow")] * 4), ref("slow")))
-    async with Client(str(up["url"]), token, patience=120) as client:
+    async with Client(up["url"], token, patience=120) as client:
         job = (await client.run_job("main", str(folder), entry=msgspec.to_builtins(entry))).job
-        log = await connect(str(up["log"]), "test")
+        log = await connect(up["log"], "test")
         sql = "SELECT data FROM events e JOIN channels c ON c.id = e.channel WHERE c.name = $1 ORDER BY e.pos"
 
         async def until(*kinds: type[e.Event], count: int = 1) -> list[e.Event]:

@@ -311,7 +311,7 @@ async def test_a_command_that_waits_for_the_lock_finds_its_session_loaded(sessio
     async with session.lock:
         renaming = asyncio.ensure_future(session.queue.release(by="test"))
         async with asyncio.timeout(30):
-            while not session.lock._waiters:  # type: ignore[attr-defined] # noqa: ASYNC110
+            while not session.lock._waiters:  # noqa: ASYNC110
                 await asyncio.sleep(0)
     session.unload()
     await renaming
