@@ -32,10 +32,19 @@ if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
 
 OPERATIONS: list[Json] = [
-    {"id": "commit", "label": "Commit all", "scopes": ["changeset"], "status": "idle"},
+    {
+        "id": "commit",
+        "label": "Commit all",
+        "icon": "git-commit",
+        "group": "commit",
+        "scopes": ["changeset"],
+        "status": "idle",
+    },
     {
         "id": "discard",
         "label": "Discard",
+        "icon": "discard",
+        "group": "discard",
         "scopes": ["changeset", "resource"],
         "confirmation": "The changes are lost for good.",
         "status": "idle",
@@ -124,9 +133,14 @@ async def _chat_of(broker: "Broker", session: Session, turn: str) -> Session:
 async def _files(view: Changeset) -> list[Json]:
     found = await _differences(view)
     return [
-        {"id": each.path, "edit": parts.changed(view.session.summary, each), "reviewed": _is_reviewed(view, each)}
+        {"id": _id(view, each), "edit": parts.changed(view.session.summary, each), "reviewed": _is_reviewed(view, each)}
         for each in (found.files if found is not None else [])
     ]
+
+
+def _id(view: Changeset, of: Change) -> str:
+    """The file's own name; clients find a file's changes by it. Only the new one, where it was renamed."""
+    return names.file_uri(f"{view.session.state.cwd}/{of.path}")
 
 
 async def _differences(view: Changeset) -> Differences | None:
@@ -281,13 +295,13 @@ async def review(connection: "Connection", target: Target, action: Json, by: str
     view = await _view(connection.broker, target)
     connection.view.check(view.session.id, "drive")
     found = await _differences(view)
-    contents = {each.path: each.after for each in (found.files if found is not None else [])}
-    unknown = [name for name in action["files"] if name not in contents]
+    shown = {_id(view, each): each for each in (found.files if found is not None else [])}
+    unknown = [name for name in action["files"] if name not in shown]
     if unknown:
         raise Conflict(f"The changeset has no file {unknown[0]!r}.")
-    for name in action["files"]:
-        value: Json | None = {"content": contents[name]} if action["reviewed"] else None
-        await connection.do(c.ShareData(session=view.session.id, key=view.review_key + name, value=value))
+    for change in [shown[name] for name in action["files"]]:
+        value: Json | None = {"content": change.after} if action["reviewed"] else None
+        await connection.do(c.ShareData(session=view.session.id, key=view.review_key + change.path, value=value))
     for each in list(connection.broker.hearers(target)):
         if each is not connection:
             each.say(target, Outgoing("filesReviewChanged", {"files": action["files"], "reviewed": action["reviewed"]}))

@@ -37,8 +37,7 @@ def files(connection: "Connection") -> Files:
 async def read(connection: "Connection", params: Json) -> Json:
     name, wanted = text(params, "uri"), optional(params, "encoding", str)
     if name.startswith(names.GIT):
-        data = await _committed(connection, name.removeprefix(names.GIT))
-        kind, binary = "", False
+        data, kind, binary = await _committed(connection, name), "", False
     elif name.startswith(names.EDIT):
         data, kind, binary = await _proposed(connection, name), "", False
     elif name.startswith(names.DIFF):
@@ -52,9 +51,8 @@ async def read(connection: "Connection", params: Json) -> Json:
 
 
 async def _committed(connection: "Connection", name: str) -> bytes:
-    """A file's content as a changeset refers to it: `SESSION/BLOB/PATH`. The path is only for those who show it."""
-    ident, _, rest = name.partition("/")
-    blob = rest.partition("/")[0]
+    """A file's content as a changeset refers to it: `SESSION/BLOB`."""
+    ident, blob, *_ = [*names.version_key(names.GIT, name), ""]
     session = connection.view.find(ident)
     if session is None:
         raise NotFound("resource", name)
@@ -62,9 +60,8 @@ async def _committed(connection: "Connection", name: str) -> bytes:
 
 
 async def _proposed(connection: "Connection", name: str) -> bytes:
-    """A file as an approval shows it, before or after the edit: `APPROVAL/before/PATH` or `APPROVAL/after/PATH`."""
-    ident, _, rest = name.removeprefix(names.EDIT).partition("/")
-    side = rest.partition("/")[0]
+    """A file as an approval shows it, before or after the edit: `APPROVAL/before` or `APPROVAL/after`."""
+    ident, side, *_ = [*names.version_key(names.EDIT, name), ""]
     session = await connection.view.get(connection.view.session_of(ident))
     found = find_approval(session.state, ident)
     if found is None or not found[1].file or side not in ("before", "after"):
@@ -82,8 +79,8 @@ async def _proposed(connection: "Connection", name: str) -> bytes:
 
 
 async def _edited(connection: "Connection", name: str) -> bytes:
-    """A file as a call has found or left it: `SESSION/CALL/INDEX/before/PATH` or `.../after/PATH`."""
-    ident, call, index, side, *_ = [*name.removeprefix(names.DIFF).split("/", 4), "", "", ""]
+    """A file as a call has found or left it: `SESSION/CALL/INDEX/before` or `.../after`."""
+    ident, call, index, side, *_ = [*names.version_key(names.DIFF, name), "", "", ""]
     session = await connection.view.get(ident)
     at, field = f"{ident}/{call}/{index}", {"before": "old", "after": "new"}.get(side)
     for part in (each for turn in session.state.turns for each in turn.parts if isinstance(each, CallPart)):

@@ -163,6 +163,7 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
     items = [
         snapshots.summary(each, connection.dialect, below[each.id], connection.broker.activity(each.id))
         | (connection.broker.automation_feed.origin(each.by) if connection.dialect.since("0.9.0") else {})
+        | connection.broker.meta(each)
         for each in found[start:end]
     ]
     result: Json = {"items": items}

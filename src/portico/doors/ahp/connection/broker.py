@@ -79,6 +79,8 @@ class Broker:
         self.agents: dict[str, AgentInfo] = {}
         self.git_folders = Cache[str, bool](_FOLDERS)
         self._git_meta = Cache[str, Json](_FOLDERS)
+        self.on_git: Callable[[str], None] = lambda folder: None
+        """Told of a folder that stands otherwise in git than before."""
         self.connections: set[Connection] = set()
         self.clients: dict[str, Connection] = {}
         self.known = Cache[str, ClientRecord](_KNOWN)
@@ -428,15 +430,19 @@ class Broker:
             return
         before, found = self._git_meta.get(folder, {}), await git_meta.of_folder(Path(folder))
         self._git_meta[folder] = found
-        if found == before or not before:
+        if found == before:
+            return
+        self.on_git(folder)
+        if not before:
             return
         for target in (*self.heard("session"), *self.heard("seed")):
             if (state := self.state(target.ident)) is not None and state.cwd == folder:
                 for connection in list(self.hearers(target)):
                     connection.say(target, self.meta_changed(state))
 
-    def meta(self, state: SessionState) -> Json:
-        found = self._git_meta.get(state.cwd, {})
+    def meta(self, of: SessionState | Summary) -> Json:
+        """Of a folder that nobody has looked at yet nothing is known."""
+        found = self._git_meta.get(of.cwd, {})
         return {"_meta": {"git": found}} if found else {}
 
     def meta_changed(self, state: SessionState) -> Outgoing:
