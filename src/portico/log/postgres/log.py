@@ -16,13 +16,13 @@ import asyncpg
 
 from portico import faults, limits
 from portico.errors import LogTooNew, LogUnavailable, PorticoError
-from portico.events import HOST, Channel, Delta, Event, Record
+from portico.events import HOST, Channel, Event, Record
 from portico.log.group_commit import PROBE_SECONDS, CommittedBatch
 from portico.log.identity import Identity
 from portico.log.log import DiskUse, NotOwner
 from portico.log.notes import KeyValue
 from portico.log.page import Page
-from portico.log.pending import Pending
+from portico.log.pending import Pending, compactable_part
 from portico.log.postgres.columns import blob_users, note_columns, numbers
 from portico.log.postgres.connect import connect, pool
 from portico.log.postgres.identity import identify, mark_of
@@ -215,7 +215,7 @@ class PostgresLog(StoredLog):
                 positions.append(heads[channel])
         numbers = [ids[channel] for channel, _, _ in events]
         sums = [stored_sum(self._identity.salt, ids[channel], data) for channel, _, data in events]
-        deltas = [isinstance(event, Delta) for _, event, _ in events]
+        deltas = [compactable_part(event) is not None for _, event, _ in events]
         common = [ids[channel] for channel in shared]
         return [numbers, positions, deltas, sums, [data for _, _, data in events], common], common
 
