@@ -12,7 +12,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Editor } from "./editor";
 import { RealHost } from "./host";
 import { Person } from "./person";
@@ -56,8 +56,8 @@ const ENTRY = {
   grid: [{ keyword: "mend", jobs: [{ name: "Totals", jobName: "mend-totals" }] }],
 };
 
-const host = new RealHost(["--agent", "loop"]);
-const project = join(host.folder, "shop");
+let host: RealHost;
+let project: string;
 const git = (...given: string[]) => execFileSync("git", given, { cwd: project, encoding: "utf8" });
 let model: ChildProcess | undefined;
 
@@ -73,7 +73,10 @@ async function startModel(): Promise<string> {
   throw new Error("The scripted model server ended before it was ready.");
 }
 
-beforeAll(async () => {
+// A host for each try: the second one tells the story from its beginning.
+beforeEach(async () => {
+  host = new RealHost(["--agent", "loop"]);
+  project = join(host.folder, "shop");
   mkdirSync(project);
   writeFileSync(join(project, "prices.py"), PRICES);
   writeFileSync(join(project, "test_prices.py"), TEST);
@@ -89,7 +92,7 @@ beforeAll(async () => {
   writeFileSync(join(host.folder, "entry.json"), JSON.stringify(ENTRY));
   await host.start("--entry", join(host.folder, "entry.json"));
 });
-afterAll(async () => {
+afterEach(async () => {
   if (model && model.exitCode === null) {
     const gone = once(model, "exit");
     model.kill();
