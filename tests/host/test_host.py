@@ -251,7 +251,7 @@ async def test_audit_records_are_on_the_hosts_channel(host: Host) -> None:
 
 
 async def test_idle_sessions_leave_memory_and_come_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico.host.host._IDLE_SECONDS", -1.0)
+    monkeypatch.setattr("portico.host.session.IDLE_SECONDS", -1.0)
     session = await host.start(by="test", cwd="/")
     await session.wait(await session.send(Message("[[say:hi]]"), by="test"))
     await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name().startswith("turn ")))
@@ -270,6 +270,19 @@ async def test_a_sweep_leaves_a_session_that_somebody_waits_for(open_host: HostO
     await host.sweep()
     await session.rename("done", by="test")
     assert (await asyncio.wait_for(waiting, 60)).title == "done"
+
+
+async def test_whoever_gave_up_waiting_does_not_keep_a_session_in_memory(open_host: HostOpener) -> None:
+    """A cancelled `wait_until` left its waiter behind, and its session was never dropped again."""
+    host = await open_host()
+    session = await host.start(by="test", cwd="/")
+    waiting = asyncio.create_task(session.wait_until(lambda state: state.title == "never"))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    session.used_at = -1e9
+    await host.sweep()
+    assert not session.loaded
 
 
 async def test_a_sweep_compacts_finished_turns_only(open_host: HostOpener) -> None:
