@@ -2,13 +2,20 @@
 
 import itertools
 from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
 from copilot.session_events import SessionEvent
 
-from portico.agents.agent import Message, Turn
+from portico.agents.agent import AgentContext, Message, Opening, Turn
+from portico.agents.copilot import copilot
+from portico.agents.copilot.agent import CopilotAgent
+from portico.agents.copilot.conversation import CopilotConversation
 from portico.agents.copilot.event import Events
+from portico.errors import SignInRequired
 from portico.events import Json, PartEnded, ToolOutput
 from portico.host.state import CallPart, TextPart, TurnState
 from portico.testing.fixtures import HostOpener
@@ -172,3 +179,25 @@ async def test_the_exit_code_of_a_command_is_data(open_host: HostOpener, told: J
     turn, _ = await heard(open_host, [SHELL, failed])
     (call,) = [part for part in turn.parts if isinstance(part, CallPart)]
     assert (call.exit_code, call.ok) == (code, False)
+
+
+async def test_a_refused_key_of_a_provider_is_a_missing_sign_in_until_it_is_taken(tmp_path: Path) -> None:
+    table = {"program": "true", "models": ["m"], "provider": {"base_url": "http://127.0.0.1:1/v1"}}
+    (agent,) = copilot(AgentContext(tmp_path, {"copilot": table}))
+    assert isinstance(agent, CopilotAgent)
+    opening = Opening("s", str(tmp_path), "m", {}, [], lambda ident: None)
+    conversation: Any = CopilotConversation(agent, opening, agent._supervisor)
+    runtime = SimpleNamespace(process=SimpleNamespace(alive=lambda work: work))
+    turn: Any = SimpleNamespace()
+
+    async def listen(*told: Json) -> None:
+        for each in (*told, event("session.idle")):
+            conversation._queue.put_nowait(SessionEvent.from_dict(each))
+        await conversation._listen(runtime, Events(turn, frozenset()))
+
+    with pytest.raises(SignInRequired, match="401 bad key Set another key: api_key_env"):
+        await listen(event("session.error", errorType="query", message="401 bad key", statusCode=401))
+    assert (await agent.describe()).missing == agent.key_refused
+    await listen()
+    assert (await agent.describe()).missing is None
+    await agent.close()

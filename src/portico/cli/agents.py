@@ -15,7 +15,7 @@ from portico.agents.acp.program import PRESETS, Program
 from portico.agents.agent import Agent, AgentContext, AgentInfo, Check
 from portico.agents.registry import discover
 from portico.cli.get_agent import RegistryOption, get_agent
-from portico.cli.matrix import CHECKS, Row, try_all
+from portico.cli.matrix import CHECKS, Row, markdown, try_all
 from portico.cli.output import HomeOption, JsonFlag, plain, print_json, print_table, run
 from portico.cli.trial import SECONDS, Trial, try_agent
 from portico.client import Client
@@ -200,6 +200,7 @@ def try_out(
         bool,
         typer.Option("--scripted", help="With --all: the model is `portico model-server`."),
     ] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="With --all: the table of the guide.")] = False,
     model: Annotated[str | None, typer.Option("--model", "-m", help="The model. [its first]")] = None,
     seconds: Annotated[float, typer.Option("--timeout", min=1, help="Seconds until it must have finished.")] = SECONDS,
     as_json: JsonFlag = False,
@@ -212,7 +213,7 @@ def try_out(
     Example: portico agents test goose
     """
     if every:
-        _print_matrix(run(_try_everything(Home.default(home), name, model, scripted)), as_json)
+        _print_matrix(run(_try_everything(Home.default(home), name, model, scripted)), as_json, as_markdown)
         return
     if name is None:
         raise BadRequest("Name an agent, or say --all. See: portico agents list", field="name")
@@ -225,7 +226,7 @@ def try_out(
         raise typer.Exit(1)
 
 
-def _print_matrix(rows: list[Row], as_json: bool) -> None:
+def _print_matrix(rows: list[Row], as_json: bool, as_markdown: bool) -> None:
     if as_json:
         print_json(rows)
         return
@@ -233,6 +234,9 @@ def _print_matrix(rows: list[Row], as_json: bool) -> None:
         if row.problem:
             print(f"{row.agent}: {row.problem}", file=sys.stderr)
     tried = [row for row in rows if not row.problem]
+    if as_markdown:
+        print(markdown(tried))
+        return
     answers = [[row.agent, row.version, *(row.checks[name].answer for name in CHECKS)] for row in tried]
     print_table(["agent", "version", *CHECKS], answers, "No agent could be tried.")
 

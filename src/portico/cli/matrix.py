@@ -8,7 +8,7 @@ import asyncio
 import json
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from portico.agents.agent import Agent, Message
+from portico.agents.agent import Agent, AgentInfo, Message
 from portico.agents.transcript import NOTE
 from portico.compose import build_host
 from portico.errors import PorticoError
@@ -57,8 +57,6 @@ class Bench:
     folder: Path
     scripted: bool = False
     model: str | None = None
-    seen: Callable[[str], bool] | None = None
-    """With a scripted model: whether it was told this."""
 
     @asynccontextmanager
     async def host(self) -> AsyncIterator[Host]:
@@ -95,12 +93,22 @@ async def try_all(make: Callable[[], Agent], **options: Any) -> Row:
         for check in (_answers, _writes, _denies, _cancels, _resumes, _calls_tools, _attaches, _prints):
             async with bench.host() as host:
                 found |= await _tried(check, bench, host)
-                version = _version((await host.agents[info.id].describe()).description)
+                version = _version(await host.agents[info.id].describe())
     return Row(info.id, version, {name: found.get(name, Found("unknown")) for name in CHECKS})
 
 
-def _version(description: str) -> str:
-    return description.partition("version ")[2].rstrip(".")
+def _version(info: AgentInfo) -> str:
+    return "built in" if info.id == "loop" else info.description.partition("version ")[2].rstrip(".")
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """As docs/guide/agents.md has it."""
+    marks: dict[Answer, str] = {"yes": "yes", "no": "no", "unknown": "–"}
+    lines = ["| agent | version | " + " | ".join(CHECKS) + " |", "|---" * (len(CHECKS) + 2) + "|"]
+    for row in rows:
+        answers = " | ".join(marks[row.checks[name].answer] for name in CHECKS)
+        lines.append(f"| `{row.agent}` | {row.version or '–'} | {answers} |")
+    return "\n".join(lines)
 
 
 Check = Callable[[Bench, Host], Awaitable[dict[str, Found]]]
@@ -198,12 +206,11 @@ async def _attaches(bench: Bench, host: Host) -> dict[str, Found]:
     word = f"word{secrets.token_hex(3)}"
     (bench.folder / "work" / "note.txt").write_text(f"The secret word is {word}.\n")
     attached = [{"type": "file", "uri": (bench.folder / "work" / "note.txt").as_uri(), "label": "note.txt"}]
-    prompt = bench.prompt("Which secret word is in the attached note? Do not open any file.", {"say": "Read."})
+    told = f"Told: {{{{has {word[:-1]}[{word[-1]}]}}}}."
+    prompt = bench.prompt("Which secret word is in the attached note? Do not open any file.", {"say": told})
     turn = await _play(session, prompt, attachments=attached)
-    if bench.scripted:
-        known = bench.seen(word) if bench.seen is not None else None
-        return {"attachments": Found("unknown") if known is None else _judged(known, "")}
-    return {"attachments": _judged(word in _said(turn), _why(turn))}
+    wanted = "Told: yes." if bench.scripted else word
+    return {"attachments": _judged(wanted in _said(turn), _why(turn))}
 
 
 async def _prints(bench: Bench, host: Host) -> dict[str, Found]:

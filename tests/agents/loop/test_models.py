@@ -120,6 +120,20 @@ async def test_without_another_model_the_run_fails_and_says_why(desk: Desk) -> N
     assert "canary-key" not in turn.error.message
 
 
+async def test_a_refused_key_is_remembered_until_it_is_taken(desk: Desk) -> None:
+    """One code for all agents, and lists say it too: the endpoint lists its models whoever asks."""
+    desk.says(Step(error=Error(status=401, message="bad key")))
+    turn = await desk.run()
+    assert turn.error is not None
+    assert turn.error.code == "sign_in_required"
+    info = await desk.host.described("loop")
+    assert "does not accept the key (401): bad key" in (info.missing or "")
+    desk.says(ends("Here."))
+    turn = await desk.run()
+    assert turn.outcome == "completed", turn.error
+    assert (await desk.host.agents["loop"].describe()).missing is None
+
+
 async def test_cancel_inside_a_model_request(desk: Desk) -> None:
     desk.says(Step(say="one two", hang=1))
     turn = await desk.session.send(Message("agent: go"), by="test")

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from portico.agents.acp.autonomy import kind_of
 from portico.agents.acp.choice import Choice, choices
 from portico.agents.acp.link import Link
 from portico.agents.acp.owntool import OwnTools
 from portico.agents.acp.prompt import Texts, blocks
 from portico.agents.acp.replay import Replay, ping
 from portico.agents.acp.service import Cancelled, Service
+from portico.agents.acp.spoken import failure
 from portico.agents.acp.update import Updates
 from portico.agents.agent import Autonomy, Json, Message, Opening, Turn
 from portico.agents.elicitation import elicit
@@ -234,6 +236,10 @@ class AcpConversation:
                 f"{self._agent.program.name or self._agent.name} ended the turn by itself, as if it were cancelled. "
                 "The next message gets a new conversation with it, which is told what was said."
             )
+        words = self._updates.last_words if self._updates is not None else ""
+        name = self._agent.program.name or self._agent.name
+        if reason == "end_turn" and (failed := failure(kind_of(self._agent.program), name, words)) is not None:
+            raise failed
         if reason == "refusal":
             raise AgentError("The model refused to answer.")
         if reason in _STOPS:

@@ -156,13 +156,17 @@ class Link:
             raise RequestError(INTERNAL, error.message, {"code": error.code}) from error
 
 
+def wants_sign_in(text: str) -> bool:
+    return _SIGN_IN.search(text) is not None
+
+
 def _refused(method: str, error: RequestError, name: str) -> AgentError:
     """Agents put the reason into the message or into the data, each its own way."""
     text = str(error).strip()
     reason = _reason(error.data)
     if reason and reason not in text:
         text = f"{text}: {reason}" if text else reason
-    if error.code == AUTH_REQUIRED or _SIGN_IN.search(text):
+    if error.code == AUTH_REQUIRED or wants_sign_in(text):
         return SignInRequired(f"{name} wants you to sign in: {text}")
     return AgentError(f"{name}: {text or f'{method} failed'} ({error.code})")
 

@@ -12,6 +12,7 @@ import msgspec
 from portico.agents.acp.command import Commands
 from portico.agents.acp.owntool import OwnTools, tool_names
 from portico.agents.acp.prompt import text_of
+from portico.agents.acp.spoken import CHARS
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.terminals.command_turn import CommandOutput
 
@@ -133,6 +134,8 @@ class Updates:
         self._tracks: dict[str, Track] = {}
         self._plan: Call | None = None
         self._used = False
+        self.last_words = ""
+        """What it said after its last call, as far as that is short."""
 
     async def apply(self, update: Json) -> None:
         turn = self._turn
@@ -140,10 +143,13 @@ class Updates:
             case "agent_message_chunk":
                 if text := text_of(update.get("content")):
                     turn.text(text, _key(update))
+                    if len(self.last_words) < CHARS:
+                        self.last_words += text
             case "agent_thought_chunk":
                 if text := text_of(update.get("content")):
                     turn.reasoning(text, _key(update))
             case "tool_call" | "tool_call_update":
+                self.last_words = ""
                 await self._tool(update)
             case "plan":
                 self._show_plan(update.get("entries"))

@@ -73,6 +73,8 @@ class CopilotAgent:
         """By the client whose token they work with."""
         self._past: list[Supervisor[Runtime]] = []
         """Of tokens that were followed by others: what still works there may finish."""
+        self.key_refused = ""
+        """What the provider of the settings said to its key, until it answers."""
 
     def _supervise(self, **env: str) -> "Supervisor[Runtime]":
         return Supervisor(
@@ -103,12 +105,13 @@ class CopilotAgent:
 
     async def describe(self) -> AgentInfo:
         unsigned = await self._unsigned() if self._missing() is None else None
-        missing = self._missing() or (unsigned if not self._lent else None)
+        missing = self._missing() or self.key_refused or (unsigned if not self._lent else None)
         models = [Model(model, model) for model in self.options.models] or self._facts.models
         capabilities = Capabilities(tools=True, steer=True, resume=True, attachments=True)
         where = f" with models of {self.options.provider.base_url}" if self.options.provider else ""
         resources = [_GITHUB if not self._facts.signed_in else _SIGNED_IN] if self.options.provider is None else []
-        about = f"GitHub Copilot{where}."
+        version = await asyncio.to_thread(self.options.version)
+        about = f"GitHub Copilot{where}{f', version {version}' if version else ''}."
         return AgentInfo(
             self.id,
             "GitHub Copilot",
@@ -193,6 +196,7 @@ class CopilotAgent:
             self._past.append(self._lent.pop(lender))
             return SignInRequired(f"Copilot: {reason}")
         self._facts = RuntimeFacts(self._facts.models, False, reason)
+        self._keep_facts()
         return SignInRequired(f"Copilot: {reason} Run: copilot login")
 
     def _missing(self) -> str | None:
@@ -243,6 +247,10 @@ class CopilotAgent:
         if status.isAuthenticated:
             models = await _models(runtime)
         self._facts = RuntimeFacts(models, status.isAuthenticated, status.statusMessage or "")
+        self._keep_facts()
+
+    def _keep_facts(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(self._folder / "facts.json", msgspec.json.encode(self._facts))
 
     def _read_facts(self) -> RuntimeFacts:

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlparse
 import msgspec
 from copilot import CopilotSession, Tool, ToolInvocation, ToolResult
 from copilot.rpc import PermissionDecisionApproveOnce, PermissionDecisionReject, PermissionDecisionUserNotAvailable
-from copilot.session_events import SessionEvent
+from copilot.session_events import SessionErrorData, SessionEvent
 
 from portico.agents import attachment
 from portico.agents.agent import Call, Decision, Json, Message, Opening, Turn
@@ -19,7 +19,7 @@ from portico.agents.copilot.runtime import Runtime
 from portico.agents.elicitation import elicit
 from portico.agents.supervisor import Supervisor
 from portico.agents.transcript import NOTE, retold
-from portico.errors import AgentDied, AgentError, PorticoError
+from portico.errors import AgentDied, AgentError, PorticoError, SignInRequired
 from portico.host.action import Action, Kind
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
@@ -31,6 +31,9 @@ logger = logging.getLogger("portico.agents.copilot")
 
 _BYPASSES = ("request_sandbox_bypass", "request_sandbox_permissive", "sandbox_path_grant", "managed_approval_required")
 """Fields that ask for more than the call itself."""
+
+
+KEY = "api_key_env in [agents.copilot.provider]."
 
 
 class CopilotConversation:
@@ -143,6 +146,11 @@ class CopilotConversation:
         if events.error is not None and events.error.error_type == "authentication" and not self._byok:
             runtime.doomed = True  # the next one looks for a login again
             raise self._agent.signed_out(self._supervisor, events.error.message)
+        if events.error is not None and _wants_key(events.error):
+            self._agent.key_refused = f"Copilot: {events.error.message} Set another key: {KEY}"
+            raise SignInRequired(self._agent.key_refused)
+        if events.error is None and not events.aborted:
+            self._agent.key_refused = ""
         if events.error is not None and not events.aborted:
             status = f" ({events.error.status_code})" if events.error.status_code else ""
             raise AgentError(f"Copilot: {events.error.message}{status}")
@@ -227,6 +235,10 @@ class CopilotConversation:
             return ToolResult(error.message, "failure", error.message)
         text = result.output or (result.error.message if result.error is not None else "")
         return ToolResult(text, "success" if result.ok else "failure", None if result.ok else text)
+
+
+def _wants_key(error: SessionErrorData) -> bool:
+    return error.error_type == "authentication" or error.status_code == 401
 
 
 def action_of(request: Any) -> Action:

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -70,6 +71,16 @@ class Options(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=Tr
 
     def path(self) -> str | None:
         return shutil.which(self.program)
+
+    def version(self) -> str:
+        """Of the npm package that the program belongs to; empty where it comes from elsewhere."""
+        found = self.path()
+        try:
+            about = msgspec.json.decode((Path(found or "").resolve().parent / "package.json").read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return ""
+        version = about.get("version") if isinstance(about, dict) else None
+        return version if isinstance(version, str) else ""
 
 
 def read(settings: Json) -> Options:

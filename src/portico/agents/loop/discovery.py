@@ -122,11 +122,13 @@ class Directory:
         if not current.agent.enabled:
             return "The built-in agent is off. Set enabled = true in [agent] of the settings."
         places = await self.places(current)
-        if any(place.models for place in places) or self.local():
+        open_ones = [place for place in places if not place.endpoint.refused]
+        if any(place.models for place in open_ones) or self.local():
             return None
-        if current.models and places:
+        if current.models and open_ones:
             return None  # endpoints need not list their models
-        problem = next((place.problem for place in places if place.problem), "")
+        refused = next((place.endpoint.refused for place in places if place.endpoint.refused), "")
+        problem = refused or next((place.problem for place in places if place.problem), "")
         return problem or HOW_TO_GET_ONE
 
     async def find(self, model: str, current: Current) -> Endpoint:

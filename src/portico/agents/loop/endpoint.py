@@ -98,6 +98,8 @@ class Endpoint:
     ) -> None:
         self.name = name
         self.url = url.rstrip("/")
+        self.refused = ""
+        """What it said to our key, until it answers. New settings make a new endpoint, which knows nothing of it."""
         self.schema_first = schema_first
         """Constrained decoding is this server's strength (llama.cpp); native calls depend on the model's template."""
         self.context_chars = context_chars
@@ -153,8 +155,10 @@ class Endpoint:
             raise ModelError(f"{self.name} at {self.url} does not answer: {_said(error)}.", again=True) from error
         try:
             if response.status_code != 200:
-                body = await _some(response)
-                raise self._refusal(response.status_code, body, response.headers)
+                refusal = self._refusal(response.status_code, await _some(response), response.headers)
+                self.refused = refusal.message if response.status_code == 401 else self.refused
+                raise refusal
+            self.refused = ""
             if response.headers.get("content-type", "").startswith("application/json"):
                 return answer.take_whole(await _some(response, ANSWER_MAX))
             async with aclosing(_lines(response)) as batches:

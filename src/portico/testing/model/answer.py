@@ -16,6 +16,7 @@ from portico.testing.model.tools import choose, example
 
 DONE = Step(say="Done.")
 _WORD = re.compile(r"\s*\S+\s*|\s+")
+_HAS = re.compile(r"\{\{has (.+?)\}\}")
 # Small enough that arguments arrive in several deltas, as they do from real models.
 _ARGUMENT_PIECE = 16
 _ECHO = 120
@@ -165,8 +166,18 @@ def _calls(request: ModelRequest, step: Step, number: int) -> tuple[list[ToolCal
 
 
 def _pieces(text: str | list[str], request: ModelRequest) -> list[str]:
+    if isinstance(text, str):
+        text = _HAS.sub(lambda found: _has(found[1], request), text)
     deltas = _WORD.findall(text) if isinstance(text, str) else text
     return [piece.replace("{{result}}", request.result).replace("{{model}}", request.model) for piece in deltas]
+
+
+def _has(pattern: str, request: ModelRequest) -> str:
+    """Whether the model was told something that matches: `yes` or `no`."""
+    try:
+        return "yes" if any(re.search(pattern, message.text) for message in request.messages) else "no"
+    except re.error as error:
+        return f"{pattern!r} is no pattern: {error}"
 
 
 def _stamp(piece: str) -> str:
