@@ -6,8 +6,7 @@ import { approvalCard, verdict } from "./approval";
 import { type CallState, changeCounts, commandOf, kindOf, lookWords, planOf, stateOf, subjectOf, tailOf } from "./calls";
 import { diffsOf } from "./changes";
 import { diffView } from "./diff";
-import { type Acts, box, exact, plain, pretty, relative } from "./pieces";
-import { picture } from "./rows";
+import { type Acts, box, exact, picture, plain, pretty, relative } from "./pieces";
 import { type CallPart, waitingApproval } from "./state";
 import type { Row } from "./transcript";
 

@@ -3,6 +3,7 @@
 import { outsideAddress } from "../addresses";
 import { make, makeButton } from "../page";
 import { v1 } from "../v1";
+import { evidenceView } from "./evidence";
 import { type CardActs, plain } from "./pieces";
 import type { Field, QuestionPart } from "./state";
 import { who } from "./words";
@@ -11,10 +12,13 @@ type Control = { field: Field; read(): unknown };
 
 export function questionCard(question: QuestionPart, acts: CardActs): HTMLElement {
   const card = make("form", "card question");
-  const title = make("h2", "", plain(question.text));
+  const [asked = ""] = question.evidence?.length ? question.text.split("\n\nChanged files:\n") : [question.text];
+  const title = make("h2", "", plain(asked));
   title.id = `title-${question.id}`;
   card.setAttribute("aria-labelledby", title.id);
   card.append(title);
+  if (question.people?.length && !question.response) card.append(make("p", "soft", plain(`Only ${question.people.join(", ")} may answer.`)));
+  if (question.evidence?.length) card.append(evidenceView(question.evidence));
   if (question.response) card.append(answered(question));
   else fill(card, question, acts);
   return card;
@@ -36,13 +40,14 @@ function bare(answer: unknown): string {
   return typeof answer === "string" ? answer : JSON.stringify(answer);
 }
 
-/** One choice among a few: each is a row, and its number chooses it at once. */
-function choices(card: HTMLFormElement, question: QuestionPart, field: Field, acts: CardActs): void {
+/** One choice among a few: each is a row, and its number chooses it at once, with what stands in the other fields. */
+function choices(card: HTMLFormElement, question: QuestionPart, field: Field, others: Field[], acts: CardActs): void {
+  const controls = others.map((other) => control(card, other));
   if (field.message && field.message !== question.text) card.append(make("p", "soft", plain(field.message)));
   (field.options ?? []).forEach(({ id, label, description }, index) => {
     const row = makeButton("option", "", () => {
       for (const button of card.querySelectorAll("button")) button.disabled = true;
-      void acts.attempt(() => v1.answer(question.id, { answers: { [field.id]: id } })).then((done) => {
+      void acts.attempt(() => v1.answer(question.id, { answers: { ...given(controls), [field.id]: id } })).then((done) => {
         if (!done) for (const button of card.querySelectorAll("button")) button.disabled = false;
       });
     });
@@ -64,9 +69,10 @@ function choices(card: HTMLFormElement, question: QuestionPart, field: Field, ac
 }
 
 function fill(card: HTMLFormElement, question: QuestionPart, acts: CardActs): void {
-  const [only] = question.fields ?? [];
+  const [first, ...others] = question.fields ?? [];
   card.dataset["since"] = String(performance.now());
-  if (only?.options?.length && question.fields?.length === 1 && only.kind !== "multi-select" && only.required !== false) return choices(card, question, only, acts);
+  const atOnce = first?.options?.length && first.kind !== "multi-select" && first.required !== false && others.every(({ required }) => required !== true);
+  if (first && atOnce) return choices(card, question, first, others, acts);
   const fields = question.fields?.length ? question.fields : [{ id: "answer", title: "Your answer", required: true }];
   const controls = fields.map((field) => control(card, field));
   const address = question.url ? outsideAddress(question.url) : undefined;
@@ -81,10 +87,11 @@ function fill(card: HTMLFormElement, question: QuestionPart, acts: CardActs): vo
   card.append(row);
   card.addEventListener("submit", (event) => {
     event.preventDefault();
-    const answers = Object.fromEntries(controls.flatMap(({ field, read }) => (read() === undefined ? [] : [[field.id, read()]])));
-    void acts.attempt(() => v1.answer(question.id, { answers }));
+    void acts.attempt(() => v1.answer(question.id, { answers: given(controls) }));
   });
 }
+
+const given = (controls: Control[]) => Object.fromEntries(controls.flatMap(({ field, read }) => (read() === undefined ? [] : [[field.id, read()]])));
 
 function control(card: HTMLElement, field: Field): Control {
   const label = make("label", "", plain(field.title ?? field.message ?? field.id));
