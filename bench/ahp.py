@@ -38,7 +38,7 @@ from portico.doors.identity import Tokens
 from portico.doors.ops import resident
 from portico.doors.route import Socket
 from portico.doors.server import allow_files
-from portico.doors.websocket import Line
+from portico.doors.websocket import WsProtocol
 from portico.events import Message
 from portico.home import Home
 from portico.host.host import Host
@@ -203,7 +203,7 @@ async def _a_server(host: Host, folder: Path) -> AsyncIterator[str]:
     host.workspaces = [Path(tempfile.gettempdir())]
     app = App(host, home, load(home.settings_path, environ={}), lambda: None)
     gate.add([*AhpDoor(app).routes, Socket("/echo", _echoing, "drive")])
-    config = uvicorn.Config(gate, port=0, ws=Line, lifespan="off", log_config=None, ws_per_message_deflate=False)
+    config = uvicorn.Config(gate, port=0, ws=WsProtocol, lifespan="off", log_config=None, ws_per_message_deflate=False)
     server = _Uvicorn(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110  (uvicorn tells nobody)

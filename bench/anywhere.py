@@ -22,7 +22,7 @@ import uvloop
 from bench.row import Row, ms, p50, p99, verdict
 from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent
-from portico.doors.server import Options, Server
+from portico.doors.server import ServeOptions, Server
 from portico.events import Message
 from portico.home import Home
 
@@ -64,7 +64,7 @@ async def _a_server(model: str) -> AsyncIterator[tuple[Server, Path]]:
     with tempfile.TemporaryDirectory() as folder:
         home, project = Path(folder, "home"), Path(folder, "project")
         os.mkdir(project)
-        options = Options(Home(home), {"server.port": 0, "workspaces": [str(project)]}, agents=("demo",))
+        options = ServeOptions(Home(home), {"server.port": 0, "workspaces": [str(project)]}, agents=("demo",))
         async with Server(options) as server:
             agent = LoopAgent(AgentContext(home, {}), {"OPENAI_BASE_URL": f"{model}/v1"})
             server.host.agents = {"loop": agent}

@@ -16,7 +16,7 @@ import uvloop
 from bench.row import Row, ms, verdict
 from portico import events as e
 from portico import heap
-from portico.doors.server import Options, Server
+from portico.doors.server import ServeOptions, Server
 from portico.events import Message
 from portico.home import Home
 from portico.log.sqlite import SqliteLog
@@ -42,7 +42,7 @@ async def _measure() -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         await _fill(home)
-        async with Server(Options(home=Home(home), flags={"server.port": 0}, agents=("scripted",))) as server:
+        async with Server(ServeOptions(home=Home(home), flags={"server.port": 0}, agents=("scripted",))) as server:
             heap.settle()  # as `portico serve` does
             return [await _row(server, what, *READS[what]) for what in READS]
 

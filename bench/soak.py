@@ -35,8 +35,8 @@ KEPT = 20
 
 
 class Soak:
-    def __init__(self, url: str, token: str, pid: int, home: Path) -> None:
-        self.pid, self.home = pid, home
+    def __init__(self, url: str, token: str, pid: int, home: Path, pause: float) -> None:
+        self.pid, self.home, self.pause = pid, home, pause
         self.client = Client(url, token, patience=5)
         self.http = httpx.AsyncClient(
             base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30, trust_env=False
@@ -66,6 +66,7 @@ class Soak:
     async def again(self, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A refusal or a session that was deleted meanwhile is part of the load; it is counted."""
         while True:
+            await asyncio.sleep(self.pause * random.uniform(0.5, 1.5))
             try:
                 await job()
             except Exception:  # noqa: BLE001
@@ -175,6 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=1.0, help="how long [1]")
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two samples [5]")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds that each client rests between rounds [0]")
     parser.add_argument("--out", type=Path, default=Path("soak"), help="the folder for soak.csv and soak.svg [soak]")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -186,7 +188,8 @@ def main() -> None:
             try:
                 assert host.stdout is not None
                 port = int(host.stdout.readline().decode().removeprefix("READY:"))
-                rows = asyncio.run(_soak(f"http://127.0.0.1:{port}", home, host.pid, given.hours * 3600, given.every))
+                place = f"http://127.0.0.1:{port}"
+                rows = asyncio.run(_soak(place, home, host.pid, given.hours * 3600, given.every, given.pause))
             finally:
                 host.terminate()
     given.out.mkdir(exist_ok=True)
@@ -198,8 +201,8 @@ def main() -> None:
     print("\n".join(summary(rows)))
 
 
-async def _soak(url: str, home: Path, pid: int, seconds: float, every: float) -> list[dict[str, float]]:
-    soak = Soak(url, (home / "token").read_text().strip(), pid, home)
+async def _soak(url: str, home: Path, pid: int, seconds: float, every: float, pause: float) -> list[dict[str, float]]:
+    soak = Soak(url, (home / "token").read_text().strip(), pid, home, pause)
     async with soak.client:
         await soak.run(seconds, every)
     return soak.rows

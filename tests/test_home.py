@@ -63,7 +63,7 @@ def test_private_files_are_whole_and_private(home: Home) -> None:
         os.umask(old)
     assert path.read_bytes() == b"two"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [each.name for each in home.path.iterdir()] == ["file"]  # no draft is left
+    assert {each.name for each in home.path.iterdir()} == {"file", ".gitignore"}  # no draft is left
 
 
 def test_a_failed_write_leaves_the_old_file(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_a_failed_write_leaves_the_old_file(home: Home, monkeypatch: pytest.Monk
     with pytest.raises(OSError, match="No space"):
         write_private(path, b"new")
     assert path.read_bytes() == b"old"
-    assert [each.name for each in home.path.iterdir()] == ["file"]
+    assert {each.name for each in home.path.iterdir()} == {"file", ".gitignore"}
 
 
 def test_the_endpoint_file(home: Home) -> None:

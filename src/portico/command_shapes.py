@@ -1,7 +1,7 @@
 """What a command takes, as a shape of its own: for bodies of routes, arguments of tools and the command line."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -13,6 +13,16 @@ from portico.commands import Command
 
 def public_fields(kind: type[Command]) -> list[FieldInfo]:
     return [each for each in fields(kind) if each.name not in kind.private]
+
+
+def private_field(kind: type[Command], said: Mapping[str, Any]) -> str | None:
+    """The first field in there that is not for `/v1`, tools and the command line."""
+    for name in sorted(kind.private):
+        outer, _, inner = name.partition(".")
+        held = said.get(outer) if inner else said
+        if isinstance(held, Mapping) and (inner or outer) in held:
+            return name
+    return None
 
 
 def arguments(

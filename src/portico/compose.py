@@ -8,8 +8,8 @@ from portico.changes.room import FolderChanges
 from portico.files.room import WorkspaceFiles
 from portico.host.agent import Agent
 from portico.host.clock import Clock
+from portico.host.component import Component
 from portico.host.host import Host
-from portico.host.part import Part
 from portico.log.log import Log
 from portico.notices.notices import Notices
 from portico.people.quotas import Quotas
@@ -17,7 +17,7 @@ from portico.people.retention import Retention
 from portico.terminals.handlers import open_terminals
 from portico.transcripts.room import Transcripts
 
-ROOMS: tuple[Callable[[Host], Part], ...] = (
+ROOMS: tuple[Callable[[Host], Component], ...] = (
     WorkspacePolicy,
     open_terminals,
     FolderChanges,
@@ -32,7 +32,7 @@ ROOMS: tuple[Callable[[Host], Part], ...] = (
 
 
 async def build_host(
-    log: Log, agents: Iterable[Agent], clock: Clock | None = None, before: Iterable[Callable[[Host], Part]] = ()
+    log: Log, agents: Iterable[Agent], clock: Clock | None = None, before: Iterable[Callable[[Host], Component]] = ()
 ) -> Host:
     """`before`: rooms that start before the others."""
     return await Host.open(log, agents, clock, (*before, *ROOMS))

@@ -91,7 +91,7 @@ class AlreadyExists(Conflict):
     code = "already_exists"
 
 
-class SessionClosed(Conflict):
+class SessionIsClosed(Conflict):
     code = "session_closed"
 
 

@@ -57,6 +57,10 @@ class Home:
                 f"The home folder {str(self.path)!r} cannot be used: {why}. Choose another with --home.",
                 field="home",
             ) from error
+        ignore = self.path / ".gitignore"
+        if not ignore.exists():  # where it lies in a repository: no capture, search or commit takes it up
+            with contextlib.suppress(OSError):  # a full disk: what has to be written here says so
+                write_private(ignore, b"*\n")
 
     @property
     def log_path(self) -> Path:

@@ -69,6 +69,16 @@ DISK_RESERVE_BYTES = 256 * MIB
 """Free space that is left for the ends of what runs: with less no turn begins."""
 DISK_SHARE = 0.5
 """Of its disk that the log may take before no turn begins: a machine has other things to store."""
+CLIENT_DATA_BYTES = 16 * MIB
+"""What clients keep beside one session: it stays in memory with the session. Fifty plugins with all their texts fit."""
+CLIENT_DATA_KEYS = 5_000
+"""How many of them: comments on lines and marks of what was looked at are one each."""
+CONFIG_BYTES = 8 * MIB
+"""All settings of one session: the text of another conversation may be among them."""
+CLIENTS = 50
+"""Clients that lend their tools to one session at once."""
+CLIENT_BYTES = MIB
+"""What one of them says of itself and its tools: every snapshot of the session has it."""
 CLIENT_NAMES = 100
 """Clients of one session whose names are remembered: editors take a new id with every window."""
 TITLE_CHARS = 200
@@ -173,9 +183,9 @@ TERMINALS = 100
 """Open terminals: each is a process with a screen of scrollback."""
 SUBSCRIPTIONS = 1_000
 """Channels one connection may follow."""
-RECENT_BYTES = 512 * KIB
+REPLAY_BUFFER_BYTES = 512 * KIB
 """Actions of one channel kept ready for clients that come back: some thousand, minutes of a lively session."""
-RECENT_TOTAL_BYTES = 16 * MIB
+REPLAY_BUFFERS_BYTES = 16 * MIB
 """The same for all channels; it is a cache, and the log has everything."""
 
 EACH_ITEMS = 1_000

@@ -216,6 +216,9 @@ class Fake:
             case "ask":
                 answer = self.ask(rest[0], **rest[1])
                 self.update("agent_message_chunk", content=text(json.dumps(answer.get("result", answer.get("error")))))
+            case "defy":
+                self.cancelled.wait()
+                return self.step("ask", *rest)
             case "afterwards":
                 self.left = list(rest)
             case "terminal":

@@ -71,8 +71,28 @@ async def test_a_cancel_ends_what_the_turn_runs_and_its_call_is_cancelled(
         ended = await session.wait(turn)
     assert ended.outcome == "cancelled"
     await gone(pid)
-    running = [call for call in calls(ended) if call.kind == "execute" and call.tool != "terminal"]
-    assert [(call.ok, call.outcome) for call in running] == [(False, "cancelled")]
+    assert [(call.tool, call.ok, call.outcome) for call in calls(ended)] == [
+        ("terminal", False, "cancelled"),
+        ("execute", False, "cancelled"),
+    ]
+
+
+async def test_after_a_cancel_nothing_new_begins_although_it_was_allowed_before(
+    open_host: HostOpener, tmp_path: Path
+) -> None:
+    session = await start(open_host, tmp_path)
+    command = {"command": "sh", "args": ["-c", "echo x >> ran"]}
+    waits: list[list[Any]] = [["ask", "terminal/wait_for_exit", {"terminalId": "terminal-1"}], ["text", "I wait"]]
+    again = ["defy", "terminal/create", command]
+    turn = await session.send(Message(steps(["ask", "terminal/create", command], *waits, again)), by="test")
+    await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+    async with asyncio.timeout(60):
+        await session.wait_until(lambda state: any(call.done for call in calls(state.active)))
+        await session.cancel(by="test")
+        ended = await session.wait(turn)
+    assert "The turn was cancelled." in said(ended)
+    assert (tmp_path / "ran").read_text() == "x\n"
+    assert [(call.tool, call.output, call.exit_code) for call in calls(ended)] == [("terminal", "", 0)]
 
 
 async def test_output_that_is_told_beside_the_call_is_live_output(open_host: HostOpener, tmp_path: Path) -> None:
@@ -128,9 +148,9 @@ async def test_a_flood_is_one_text_and_few_events(open_host: HostOpener, tmp_pat
 # -- how many of them ------------------------------------------------------------------------------------------
 
 
-async def crowd(open_host: HostOpener, home: Path, count: int, processes: int) -> list[Session]:
+async def crowd(open_host: HostOpener, home: Path, count: int, processes: int, **env: str) -> list[Session]:
     (home / "settings.toml").write_text(f"[agent]\nmax_processes = {processes}\n")
-    table = {"command": [sys.executable, "-S", "-E", str(FAKE)], "env": {"FAKE_STORE": str(home / "store")}}
+    table = {"command": [sys.executable, "-S", "-E", str(FAKE)], "env": {"FAKE_STORE": str(home / "store"), **env}}
     context = AgentContext(home, {"acp": {"fake": {**table, "process_per_session": True}}})
     host = await open_host(*(agent for agent in acp(context) if agent.id == "acp:fake"))
     return [await host.start(by="test", cwd=str(home)) for _ in range(count)]
@@ -145,18 +165,30 @@ async def test_one_that_nobody_uses_is_let_go_for_another(open_host: HostOpener,
     assert said(turn) not in pids
 
 
-async def test_a_turn_waits_for_a_place_and_says_so(open_host: HostOpener, tmp_path: Path) -> None:
-    one, two = await crowd(open_host, tmp_path, 2, processes=1)
+async def test_one_that_nobody_uses_is_let_go_also_if_it_forgets(open_host: HostOpener, tmp_path: Path) -> None:
+    """It cannot take up its conversations, so it never rests by itself: another one would wait for ever."""
+    one, two = await crowd(open_host, tmp_path, 2, processes=1, FAKE_CAPS="{}")
+    async with asyncio.timeout(60):
+        for session, notice in ((one, ""), (two, ""), (one, "began a new conversation")):
+            turn = await turn_of(session, ["text", "Here."])
+            assert (turn.outcome, said(turn)) == ("completed", "Here."), turn.error
+            assert notice in said(turn, "notice")
+
+
+async def test_every_turn_that_waits_for_a_place_says_so(open_host: HostOpener, tmp_path: Path) -> None:
+    """Also those behind the first of the queue."""
+    one, *others = await crowd(open_host, tmp_path, 4, processes=1)
     busy = await one.send(Message(steps(["text", "I work"], ["sleep", 60])), by="test")
     await one.wait_until(lambda state: bool(state.active and state.active.parts))
-    waiting = await two.send(Message(steps(["text", "At last."])), by="test")
+    waiting = [await each.send(Message(steps(["text", "At last."])), by="test") for each in others]
+    words = "Waiting for a free agent: 1 of 1 processes are busy (agent.max_processes)."
     async with asyncio.timeout(60):
-        words = "Waiting for a free agent: 1 of 1 processes are busy"
-        await two.wait_until(lambda state: state.active is not None and words in said(state.active, "notice"))
+        for each in others:
+            await each.wait_until(lambda state: state.active is not None and said(state.active, "notice") == words)
         await one.cancel(by="test")
         await one.wait(busy)
-        turn = await two.wait(waiting)
-    assert (turn.outcome, said(turn)) == ("completed", "At last."), turn.error
+        turns = [await each.wait(turn) for each, turn in zip(others, waiting, strict=True)]
+    assert [(turn.outcome, said(turn)) for turn in turns] == [("completed", "At last.")] * 3
 
 
 async def test_a_turn_that_waits_can_be_cancelled(open_host: HostOpener, tmp_path: Path) -> None:
@@ -179,6 +211,7 @@ class Busy:
         self.pids = [pid]
         self.used_at = 0.0
         self.is_idle = False
+        self.resumes = True
 
     def rest(self) -> None:
         raise AssertionError("it is busy")

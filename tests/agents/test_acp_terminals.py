@@ -124,9 +124,9 @@ async def test_what_a_command_showed_stays_with_the_call(open_host: HostOpener, 
         tell("output"),
     )
     asked, call = calls(turn)
-    shown = {"type": "terminal", "terminal": "terminal-1", "title": "sh -c echo one; exit 3"}
-    assert (asked.content, asked.outcome) == ([shown], "completed")
-    assert (call.content, call.output, call.outcome) == ([{**shown, "code": 3}], "one\n", "failed")
+    shown = {"type": "terminal", "terminal": "terminal-1", "title": "sh -c echo one; exit 3", "code": 3}
+    assert (asked.content, asked.outcome, asked.exit_code) == ([shown], "completed", 3)
+    assert (call.content, call.output, call.outcome) == ([shown], "one\n", "failed")
     assert call.exit_code == 3
     assert answered[-1]["code"] == -32002  # it has released it
 

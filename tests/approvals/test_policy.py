@@ -15,13 +15,14 @@ from portico import events as e
 from portico.approvals.commandline import forbids, mentions, split
 from portico.approvals.policy import Rules, WorkspacePolicy, rules_of
 from portico.events import Message
-from portico.host.action import of
+from portico.host.action import Action, of
 from portico.host.approval import Request, Ruling
 from portico.host.folders import below
 from portico.host.session import Session
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
+from portico.workspace.jail import closed
 
 _NONE = Rules("setting")
 
@@ -34,13 +35,18 @@ def judge(
     settings: Rules = _NONE,
     **fields: Any,
 ) -> Ruling | None:
-    state, folders = SimpleNamespace(cwd=str(folder), config=config or {}), SimpleNamespace(reach=lambda: [str(folder)])
-    session = cast(Session, SimpleNamespace(state=state, folders=folders))
     action = of(kind, fields.pop("path", None), fields.pop("command", None))
-    request = Request(action, "t", "c", "t", "{}", str(folder), **fields)
-    policy = WorkspacePolicy()
+    session, request, policy = _asking(folder, action, config, **fields)
     policy.settings, policy.clients = settings, rules
     return policy.refuse(session, request) or policy.allow(session, request)
+
+
+def _asking(
+    folder: Path, action: Action, config: dict[str, Any] | None = None, **fields: Any
+) -> tuple[Session, Request, WorkspacePolicy]:
+    state = SimpleNamespace(cwd=str(folder), config=config or {}, by="token:owner")
+    session = cast(Session, SimpleNamespace(state=state, folders=SimpleNamespace(reach=lambda: [str(folder)])))
+    return session, Request(action, "t", "c", "t", "{}", str(folder), **fields), WorkspacePolicy()
 
 
 def passes(folder: Path, rules: Rules, kind: str, **fields: Any) -> bool:
@@ -68,6 +74,25 @@ def test_reads_inside_pass(folder: Path, path: str) -> None:
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "out/secret", "../app-evil/x", "src/../../x", "a\0b"])
 def test_reads_outside_ask(folder: Path, path: str) -> None:
     assert not passes(folder, Rules(), "read", path=path)
+
+
+@pytest.mark.parametrize("kind", ["read", "write"])
+@pytest.mark.parametrize("path", ["host/token", "host/new", "link/token", "."])
+def test_the_hosts_own_files_always_ask(folder: Path, kind: str, path: str) -> None:
+    """Its home may lie in the folder that a session works in: a model would read its token unasked."""
+    (folder / "host").mkdir()
+    (folder / "link").symlink_to("host")
+    (folder / "host" / "token").touch()
+    rules = Rules(everything=True, edits={"**": True}, commands={"cat": True})
+    with closed(folder / "host"):
+        session, request, policy = _asking(folder, of(kind, path))
+        policy.clients = rules
+        asks = policy.must_ask(session, request)
+        assert asks == (None if path == "." else "a file of the host itself")
+        assert passes(folder, Rules(edits={"**": True}), kind, path=path) is (path == ".")
+        assert passes(folder, Rules(commands={"cat": True}), "shell", command=f"cat {path}") is (
+            path in (".", "host/new")
+        )
 
 
 def test_edits_pass_by_glob_only(folder: Path) -> None:

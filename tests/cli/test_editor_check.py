@@ -24,12 +24,14 @@ def test_a_host_that_editors_can_use(host: HostProcess, home: Path) -> None:
         "protocol version 1": "speaks 1",
     }
     token = (home / "token").read_text().strip()
-    desktop, browser, copilot = said["settings"].values()
+    desktop, browser, coder, copilot = said["settings"].values()
     assert json.loads(desktop)["chat.remoteAgentHosts"] == [
         {"name": "Portico", "address": f"ws://127.0.0.1:{host.port}", "connectionToken": token}
     ]
     assert f"--agent-host-bridge-port {host.port} --agent-host-bridge-connection-token {token}" in browser
-    assert copilot == f"copilot --ahp 'ws://127.0.0.1:{host.port}/?tkn={token}'"
+    assert f"--vscode-option agent-host-bridge-connection-token={token}" in coder
+    flag = "COPILOT_CLI_ENABLED_FEATURE_FLAGS=AHP_CLIENT"  # without it the CLI says that --ahp is not enabled
+    assert copilot == f"{flag} copilot --ahp 'ws://127.0.0.1:{host.port}/?tkn={token}'"
     shown = inside(home, "doctor", "--editor")
     assert (shown.returncode, "settings.json:" in shown.stdout, copilot in shown.stdout) == (0, True, True)
 

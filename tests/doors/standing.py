@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from portico.doors.server import Options, Server
+from portico.doors.server import ServeOptions, Server
 from portico.home import Home
 
 
@@ -51,9 +51,11 @@ class Standing:
         return state
 
 
-def options(folder: Path, **given: Any) -> Options:
+def options(folder: Path, **given: Any) -> ServeOptions:
     flags = {"server.port": 0, "workspaces": [str(folder)], **given.pop("flags", {})}
-    return Options(home=Home(folder / "home"), flags=flags, agents=given.pop("agents", ("scripted", "demo")), **given)
+    return ServeOptions(
+        home=Home(folder / "home"), flags=flags, agents=given.pop("agents", ("scripted", "demo")), **given
+    )
 
 
 @asynccontextmanager

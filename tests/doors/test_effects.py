@@ -3,6 +3,7 @@ asking be switched off? Whatever the commands are called."""
 
 import asyncio
 import contextlib
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from websockets.exceptions import InvalidStatus
 
 from portico import commands as c
 from portico.doors.identity import new_token
+from portico.errors import Forbidden
+from portico.events import Message
 from portico.host.state import CallPart, SessionState
 from tests.doors.ahp.wire_client import Refused, WireClient, opened
 from tests.doors.standing import Standing, standing
@@ -157,6 +160,72 @@ async def file_through_an_editor(w: World) -> bool:
     return (w.folder / "from-editor").exists()
 
 
+async def message_with_a_command(w: World) -> bool:
+    """What `command.run` puts into a message, put there by hand: with `drive` it ran whatever it said."""
+    ran = w.folder / "from-message"
+    meta = {"commandLine": f"touch {ran}"}
+    started = await w.do("session.start", agent="scripted", cwd=str(w.folder))
+    session = started["id"] if started is not None else w.session
+    for fields in ({"meta": meta}, {"text": "x", "meta": meta}):
+        await w.do("message.send", session=session, **{"text": "x", **fields})
+        await w.do("queue.add", session=session, message={"text": "x", **fields}, pending="mine")
+        await w.do("queue.edit", session=session, pending="mine", **{"text": "x", **fields})
+        await w.do("queue.release", session=session)
+    found = await w.here.server.host.get(session)
+    for command in (
+        c.SendMessage(session=session, text="x", meta=meta),
+        c.QueueMessage(session=session, message=Message("x", meta=meta)),
+    ):  # as a door would that passes on what its clients say
+        with contextlib.suppress(Forbidden):
+            await w.here.server.host.do(command, w.here.server.tokens.by_token(w.token) or pytest.fail("no caller"))
+    if session != w.session:
+        async with asyncio.timeout(30):
+            await found.wait_until(lambda state: state.status == "idle" and not state.queue)
+    return ran.exists()
+
+
+def _repository(folder: Path) -> None:
+    folder.mkdir()
+    for command in (["init", "-q", "."], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@y", *command], cwd=folder, check=True)
+    (folder / "link").symlink_to(".git")
+
+
+async def program_of_git(w: World) -> bool:
+    """A filter in the settings of the repository runs at the next commit."""
+    ran, repository = w.folder / "from-git", w.folder / "repository"
+    await asyncio.to_thread(_repository, repository)
+    session = await w.here.start(cwd=str(repository))
+    await w.here.say(session, "anything")
+    filtering = f'[user]\nname=x\nemail=x@y\n[filter "x"]\nclean = touch {ran}; cat\n'
+    for path in (".git/config", ".GIT/config", "link/config"):
+        await w.do("file.write", path=str(repository / path), data=filtering)
+    await w.do("file.write", path=str(repository / "settings"), data=filtering)
+    await w.do("file.copy", source=str(repository / "settings"), destination=str(repository / ".git/config"))
+    await w.do("file.move", source=str(repository / "settings"), destination=str(repository / ".git/config"))
+    await w.do("file.write", path=str(repository / ".gitattributes"), data="* filter=x")
+    shown = (await w.here.http.get(f"/v1/sessions/{session}/changes")).json()
+    await w.do("changes.commit", session=session, message="x", state=shown.get("state"))
+    return ran.exists()
+
+
+async def files_of_the_host(w: World) -> bool:
+    """Its home lies in the workspace: tokens are files, and so are settings."""
+    home = w.here.home.path
+    before = {each: each.read_bytes() for each in (home / "token", home / "tokens.json")}
+    copy, stolen = w.folder / "copy", w.folder / "stolen"
+    for path in [*before, home / "settings.toml", home / "new"]:
+        await w.do("file.write", path=str(path), data="[]")
+        await w.do("file.delete", path=str(path))
+        await w.do("file.copy", source=str(path), destination=str(stolen))
+    await w.do("file.copy", source=str(home), destination=str(copy))
+    await w.do("file.copy", source=str(w.folder), destination=str(w.folder.parent / "all"))
+    await w.do("file.move", source=str(home), destination=str(w.folder / "gone"))
+    await w.do("file.delete", path=str(home), recursive=True)
+    made = {home / "settings.toml", home / "new", copy, stolen}
+    return any(each.exists() for each in made) or any(path.read_bytes() != was for path, was in before.items())
+
+
 async def elsewhere(w: World) -> bool:
     """In a folder that is none of the host's."""
     outside = w.folder.parent / "outside"
@@ -173,6 +242,9 @@ ATTEMPTS: dict[str, tuple[Callable[[World], Awaitable[bool]], set[str]]] = {
     "run a command by a job of one's own": (job_of_ones_own, set()),
     "change a file by a prompt": (prompt, set()),
     "change a file through an editor's protocol": (file_through_an_editor, set()),
+    "run a command by a message": (message_with_a_command, set()),
+    "run a command through the settings of git": (program_of_git, set()),
+    "change or copy a file of the host itself": (files_of_the_host, set()),
     "start a session that asks nobody": (loose_session, set()),
     "switch asking off": (configured, {"approve"}),
     "answer an approval": (answered, {"approve"}),
@@ -182,6 +254,7 @@ TOGETHER: dict[str, set[str]] = {
     "run a command by a job of one's own": {"jobs", "terminal"},
     "start a session that asks nobody": {"drive", "approve"},
     "change a file through an editor's protocol": {"read", "drive", "files"},
+    "run a command through the settings of git": {"files", "terminal"},
     "work in another folder": {"drive", "approve"},
 }
 """What no single scope can do, and which can together."""

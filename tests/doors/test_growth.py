@@ -11,8 +11,8 @@ from portico import events as e
 from portico import limits
 from portico.cache import Cache
 from portico.doors.ahp.connection import notices
-from portico.doors.ahp.connection.broker import Broker, Known
-from portico.doors.ahp.connection.notices import Notices
+from portico.doors.ahp.connection.broker import Broker, ClientRecord
+from portico.doors.ahp.connection.notices import CatalogueNotices
 from portico.doors.rate import WrongTokens
 from portico.errors import NotFound
 from portico.host.host import Host
@@ -78,7 +78,7 @@ async def test_sessions_that_go_while_no_editor_listens(tmp_path: Path, monkeypa
     async with standing(tmp_path) as here:
         host: Host = here.server.host
         broker = Broker(here.server.app)
-        seen = Notices(broker)
+        seen = CatalogueNotices(broker)
         for _ in range(20):
             session = await host.start(by="ada", cwd="/")
             await host.do(c.DeleteSession(session=session.id), c.Caller.inside("ada"))
@@ -88,4 +88,4 @@ async def test_sessions_that_go_while_no_editor_listens(tmp_path: Path, monkeypa
         assert all(size <= 5 for size in sizes.values()), sizes
         assert not seen._told
         assert isinstance(broker.known, Cache)
-        broker.remember("x", Known("token-1", "1"))
+        broker.remember("x", ClientRecord("token-1", "1"))

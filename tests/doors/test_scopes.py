@@ -70,7 +70,8 @@ async def test_fields_of_protocols_are_not_for_scripts(here: Standing) -> None:
     ident = await here.start()
     for name, kind in c.COMMANDS.items():
         for field in kind.private:
-            said = {**arguments(kind), field: "x"}
+            outer, _, inner = field.partition(".")
+            said = {**arguments(kind), outer: {"text": "x", inner: {}} if inner else "x"}
             answer = await here.http.post("/v1/commands", json={"command": name, "arguments": said})
             assert (answer.status_code, answer.json()["field"]) == (400, f"arguments.{field}"), name
     answer = await here.http.post(f"/v1/sessions/{ident}/messages", json={"text": "x", "origin": "agent"})

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
-from portico.doors.websocket import Line, line
+from portico.doors.websocket import WsProtocol, line
 
 TEXT, BINARY, CLOSE, PING, PONG, CONT = 1, 2, 8, 9, 10, 0
 LARGEST = 100_000
@@ -71,7 +71,7 @@ class Heard:
     def __init__(self) -> None:
         self.messages: list[tuple[bytes, bool]] = []
         self.ends = 0
-        self.lines: list[Line] = []
+        self.lines: list[WsProtocol] = []
         self.hold: Callable[[], Any] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,7 +100,13 @@ class Uvicorn(uvicorn.Server):
 @contextlib.asynccontextmanager
 async def serving(heard: Heard) -> AsyncIterator[int]:
     config = uvicorn.Config(
-        heard, port=0, ws=Line, lifespan="off", log_config=None, ws_max_size=LARGEST, ws_per_message_deflate=False
+        heard,
+        port=0,
+        ws=WsProtocol,
+        lifespan="off",
+        log_config=None,
+        ws_max_size=LARGEST,
+        ws_per_message_deflate=False,
     )
     server = Uvicorn(config)
     task = asyncio.create_task(server.serve())

@@ -3,6 +3,7 @@
 import pytest
 
 from portico import commands as c
+from portico import events as e
 from portico import limits
 from portico.errors import BadRequest, Forbidden, PorticoError
 from portico.host.host import Host
@@ -34,8 +35,94 @@ async def test_a_clients_id_belongs_to_the_token_that_used_it_first(open_host: H
 )
 async def test_bounds(host: Host, command: c.Command, field: str) -> None:
     with pytest.raises(PorticoError) as refused:
-        await host.do(command, ADA)
+        await host.do(command, BOB)
     assert refused.value.field == field
+
+
+async def test_nobody_acts_in_the_name_of_a_client(host: Host) -> None:
+    """A token that may drive finished what an editor ran, with a result of its own."""
+    mine = c.Caller("token-1", "ada", frozenset(c.SCOPES))
+    editor = c.Caller("token-1", "ada", frozenset(c.SCOPES), client="editor")
+    session = await host.start(by="test", cwd="/")
+    await host.do(c.JoinSession(session=session.id, client="editor"), editor)
+    await host.do(c.JoinSession(session=session.id, client="script"), mine)
+    await host.do(c.IdentifyClient(client="editor", value={"version": "1"}), mine)
+    for client in ("editor", "script"):
+        for command in (
+            c.JoinSession(session=session.id, client=client),
+            c.LeaveSession(session=session.id, client=client, abandon=True),
+            c.ReportContent(session=session.id, call="c1", client=client, content=[]),
+            c.CompleteCall(session=session.id, call="c1", client=client, ok=True),
+        ):
+            with pytest.raises(Forbidden, match="somebody else"):
+                await host.do(command, BOB)
+    assert [each.id for each in session.state.clients] == ["editor", "script"]
+    await host.do(c.LeaveSession(session=session.id, client="script"), mine)
+    assert [each.id for each in session.state.clients] == ["editor"]
+
+
+async def test_a_login_that_counts_for_everybody_is_an_admins(host: Host) -> None:
+    """Whoever may only read gave the agents a token of his own, for all sessions that no editor had begun."""
+    sign_in = c.SignIn(resource="r", token="mine")
+    with pytest.raises(Forbidden, match="'admin'"):
+        await host.do(sign_in, ADA)
+    for caller in (BOB, c.Caller("token-1", "ada", frozenset({"read"}), client="editor")):
+        with pytest.raises(BadRequest, match="Nothing here asks"):
+            await host.do(sign_in, caller)
+
+
+@pytest.mark.parametrize(
+    "key", ["plugin/x", "customization/x", "draft", "told", "changes", "jobs/tools", "annotation/x", "reviewed/x"]
+)
+async def test_what_the_host_reads_is_not_for_scripts(host: Host, key: str) -> None:
+    """A plugin without an id ended every turn of its session."""
+    session = await host.start(by="test", cwd="/")
+    with pytest.raises(Forbidden, match="another name"):
+        await host.do(c.ShareData(session=session.id, key=key, value={}), BOB)
+
+
+async def test_an_agents_commands_are_its_own(host: Host) -> None:
+    session = await host.start(by="test", cwd="/")
+    config = {"commands": [{"name": "mine"}]}
+    with pytest.raises(Forbidden, match="announces"):
+        await host.do(c.StartSession(cwd="/", config=config), BOB)
+    with pytest.raises(Forbidden, match="announces"):
+        await host.do(c.ConfigureSession(session=session.id, values=config), BOB)
+    await session.append(e.SessionConfigured(values=config, by="agent"))
+    await host.do(c.ConfigureSession(session=session.id, values={**config, "approvals": "ask"}), BOB)
+    with pytest.raises(Forbidden, match="announces"):
+        await host.do(c.ConfigureSession(session=session.id, values={"commands": None}), BOB)
+
+
+async def test_what_clients_keep_beside_a_session_is_bounded(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some hundred requests of a token that may drive took as many megabytes of memory."""
+    session = await host.start(by="test", cwd="/")
+    for name, bound in (("CLIENT_DATA_BYTES", 10_000), ("CLIENT_BYTES", 1_000), ("CONFIG_BYTES", 5_000)):
+        monkeypatch.setattr(limits, name, bound)
+    monkeypatch.setattr(limits, "CLIENT_DATA_KEYS", 4)
+    monkeypatch.setattr(limits, "CLIENTS", 2)
+
+    async def does(command: c.Command) -> str:
+        try:
+            await host.do(command, BOB)
+        except PorticoError as error:
+            return error.code
+        return ""
+
+    def share(key: str, size: int) -> c.Command:
+        return c.ShareData(session=session.id, key=key, value={"x": "x" * size})
+
+    assert [await does(share(key, 4_000)) for key in ("a", "b", "b", "c")] == ["", "", "", "too_large"]
+    assert [await does(share(key, 10)) for key in ("d", "e", "f", "e")] == ["", "", "rate_limited", ""]
+    assert await does(c.SetDraft(session=session.id, text="x" * 10_000)) == "rate_limited"
+    assert await does(c.ShareData(session=session.id, key="a")) == ""
+    assert await does(c.SetDraft(session=session.id, text="x" * 10_000)) == "too_large"
+    values = [{"a": "x" * 3_000}, {"b": "x" * 3_000}, {"a": "x"}, {"b": "x" * 3_000}]
+    found = [await does(c.ConfigureSession(session=session.id, values=each)) for each in values]
+    assert found == ["", "too_large", "", ""]
+    joined = [c.JoinSession(session=session.id, client=each) for each in ("one", "two", "three", "two")]
+    assert [await does(each) for each in joined] == ["", "", "rate_limited", ""]
+    assert await does(c.JoinSession(session=session.id, client="two", meta={"x": "x" * 1_000})) == "too_large"
 
 
 @pytest.mark.parametrize("command", [c.SignIn(resource="r", token="secret"), c.AddToken(name="x")])

@@ -13,7 +13,7 @@ from portico.errors import AlreadyAnswered, BadRequest, Conflict, Forbidden, Not
 from portico.events import Grant, Message, Option, Record
 from portico.host.decide import HOST_DECISIONS, decide
 from portico.host.decide.approval import OPTIONS, TIMEOUT
-from portico.host.decide.decision import Context, Decision, HostState
+from portico.host.decide.decision import Context, HostState, Outcome
 from portico.host.fold import fold
 from portico.host.state import SessionState
 
@@ -59,7 +59,7 @@ ANSWERS = st.builds(
 @given(st.lists(ANSWERS, max_size=6), st.booleans())
 def test_the_first_valid_answer_wins(answers: list[c.AnswerApproval], editable: bool) -> None:
     """One answer, at most one grant, and one line in the audit record; a refusal changes nothing."""
-    state, accepted = asked(editable=editable), list[Decision]()
+    state, accepted = asked(editable=editable), list[Outcome]()
     for each in answers:
         try:
             decision = decide(state, each, context())
@@ -116,7 +116,7 @@ def test_a_timeout_is_no_persons_decision() -> None:
 # -- grants ----------------------------------------------------------------------------------------------------
 
 
-def shared(command: c.Command, state: HostState = HOST, caller: c.Caller = ADA) -> Decision:
+def shared(command: c.Command, state: HostState = HOST, caller: c.Caller = ADA) -> Outcome:
     return HOST_DECISIONS[type(command)](state, command, Context(caller, str))
 
 

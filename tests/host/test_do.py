@@ -93,7 +93,8 @@ async def test_a_session_that_is_not_there_is_not_found(host: Host, name: str) -
 
 
 async def test_every_command_is_decided_or_handled(host: Host) -> None:
-    served = {*get_args(c.ProjectCommand), c.AddToken, c.RevokeToken}  # these come with the process
+    people = {c.AddPerson, c.RemovePerson, c.ErasePerson, c.AddOwnToken, c.RevokeOwnToken}
+    served = {*get_args(c.ProjectCommand), c.AddToken, c.RevokeToken, *people}  # these come with the process
     kinds = {kind for kind in c.COMMANDS.values() if kind.scope != "jobs"} - served
     assert kinds == {*DECISIONS, *HOST_DECISIONS, *host.commands.handled()}
 

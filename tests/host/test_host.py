@@ -15,7 +15,7 @@ from portico.errors import (
     LogUnavailable,
     NotFound,
     RateLimited,
-    SessionClosed,
+    SessionIsClosed,
     TooLarge,
 )
 from portico.events import HOST, Event, Message
@@ -158,7 +158,7 @@ async def test_deleting_takes_the_children_and_the_running_turn_along(open_host:
     removed = [event.session for event in await events(host) if isinstance(event, e.SessionRemoved)]
     assert removed == [child.id, parent.id]
     assert await host.log.read(parent.channel) == []
-    with pytest.raises(SessionClosed):
+    with pytest.raises(SessionIsClosed):
         await parent.send(Message("too late"), by="test")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from portico import events as e
 from portico import limits
-from portico.errors import BadRequest, Conflict, NotFound, SessionClosed, TooLarge
+from portico.errors import BadRequest, Conflict, NotFound, SessionIsClosed, TooLarge
 from portico.events import Event, Message
 from portico.host.host import Host
 from portico.host.session import Session
@@ -122,7 +122,7 @@ async def test_a_closed_session_refuses_and_reopens(session: Session) -> None:
         session.queue.add(Message("hi"), by="test"),
         session.queue.steer(Message("hi"), by="test"),
     ):
-        with pytest.raises(SessionClosed, match="reopen it first"):
+        with pytest.raises(SessionIsClosed, match="reopen it first"):
             await attempt
     await session.reopen(by="ada")
     await session.reopen(by="ada")

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from portico import limits
-from portico.agents.agent import Message, Turn
+from portico.agents.agent import Message, Opening, Turn
 from portico.host.session import Session
 from portico.host.state import TextPart, TurnState
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
-from portico.testing.play import Play, PlayAgent
+from portico.testing.play import Play, PlayAgent, PlayConversation
 
 
 async def quiet(open_host: HostOpener, clock: FakeClock, before: Play) -> tuple[Session, str, asyncio.Event]:
@@ -123,3 +123,32 @@ async def test_a_sub_agent_that_speaks_is_no_silence(open_host: HostOpener) -> N
     await children[0].finish()
     go_on.set()
     assert (await session.wait(turn)).outcome == "completed"
+
+
+async def test_a_slow_start_is_told_once_and_with_what_it_waits_for(open_host: HostOpener) -> None:
+    """Not again when the conversation is open at last."""
+    opening, opened, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Slow(PlayAgent):
+        async def open(self, wanted: Opening) -> PlayConversation:
+            wanted.tell("Waiting for a free agent: all are busy.")
+            opening.set()
+            await opened.wait()
+            return await super().open(wanted)
+
+    async def play(message: Message, turn: Turn) -> None:
+        await go_on.wait()
+
+    clock = FakeClock()
+    host = await open_host(Slow(play), clock=clock)
+    session = await host.start(by="test")
+    turn = await session.send(Message("go"), by="test")
+    await opening.wait()
+    clock.advance(limits.SILENCE_SECONDS[0])
+    words = ["Waiting for a free agent: all are busy."]
+    words.append("Nothing heard for 20 seconds: waiting for a free agent: all are busy.")
+    assert await told(session, 2) == words
+    opened.set()
+    clock.advance(1)
+    go_on.set()
+    assert notices(await session.wait(turn)) == words

@@ -14,7 +14,7 @@ from portico.log.postgres.log import Opening, PostgresLog
 from portico.log.sqlite import SqliteLog
 from portico.log.stored import StoredLog
 from portico.maintenance import copy as module
-from portico.maintenance.copy import Report, copy, opened
+from portico.maintenance.copy import CopyReport, copy, opened
 from tests.log.events import delta, ended, fact
 from tests.log.test_notes import ran
 from tests.postgres import Databases
@@ -40,7 +40,7 @@ async def content(log: StoredLog) -> Any:
     return log.epoch, log.seq, heads, records, await log.list_kv("summary"), await log.list_kv("grants")
 
 
-async def move(source: str, target: str) -> Report:
+async def move(source: str, target: str) -> CopyReport:
     async with opened(source, new=False) as one, opened(target, new=True) as other:
         return await copy(one, other, lambda *_: None)
 

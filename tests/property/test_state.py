@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from hypothesis import given
@@ -35,6 +35,8 @@ def _values(kind: Any) -> st.SearchStrategy[Any]:
     if kind in _PLAIN:
         return _PLAIN[kind]
     origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _values(args[0]).filter(bool)  # the bounds in events are all "more than zero"
     if origin is Literal:
         return st.sampled_from(args)
     if origin is dict:

@@ -9,7 +9,7 @@ from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, PorticoError, RateLimited
 from portico.events import Json, Record, encode
-from portico.terminals.decide import DECISIONS, Context, check_new, decide
+from portico.terminals.decide import DECISIONS, TerminalContext, check_new, decide
 from portico.terminals.state import TerminalState
 from portico.workspace.terminal import INPUT_MAX, SIDE_MAX
 
@@ -58,7 +58,7 @@ def test_only_who_holds_it_uses_it(command: c.Command, holder: str, connected: b
         free = not connected
     else:
         free = closes or (name == "host" and hands_on)
-    context = Context(caller, {"editor", "other"} if connected else {"other"})
+    context = TerminalContext(caller, {"editor", "other"} if connected else {"other"})
     if free:
         assert all(event.by == caller.by for event in decide(state, command, context).events)  # type: ignore[attr-defined]
     else:
@@ -71,10 +71,10 @@ def test_only_who_holds_it_uses_it(command: c.Command, holder: str, connected: b
 def test_what_an_agent_runs_is_watched_and_closed(command: c.Command, name: str) -> None:
     state = TerminalState(started(command=["make"]))
     if isinstance(command, c.CloseTerminal):
-        assert decide(state, command, Context(CALLERS[name])).events == []
+        assert decide(state, command, TerminalContext(CALLERS[name])).events == []
         return
     with pytest.raises(Forbidden):
-        decide(state, command, Context(CALLERS[name]))
+        decide(state, command, TerminalContext(CALLERS[name]))
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_what_an_agent_runs_is_watched_and_closed(command: c.Command, name: str)
 )
 def test_refusals(command: c.Command, error: type[PorticoError]) -> None:
     with pytest.raises(error):
-        decide(TerminalState(started()), command, Context(CALLERS["token"]))
+        decide(TerminalState(started()), command, TerminalContext(CALLERS["token"]))
 
 
 def test_nothing_is_typed_into_what_has_ended() -> None:
     state = TerminalState(started())
     fold(state, e.TerminalExited(code=0))
     with pytest.raises(Conflict):
-        decide(state, COMMANDS[0], Context(CALLERS["token"]))
+        decide(state, COMMANDS[0], TerminalContext(CALLERS["token"]))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,9 @@ def test_a_resize_is_written_down_when_it_is_news(sizes: list[tuple[int, int]]) 
     state = TerminalState(started())
     for cols, rows in sizes:
         before = (state.cols, state.rows)
-        decision = decide(state, c.ResizeTerminal(terminal="t", cols=cols, rows=rows), Context(CALLERS["token"]))
+        decision = decide(
+            state, c.ResizeTerminal(terminal="t", cols=cols, rows=rows), TerminalContext(CALLERS["token"])
+        )
         assert bool(decision.events) is (before != (cols, rows))
         for event in decision.events:
             fold(state, event)

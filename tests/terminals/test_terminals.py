@@ -12,9 +12,9 @@ import pytest
 from portico import events as e
 from portico.errors import AlreadyExists, NotFound, PorticoError
 from portico.host.host import Host
-from portico.terminals.terminals import OPEN, OpenTerminal, Terminals
+from portico.terminals.terminals import OPEN, LiveTerminal, Terminals
 from portico.testing.fixtures import HostOpener
-from portico.workspace.scrollback import Command
+from portico.workspace.scrollback import ShellCommand
 from tests.workspace.living import gone
 
 CLAIM = {"kind": "client", "clientId": "ada"}
@@ -27,7 +27,7 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
-async def until(host: Host, terminal: OpenTerminal, condition: Callable[[], Any]) -> Any:
+async def until(host: Host, terminal: LiveTerminal, condition: Callable[[], Any]) -> Any:
     """Looks again at every batch of the terminal's events."""
     async with asyncio.timeout(30):
         async for _ in host.log.follow(terminal.channel):
@@ -38,10 +38,10 @@ async def until(host: Host, terminal: OpenTerminal, condition: Callable[[], Any]
 
 
 def _is_complete(part: object) -> bool:
-    return isinstance(part, Command) and part.complete
+    return isinstance(part, ShellCommand) and part.complete
 
 
-async def events(host: Host, terminal: OpenTerminal) -> list[e.Event]:
+async def events(host: Host, terminal: LiveTerminal) -> list[e.Event]:
     await host.log.flush()
     return [record.event for record in await host.log.read(terminal.channel)]
 

@@ -12,7 +12,7 @@ from portico.events import Message
 from portico.host.state import SessionState, TurnState, Usage
 from portico.usage import prices
 from portico.usage.book import priced
-from portico.usage.prices import Tokens, price
+from portico.usage.prices import TokenUse, price
 from portico.usage.rollup import read_keys, roll_up
 from portico.usage.shapes import UsageRow
 from tests.process import HostProcess, inside
@@ -32,16 +32,16 @@ from tests.process import HostProcess, inside
     ],
 )
 def test_a_model_has_a_price_or_none(model: str, known: bool) -> None:
-    assert (price(Tokens(model, 1000, 100, 0)) is not None) is known
+    assert (price(TokenUse(model, 1000, 100, 0)) is not None) is known
 
 
 def test_the_price_counts_the_cached_as_part_of_what_was_read() -> None:
-    whole, cached = price(Tokens("gpt-4o", 1000, 100, 0)), price(Tokens("gpt-4o", 1000, 100, 800))
+    whole, cached = price(TokenUse("gpt-4o", 1000, 100, 0)), price(TokenUse("gpt-4o", 1000, 100, 800))
     assert whole == pytest.approx(0.0035)
     assert cached is not None
     assert 0 < cached < 0.0035
-    assert price(Tokens("gpt-4o", 0, 0, 0)) is None  # nothing told is unknown, not 0
-    assert price(Tokens("gpt-4o", 5, 1, 900)) is not None  # an agent that counts them beside
+    assert price(TokenUse("gpt-4o", 0, 0, 0)) is None  # nothing told is unknown, not 0
+    assert price(TokenUse("gpt-4o", 5, 1, 900)) is not None  # an agent that counts them beside
 
 
 async def test_a_told_cost_stays_an_untold_one_is_estimated_and_the_rest_unknown() -> None:
@@ -57,8 +57,8 @@ async def test_a_told_cost_stays_an_untold_one_is_estimated_and_the_rest_unknown
 
 async def test_without_the_library_all_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prices, "source", lambda: "")
-    assert await prices.dollars([Tokens("gpt-4o", 1000, 100, 0)]) == [None]
-    assert price(Tokens("gpt-4o", 1000, 100, 0)) is None
+    assert await prices.dollars([TokenUse("gpt-4o", 1000, 100, 0)]) == [None]
+    assert price(TokenUse("gpt-4o", 1000, 100, 0)) is None
 
 
 ROWS = [

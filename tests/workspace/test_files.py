@@ -12,7 +12,7 @@ from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, NotFo
 from portico.workspace import files as module
 from portico.workspace import tree
 from portico.workspace.atomic_write import TEMPORARY
-from portico.workspace.files import Entry, Files, Mode, is_binary
+from portico.workspace.files import DirectoryEntry, Files, Mode, is_binary
 from portico.workspace.jail import Jail
 
 
@@ -221,10 +221,10 @@ async def test_listing(files: Files, root: Path, monkeypatch: pytest.MonkeyPatch
     (root / "out").symlink_to("/etc")
     os.close(os.open(os.fsencode(root) + b"/\xff", os.O_CREAT))  # a name that is no text
     assert (await files.list()).entries == [
-        Entry("a", "directory", "directory"),
-        Entry("b.txt", "file", "file"),
-        Entry("in", "symlink", "directory"),
-        Entry("out", "symlink", None),
+        DirectoryEntry("a", "directory", "directory"),
+        DirectoryEntry("b.txt", "file", "file"),
+        DirectoryEntry("in", "symlink", "directory"),
+        DirectoryEntry("out", "symlink", None),
     ]
     monkeypatch.setattr(module, "LIST_MAX", 2)
     assert (await files.list()).cut

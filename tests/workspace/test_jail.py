@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from portico.errors import BadRequest, Forbidden, PorticoError
 from portico.workspace import jail as module
-from portico.workspace.jail import LINKS_MAX, PATH_MAX, Jail
+from portico.workspace.files import Files
+from portico.workspace.jail import LINKS_MAX, PATH_MAX, Jail, closed, is_closed
+from portico.workspace.search import find, search
 
 SECRET = "the secret"
 
@@ -308,3 +310,33 @@ def test_no_path_of_the_maze_reads_a_secret(maze: Path, parts: list[str], absolu
 def test_any_text_is_answered(maze: Path, path: str) -> None:
     with suppress(PorticoError):
         assert Jail([maze]).resolve(path).is_relative_to(maze)
+
+
+async def test_the_hosts_own_folder_is_closed(jail: Jail, root: Path) -> None:
+    """It lies in the project when somebody works in his home folder; its tokens are files there."""
+    home = root / "data" / "host"
+    (home / "project").mkdir(parents=True)
+    for each in (home / "token", home / "project" / "mine"):
+        each.write_text(SECRET)
+    (root / "link").symlink_to(home)
+    (root / "src" / "token").symlink_to(home / "token")
+    files = Files(jail)
+    with closed(root / "link"):
+        for path in ("data/host/token", "data/host", "link/token", "src/token", "data/host/new", "src/../link"):
+            with pytest.raises(Forbidden, match="belongs to the host"):
+                jail.open(path)
+        for within in (Jail([home]), Jail([root / "data"]), Jail(["/"])):
+            with pytest.raises(Forbidden, match="belongs to the host"):
+                within.open(home / "token")
+        for path in ("data", "data/host"):
+            with pytest.raises(Forbidden, match="host"):
+                await files.copy(path, "stolen")
+            with pytest.raises(Forbidden, match="host"):
+                await files.move(path, "stolen")
+            with pytest.raises(Forbidden, match="host"):
+                await files.delete(path, recursive=True)
+        assert not [each for each in (await find(jail)).paths if "host" in each]
+        assert not (await search(jail, SECRET)).matches
+        assert read(Jail([home / "project"]), "mine") == SECRET, "a project in there is one all the same"
+    assert read(jail, "link/token") == SECRET
+    assert not is_closed(home)

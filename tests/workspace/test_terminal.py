@@ -15,7 +15,7 @@ from portico.errors import BadRequest, Conflict, NotFound, TooLarge
 from portico.workspace import terminal as module
 from portico.workspace.escapes import plain
 from portico.workspace.process import environment
-from portico.workspace.scrollback import Command, Loose, Scrollback
+from portico.workspace.scrollback import Loose, Scrollback, ShellCommand
 from portico.workspace.shell import Integration, integrate, unescape
 from portico.workspace.terminal import (
     CommandFinished,
@@ -118,7 +118,7 @@ async def test_commands_are_recognised(tmp_path: Path, shell: str) -> None:
         assert terminal.cwd == str(tmp_path / "sub;dir")
         assert "x;y\\z\r\n" in screen.text
         assert "]633" not in screen.text
-        commands = [part for part in terminal.scrollback.parts if isinstance(part, Command)]
+        commands = [part for part in terminal.scrollback.parts if isinstance(part, ShellCommand)]
         assert (commands[0].line, commands[0].exit_code) == ("echo a; false", 1)
         assert "a\r\n" in commands[0].output
         assert commands[0].complete
@@ -403,7 +403,7 @@ def test_the_scrollback_keeps_the_end(steps: list[tuple[str, str]]) -> None:
             scrollback.add(text)
             whole += text
         else:
-            scrollback.start(Command("id", text[:5], 0.0))
+            scrollback.start(ShellCommand("id", text[:5], 0.0))
     assert whole.endswith(scrollback.text())
     assert scrollback.size == sum(
         len(p.value) if isinstance(p, Loose) else len(p.output + p.line) for p in scrollback.parts

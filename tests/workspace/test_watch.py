@@ -11,15 +11,15 @@ from portico.errors import BadRequest, Forbidden, NotFound, TooLarge
 from portico.workspace import watch as module
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
-from portico.workspace.watch import Change, watch
+from portico.workspace.watch import PathChange, watch
 
 
 class Seen:
     def __init__(self) -> None:
-        self.changes: list[Change] = []
+        self.changes: list[PathChange] = []
         self.news = asyncio.Event()
 
-    async def until(self, *wanted: Change) -> None:
+    async def until(self, *wanted: PathChange) -> None:
         async with asyncio.timeout(30):
             while not set(wanted) <= set(self.changes):
                 self.news.clear()
@@ -54,18 +54,18 @@ async def watching(root: Path, path: str = ".", **options: object) -> AsyncItera
 async def test_tells_what_is_added_updated_and_deleted(root: Path) -> None:
     async with watching(root) as seen:
         (root / "sub/new.txt").write_text("")
-        await seen.until(Change(str(root / "sub/new.txt"), "added"))
+        await seen.until(PathChange(str(root / "sub/new.txt"), "added"))
         (root / "a.txt").write_text("changed")
-        await seen.until(Change(str(root / "a.txt"), "updated"))
+        await seen.until(PathChange(str(root / "a.txt"), "updated"))
         (root / "a.txt").unlink()
-        await seen.until(Change(str(root / "a.txt"), "deleted"))
+        await seen.until(PathChange(str(root / "a.txt"), "deleted"))
 
 
 async def test_our_own_writes_show_one_file(root: Path) -> None:
     async with watching(root) as seen:
         await Files(Jail([root])).write("new.txt", b"x")
         (root / "last").write_text("")
-        await seen.until(Change(str(root / "last"), "added"))
+        await seen.until(PathChange(str(root / "last"), "added"))
         assert {change.path for change in seen.changes} == {str(root / "new.txt"), str(root / "last")}
 
 
@@ -73,7 +73,7 @@ async def test_globs_choose(root: Path) -> None:
     async with watching(root, includes=["*.py", "last"], excludes=["sub/**"]) as seen:
         for name in ("x.py", "x.js", "sub/y.py", "last"):
             (root / name).write_text("")
-        await seen.until(Change(str(root / "last"), "added"), Change(str(root / "x.py"), "added"))
+        await seen.until(PathChange(str(root / "last"), "added"), PathChange(str(root / "x.py"), "added"))
         assert {Path(change.path).name for change in seen.changes} == {"x.py", "last"}
 
 
@@ -81,7 +81,7 @@ async def test_only_the_folder_itself_when_asked(root: Path) -> None:
     async with watching(root, recursive=False) as seen:
         (root / "sub/deep").write_text("")
         (root / "last").write_text("")
-        await seen.until(Change(str(root / "last"), "added"))
+        await seen.until(PathChange(str(root / "last"), "added"))
         assert str(root / "sub/deep") not in {change.path for change in seen.changes}
 
 
@@ -103,7 +103,7 @@ async def test_what_lies_behind_links_is_not_told(root: Path, tmp_path: Path) ->
         (outside / "secret").write_text("")
         (root / "sub/file").write_text("")
         (root / "last").write_text("")
-        await seen.until(Change(str(root / "last"), "added"), Change(str(root / "sub/file"), "added"))
+        await seen.until(PathChange(str(root / "last"), "added"), PathChange(str(root / "sub/file"), "added"))
         names = {str(Path(change.path).relative_to(root)) for change in seen.changes}
         assert names <= {"last", "sub/file", "sub"}
 
@@ -112,9 +112,9 @@ async def test_folders_that_appear_are_watched_with_what_is_in_them(root: Path) 
     async with watching(root) as seen:
         (root / "new/deep").mkdir(parents=True)
         (root / "new/deep/first").write_text("")
-        await seen.until(Change(str(root / "new"), "added"), Change(str(root / "new/deep/first"), "added"))
+        await seen.until(PathChange(str(root / "new"), "added"), PathChange(str(root / "new/deep/first"), "added"))
         (root / "new/deep/later").write_text("")
-        await seen.until(Change(str(root / "new/deep/later"), "added"))
+        await seen.until(PathChange(str(root / "new/deep/later"), "added"))
 
 
 async def test_a_link_to_everything_is_no_work(root: Path) -> None:
@@ -122,7 +122,7 @@ async def test_a_link_to_everything_is_no_work(root: Path) -> None:
     (root / "everything").symlink_to("/")
     async with asyncio.timeout(60), watching(root) as seen:
         (root / "last").write_text("")
-        await seen.until(Change(str(root / "last"), "added"))
+        await seen.until(PathChange(str(root / "last"), "added"))
 
 
 async def test_excluded_folders_are_not_even_watched(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ async def test_excluded_folders_are_not_even_watched(root: Path, monkeypatch: py
             (root / "node_modules/1/x").write_text("")
             (root / exclude.strip("*/")).touch()
             (root / f"last-{len(exclude)}").write_text("")
-            await seen.until(Change(str(root / f"last-{len(exclude)}"), "added"))
+            await seen.until(PathChange(str(root / f"last-{len(exclude)}"), "added"))
             assert not any("node_modules/" in change.path for change in seen.changes)
 
 

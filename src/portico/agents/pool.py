@@ -40,9 +40,26 @@ class Member(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Its process can be let go: nobody uses it, and another takes up its conversations."""
+        """Its process can be let go: nobody uses it."""
+
+    @property
+    def resumes(self) -> bool:
+        """Whether another process takes up its conversations, and need not be told what was said."""
 
     def rest(self) -> None: ...
+
+
+class _Waiting:
+    """A turn in the queue; it is told once why it waits."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._told = False
+
+    def say(self, why: str) -> None:
+        if not self._told:
+            self._told = True
+            self._tell(f"Waiting for a free agent: {why}.")
 
 
 class Pool:
@@ -51,6 +68,9 @@ class Pool:
         self._members: set[Member] = set()
         self._turnstile = asyncio.Lock()
         self._changed = asyncio.Event()
+        self._queue: list[_Waiting] = []
+        self._full_because = ""
+        """While the first of the queue waits: so do those behind it."""
 
     @classmethod
     def of(cls, home: Path) -> "Pool":
@@ -65,17 +85,30 @@ class Pool:
 
     async def admit(self, member: Member, tell: Tell) -> None:
         """Returns when there is room for one more process of it; first come, first served."""
-        told = False
-        async with self._turnstile:
-            self._members.add(member)
+        waiting = _Waiting(tell)
+        self._queue.append(waiting)
+        try:
+            if self._full_because:
+                waiting.say(self._full_because)
+            async with self._turnstile:
+                await self._make_room(member)
+        finally:
+            self._queue.remove(waiting)
+
+    async def _make_room(self, member: Member) -> None:
+        self._members.add(member)
+        try:
             while (full := self._full(member)) is not None:
                 idle = [each for each in self._members if each is not member and each.is_idle]
                 if idle:
-                    min(idle, key=lambda each: each.used_at).rest()
-                elif not told:
-                    told = True
-                    tell(f"Waiting for a free agent: {full}.")
+                    min(idle, key=lambda each: (not each.resumes, each.used_at)).rest()
+                else:
+                    self._full_because = full
+                    for each in self._queue:
+                        each.say(full)
                 await self._wait()
+        finally:
+            self._full_because = ""
 
     def forget(self, member: Member) -> None:
         self._members.discard(member)

@@ -217,7 +217,11 @@ class Supervisor(Generic[C]):
     @property
     def is_idle(self) -> bool:
         current = self._current
-        return current is not None and not current.running and current.resumes and current.usable
+        return current is not None and not current.running and current.usable
+
+    @property
+    def resumes(self) -> bool:
+        return self._current is not None and self._current.resumes
 
     async def get(self, tell: Tell = lambda text: None) -> C:
         """The connection to the living process, which is started first if need be. `tell` is told what it waits for."""

@@ -14,6 +14,7 @@ rules, grants, a session's `approvals = allow`, an editor's "approve everything"
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -24,9 +25,10 @@ from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
 from portico.events import Breadth, Json
 from portico.host.action import Action
 from portico.host.approval import Request, Ruling
+from portico.host.component import Component
 from portico.host.folders import below
-from portico.host.part import Part
 from portico.workspace.glob import Glob
+from portico.workspace.jail import is_closed
 
 if TYPE_CHECKING:
     from portico.host.host import Host
@@ -130,7 +132,7 @@ def session_rules(config: Mapping[str, Any]) -> Rules:
     return rules
 
 
-class WorkspacePolicy(Part):
+class WorkspacePolicy(Component):
     """The host's `Judge`: `refuse` comes before all policies, `allow` after them. The rules may change at any time,
     and count at once."""
 
@@ -173,6 +175,8 @@ class WorkspacePolicy(Part):
             return "a rule that takes too long"
 
     def _kept(self, session: "Session", request: Request) -> str | None:
+        if request.action.text is None and any(_hosts_own(session, path) for path in request.action.files):
+            return "a file of the host itself"
         return "a protected file" if self.protects(session, request) else None
 
     def allow(self, session: "Session", request: Request) -> Ruling | None:
@@ -226,9 +230,17 @@ def unattended(session: "Session") -> bool:
     return session.state.by.startswith("task:") and session.state.config.get("approvals") == "allow"
 
 
+def _hosts_own(session: "Session", path: str) -> bool:
+    """The host's tokens and settings may lie in the folder that a session works in."""
+    named, top = os.path.join(session.state.cwd, path), os.path.realpath(session.state.cwd)
+    return "\0" not in named and is_closed(Path(os.path.realpath(named)), Path(top))
+
+
 def _inside(session: "Session", path: str) -> str | None:
     """The path relative to whichever of the session's folders it is in. What is named relative starts at its cwd."""
     named = os.path.join(session.state.cwd, path)
+    if _hosts_own(session, named):
+        return None
     return next((found for each in session.folders.reach() if (found := below(each, named)) is not None), None)
 
 
@@ -324,7 +336,10 @@ def _command(sources: list[Rules], folder: str, action: Action, strict: bool) ->
 
 def _leads_out(folder: str, word: str) -> bool:
     """A link inside the folder may lead out of it, and then so does a command that follows it."""
-    return os.path.lexists(os.path.join(folder, word)) and below(folder, word) is None
+    if not os.path.lexists(os.path.join(folder, word)):
+        return False
+    top = Path(os.path.realpath(folder))
+    return below(folder, word) is None or is_closed(Path(os.path.realpath(top / word)), top)
 
 
 def _said(sources: list[Rules], words: list[str], strict: bool, at_top: bool) -> Iterator[tuple[str, bool]]:

@@ -31,7 +31,7 @@ _NO_PROGRAM = re.compile(r"-|[\d.]+[smhd]?\Z|\w+=")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
 
 
-class Unknown(Exception):
+class UnknownSyntax(Exception):
     """The line starts something whose name cannot be read in it."""
 
 
@@ -45,7 +45,7 @@ def commands(line: str) -> list[list[str]] | None:
         return None
     try:
         return list(_found(line, 0))
-    except (Unknown, IndexError):
+    except (UnknownSyntax, IndexError):
         return None
 
 
@@ -53,7 +53,7 @@ def started(argv: Sequence[str]) -> list[list[str]] | None:
     """The same for a program that is started without a shell."""
     try:
         return [list(argv), *_inside(list(argv), 0)]
-    except (Unknown, IndexError):
+    except (UnknownSyntax, IndexError):
         return None
 
 
@@ -65,14 +65,14 @@ def pieces(words: Sequence[str]) -> Iterator[str]:
 
 def _found(line: str, depth: int) -> Iterator[list[str]]:
     if depth > _DEPTH:
-        raise Unknown
+        raise UnknownSyntax
     for words in _Scanner(line, depth).commands():
         while words and (words[0] in _RESERVED or _ASSIGNMENT.match(words[0])):
             words = words[1:]
         if not words:
             continue
         if DYNAMIC in words[0]:
-            raise Unknown
+            raise UnknownSyntax
         yield words
         yield from _inside(words, depth)
 
@@ -82,7 +82,7 @@ def _inside(words: list[str], depth: int) -> Iterator[list[str]]:
     name = words[0].rpartition("/")[2]
     if name in ("eval", "source", "."):
         if any(DYNAMIC in word for word in words[1:]):
-            raise Unknown
+            raise UnknownSyntax
         if name == "eval":
             yield from _found(" ".join(words[1:]), depth + 1)
     for at, word in enumerate(words):
@@ -90,7 +90,7 @@ def _inside(words: list[str], depth: int) -> Iterator[list[str]]:
             yield from _shell(words[at + 1 :], depth)
             return
     if name in _RUNNERS and DYNAMIC in next((word for word in words[1:] if not _NO_PROGRAM.match(word)), ""):
-        raise Unknown
+        raise UnknownSyntax
 
 
 def _shell(arguments: list[str], depth: int) -> Iterator[list[str]]:
@@ -100,14 +100,14 @@ def _shell(arguments: list[str], depth: int) -> Iterator[list[str]]:
     for at, word in enumerate(arguments):
         if re.match(r"-\w*c\w*\Z", word) and word != "--":
             if at + 1 >= len(arguments) or DYNAMIC in arguments[at + 1]:
-                raise Unknown
+                raise UnknownSyntax
             yield from _found(arguments[at + 1], depth + 1)
             return
         if not word.startswith(("-", "+")):
             if DYNAMIC in word:
-                raise Unknown
+                raise UnknownSyntax
             return
-    raise Unknown
+    raise UnknownSyntax
 
 
 def runs_code(words: Sequence[str]) -> bool:
@@ -202,14 +202,14 @@ class _Scanner:
     def _closing_quote(self) -> int:
         end = self._text.find("'", self._at)
         if end < 0:
-            raise Unknown
+            raise UnknownSyntax
         return end
 
     def _quoted(self) -> str:
         found: list[str] = []
         while True:
             if self._at >= len(self._text):
-                raise Unknown
+                raise UnknownSyntax
             sign = self._text[self._at]
             self._at += 1
             if sign == '"':
@@ -273,7 +273,7 @@ class _Scanner:
 
     def _substitute(self, text: str, *, only_nested: bool = False) -> None:
         if self._depth > _DEPTH:
-            raise Unknown
+            raise UnknownSyntax
         if not only_nested:
             self._nested += _found(text, self._depth + 1)
             return

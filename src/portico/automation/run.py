@@ -13,7 +13,7 @@ from portico.automation.plan import folder_of
 from portico.automation.state import AutomationState, RunSummary
 from portico.errors import LogUnavailable, NotFound, PorticoError
 from portico.host.state import Summary
-from portico.usage.prices import Tokens, dollars
+from portico.usage.prices import TokenUse, dollars
 
 if TYPE_CHECKING:
     from portico.automation.automations import Automations
@@ -151,7 +151,7 @@ class Runs:
         used = [(each.usage, each.model) for each in self._sessions(run) if each.usage.input + each.usage.output]
         tokens, output = sum(each.input for each, _ in used), sum(each.output for each, _ in used)
         asked = [
-            Tokens(each.model or model, each.input, each.output, each.cached) for each, model in used if not each.cost
+            TokenUse(each.model or model, each.input, each.output, each.cached) for each, model in used if not each.cost
         ]
         listed = await dollars(asked)
         known = bool(used) and None not in listed

@@ -18,8 +18,8 @@ from portico.budgets.held import SHARED, Held, Ledger, read_budget
 from portico.errors import BudgetSpent
 from portico.events import HOST, Budget, Json, Record
 from portico.host.autonomy import BUDGET
+from portico.host.component import Component
 from portico.host.host import Host
-from portico.host.part import Part
 from portico.host.question import Answer
 from portico.host.session import Session
 from portico.host.state import QuestionPart
@@ -35,7 +35,7 @@ _GRACE_SECONDS = 5.0
 """In which an agent that asks us before each call ends by itself."""
 
 
-class Budgets(Part):
+class Budgets(Component):
     def __init__(self, host: Host) -> None:
         self.host = host
         self.rules: dict[str, Budget] = {}

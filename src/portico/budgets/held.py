@@ -22,7 +22,7 @@ from portico.host.turn import Turn
 from portico.settings import BudgetSettings
 from portico.usage.book import UsageBook
 from portico.usage.lineage import Lineages
-from portico.usage.prices import Tokens, dollars
+from portico.usage.prices import TokenUse, dollars
 
 SHARED = ("day/", "month/")
 """How the keys of budgets begin that more than one conversation depends on."""
@@ -126,7 +126,7 @@ class Ledger:
 
 async def spent_in(state: SessionState, turns: list[TurnState], now: int) -> Spent:
     spent = Spent(turns=len(turns))
-    untold: list[Tokens] = []
+    untold: list[TokenUse] = []
     for turn in turns:
         spent.minutes += turn.worked(now) / 60_000
         spent.calls += sum(isinstance(part, CallPart) for part in turn.parts)
@@ -136,7 +136,7 @@ async def spent_in(state: SessionState, turns: list[TurnState], now: int) -> Spe
         spent.dollars += turn.usage.cost
         if not turn.usage.cost:
             model = turn.usage.model or turn.message.model or state.model
-            untold.append(Tokens(model, turn.usage.input, turn.usage.output, turn.usage.cached))
+            untold.append(TokenUse(model, turn.usage.input, turn.usage.output, turn.usage.cached))
     for cost in await dollars(untold):
         spent.dollars += cost or 0.0
         spent.estimated = spent.estimated or cost is not None

@@ -40,7 +40,7 @@ class _Span(Struct, frozen=True):
     note: str = ""
 
 
-class Bounds(Protocol):
+class CaptureBounds(Protocol):
     """What all sessions of a host share."""
 
     enabled: bool
@@ -50,7 +50,7 @@ class Bounds(Protocol):
 class Captures:
     """The captures of one session, one after another."""
 
-    def __init__(self, session: "Session", bounds: Bounds) -> None:
+    def __init__(self, session: "Session", bounds: CaptureBounds) -> None:
         self._session = session
         self._bounds = bounds
         self._order = asyncio.Lock()

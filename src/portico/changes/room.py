@@ -11,14 +11,14 @@ from portico.changes import review
 from portico.changes.captures import Captures
 from portico.changes.isolation import isolate, release
 from portico.events import Json
-from portico.host.part import Part
+from portico.host.component import Component
 from portico.host.session import Session
 
 if TYPE_CHECKING:
     from portico.host.host import Host
 
 
-class FolderChanges(Part):
+class FolderChanges(Component):
     def __init__(self, host: "Host") -> None:
         self._host = host
         self.enabled = True

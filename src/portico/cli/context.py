@@ -8,7 +8,7 @@ import typer
 
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, run
 from portico.client import Client
-from portico.client.context import Context, read, write
+from portico.client.context import HostContext, read, write
 from portico.errors import BadRequest, NotFound
 
 app = typer.Typer(help="Save hosts on other machines, and choose one.", no_args_is_help=True)
@@ -32,7 +32,7 @@ def add(
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise BadRequest(f"{url!r} is not an address such as https://box.example.", field="url")
     secret = sys.stdin.readline().strip() if token == "-" else token
-    found = Context(url.rstrip("/"), secret)
+    found = HostContext(url.rstrip("/"), secret)
 
     async def ask() -> str:
         async with Client(found.url, found.token) as client:

@@ -119,11 +119,12 @@ def settings(address: Address) -> dict[str, str]:
     host = urlsplit(address.url).hostname or "127.0.0.1"
     entry: Json = {"name": "Portico", "address": address.url.rstrip("/"), "connectionToken": address.token}
     desktop = {"chat.remoteAgentHostsEnabled": True, "chat.remoteAgentHosts": [entry]}
-    bridge = f"--agent-host-bridge-host {host} --agent-host-bridge-port {port}"
+    bridge = {"host": host, "port": port, "connection-token": address.token}
+    flags = " ".join(f"--agent-host-bridge-{name} {value}" for name, value in bridge.items())
+    passed = " ".join(f"--vscode-option agent-host-bridge-{name}={value}" for name, value in bridge.items())
     return {
         "VS Code on the desktop, settings.json": json.dumps(desktop, indent=2),
-        "VS Code in the browser, when you start its server": (
-            f"code-server {bridge} --agent-host-bridge-connection-token {address.token}"
-        ),
-        "Copilot CLI": f"copilot --ahp '{address.whole}'",
+        "VS Code in the browser, when you start VS Code's own server": f"code-server-oss {flags}",
+        "VS Code in the browser, when you start Coder's code-server": f"code-server {passed}",
+        "Copilot CLI": f"COPILOT_CLI_ENABLED_FEATURE_FLAGS=AHP_CLIENT copilot --ahp '{address.whole}'",
     }

@@ -12,7 +12,7 @@ from portico.cli.output import HomeOption, JsonFlag, print_json
 from portico.errors import BadRequest
 from portico.home import Home
 from portico.maintenance import repair as work
-from portico.maintenance.repair import Report
+from portico.maintenance.repair import RepairReport
 
 app = typer.Typer(help="Look at the log as a file, repair it, and move it.", no_args_is_help=True)
 
@@ -44,7 +44,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _tell(found: Report) -> None:
+def _tell(found: RepairReport) -> None:
     for line in found.damage:
         print(line)
     counts = f"{found.events} events in {found.channels} channels, {found.blobs} blobs"
@@ -73,10 +73,10 @@ def copy(
 
     Example: portico log copy ~/.local/share/portico postgresql://portico@db.example/portico
     """
-    from portico.maintenance.copy import Report, file_of, opened
+    from portico.maintenance.copy import CopyReport, file_of, opened
     from portico.maintenance.copy import copy as copy_log
 
-    async def run() -> Report:
+    async def run() -> CopyReport:
         async with opened(source, new=False) as one, opened(target, new=True) as other:
             return await copy_log(one, other, _Progress(quiet=as_json))
 

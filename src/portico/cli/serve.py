@@ -64,7 +64,7 @@ def serve(
     """
     gc.disable()  # what is imported never becomes garbage, and looking for it is a tenth of the start
     try:
-        from portico.doors.server import Options, Server, run
+        from portico.doors.server import ServeOptions, Server, run
     finally:
         gc.enable()
 
@@ -86,7 +86,7 @@ def serve(
     for each in workspace or []:
         if not each.is_dir():
             raise BadRequest(f"The workspace {str(each)!r} is not a folder.", field="workspace")
-    options = Options(
+    options = ServeOptions(
         home=Home.default(home),
         flags=flags,
         agents=tuple(agent or ()),

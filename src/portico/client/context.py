@@ -14,14 +14,14 @@ from portico.errors import BadRequest, NotFound
 from portico.home import write_private
 
 
-class Context(Struct):
+class HostContext(Struct):
     url: str
     token: str = ""
 
 
 class Contexts(Struct):
     current: str = ""
-    hosts: dict[str, Context] = {}
+    hosts: dict[str, HostContext] = {}
 
 
 def file() -> Path:
@@ -42,10 +42,10 @@ def write(contexts: Contexts) -> None:
     write_private(file(), msgspec.json.encode(contexts))
 
 
-def chosen() -> Context | None:
+def chosen() -> HostContext | None:
     """What this command is about: `--url`, `--context`, the saved choice; None: the host of this machine."""
     if url := os.environ.get("PORTICO_URL"):
-        return Context(url.rstrip("/"), os.environ.get("PORTICO_TOKEN", ""))
+        return HostContext(url.rstrip("/"), os.environ.get("PORTICO_TOKEN", ""))
     contexts = read()
     name = os.environ.get("PORTICO_CONTEXT", contexts.current)
     if not name or name == "local":

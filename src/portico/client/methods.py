@@ -22,14 +22,19 @@ from portico.commands import (
     Drafted,
     DraftText,
     Encoding,
+    GivenUp,
     HookSecret,
     Isolation,
     JobNamed,
+    Member,
     NoticeNamed,
     Offered,
+    OwnTokenMade,
+    PersonShown,
     Project,
     PushNamed,
     Queued,
+    RetentionDone,
     RunNamed,
     ServerOperation,
     ServerReply,
@@ -376,9 +381,9 @@ class Methods(Protocol):
         """Settings that editors share through the host. What loosens approval needs the scope approve."""
         return await self.do(c.ConfigureHost(values=values, replace=replace, action=action), request=request)
 
-    async def identify_client(self, client: str, *, value: Json = {}, request: str = "") -> Done:
+    async def identify_client(self, client: str, *, request: str = "") -> Done:
         """Take an id for a client; it belongs to the token that used it first."""
-        return await self.do(c.IdentifyClient(client=client, value=value), request=request)
+        return await self.do(c.IdentifyClient(client=client), request=request)
 
     async def open_terminal(
         self,
@@ -554,6 +559,40 @@ class Methods(Protocol):
     async def sign_in(self, resource: str, *, token: str = "", seconds: float | None = None, request: str = "") -> Done:
         """Give the agents that ask for it a token of a resource, or take it back with an empty one."""
         return await self.do(c.SignIn(resource=resource, token=token, seconds=seconds), request=request)
+
+    async def add_own_token(
+        self, name: str, *, scopes: list[str] | None = None, days: float | None = None, request: str = ""
+    ) -> OwnTokenMade:
+        """Make a token of your own."""
+        return await self.do(c.AddOwnToken(name=name, scopes=scopes, days=days), request=request)
+
+    async def revoke_own_token(self, name: str, *, request: str = "") -> Done:
+        """End one of your tokens."""
+        return await self.do(c.RevokeOwnToken(name=name), request=request)
+
+    async def add_person(self, name: str, *, scopes: list[str] = [], request: str = "") -> PersonShown:
+        """Add a person."""
+        return await self.do(c.AddPerson(name=name, scopes=scopes), request=request)
+
+    async def remove_person(self, name: str, *, request: str = "") -> Done:
+        """Remove a person; their tokens end."""
+        return await self.do(c.RemovePerson(name=name), request=request)
+
+    async def erase_person(self, name: str, *, dry_run: bool = False, request: str = "") -> RetentionDone:
+        """Delete all sessions of a person."""
+        return await self.do(c.ErasePerson(name=name, dry_run=dry_run), request=request)
+
+    async def apply_retention(self, *, dry_run: bool = False, request: str = "") -> RetentionDone:
+        """Archive and delete old sessions by rule."""
+        return await self.do(c.ApplyRetention(dry_run=dry_run), request=request)
+
+    async def drain_host(self, name: str, *, request: str = "") -> Member:
+        """Hand a host's sessions over: idle ones at once, busy ones after their turn."""
+        return await self.do(c.DrainHost(name=name), request=request)
+
+    async def give_up_host(self, name: str, *, request: str = "") -> GivenUp:
+        """End what a host had that never comes back."""
+        return await self.do(c.GiveUpHost(name=name), request=request)
 
     async def create_automation(
         self, name: str, *, plan: AutomationPlan = AutomationPlan(), enabled: bool = True, request: str = ""

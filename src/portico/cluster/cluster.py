@@ -21,9 +21,9 @@ from portico.cluster.roster import Info, Peer, Roster
 from portico.cluster.tls import link_tls
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError
 from portico.events import Channel
+from portico.host.component import Component
 from portico.host.host import Host
 from portico.host.members import Forward, Member, Members
-from portico.host.part import Part
 from portico.host.session import Session
 from portico.log.log import NotOwner
 from portico.log.postgres.log import OWNED, PostgresLog
@@ -39,7 +39,7 @@ SCHEDULER = "scheduler"
 """The lease of the one host that starts what is due."""
 
 
-class Cluster(Part, Members):
+class Cluster(Component, Members):
     several = True
 
     def __init__(self, host: Host, log: PostgresLog, settings: ClusterSettings) -> None:

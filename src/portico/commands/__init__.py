@@ -16,6 +16,7 @@ from portico.commands.message import *
 from portico.commands.notice import *
 from portico.commands.person import *
 from portico.commands.project import *
+from portico.commands.reads import *
 from portico.commands.session import *
 from portico.commands.table import *
 from portico.commands.terminal import *

@@ -1,6 +1,6 @@
-"""Commands of whoever looks after the host: tokens, logins of agents, sessions of other hosts."""
+"""Commands of whoever looks after the host: tokens, people, old sessions, logins of agents, other hosts."""
 
-from portico.commands.answers import Done, TokenMade
+from portico.commands.answers import Done, GivenUp, Member, OwnTokenMade, PersonShown, RetentionDone, TokenMade
 from portico.commands.command import Command, Http
 from portico.events import Json
 
@@ -48,7 +48,11 @@ class RevokeToken(Command, frozen=True, tag="token.revoke"):
 
 
 class SignIn(Command, frozen=True, tag="agent.sign_in"):
-    """Give the agents that ask for it a token of a resource, or take it back with an empty one."""
+    """Give the agents that ask for it a token of a resource, or take it back with an empty one.
+
+    It counts for the editor that gives it; from elsewhere for all sessions that no editor has begun, which needs the
+    scope `admin`.
+    """
 
     scope = "any"
     about = "host"
@@ -61,4 +65,119 @@ class SignIn(Command, frozen=True, tag="agent.sign_in"):
     """How long it is valid, where that is known."""
 
 
-AdminCommand = ImportSession | AddToken | RevokeToken | SignIn
+class AddOwnToken(Command, frozen=True, tag="own_token.add"):
+    """Make a token of your own."""
+
+    scope = "any"
+    about = "host"
+    gives = OwnTokenMade
+    http = Http("POST", "/v1/people/me/tokens", 201)
+    secret = True
+
+    name: str
+    scopes: list[str] | None = None
+    """Absent: only `read`."""
+    days: float | None = None
+    """How long it lasts; absent: for ever."""
+
+
+class RevokeOwnToken(Command, frozen=True, tag="own_token.revoke"):
+    """End one of your tokens."""
+
+    scope = "any"
+    about = "host"
+    gives = Done
+    http = Http("DELETE", "/v1/people/me/tokens/{name}", 204)
+    errors = ()
+
+    name: str
+
+
+class AddPerson(Command, frozen=True, tag="person.add"):
+    """Add a person."""
+
+    scope = "admin"
+    about = "host"
+    gives = PersonShown
+    http = Http("POST", "/v1/people", 201)
+
+    name: str
+    scopes: list[str] = []
+    """Those of `people.scopes`, when none are named."""
+
+
+class RemovePerson(Command, frozen=True, tag="person.remove"):
+    """Remove a person; their tokens end."""
+
+    scope = "admin"
+    about = "host"
+    gives = Done
+    http = Http("DELETE", "/v1/people/{name}", 204)
+    errors = ()
+
+    name: str
+
+
+class ErasePerson(Command, frozen=True, tag="person.erase"):
+    """Delete all sessions of a person."""
+
+    scope = "admin"
+    about = "host"
+    gives = RetentionDone
+    http = Http("POST", "/v1/people/{name}/erase")
+    errors = ()
+
+    name: str
+    dry_run: bool = False
+
+
+class ApplyRetention(Command, frozen=True, tag="retention.apply"):
+    """Archive and delete old sessions by rule."""
+
+    scope = "admin"
+    about = "host"
+    gives = RetentionDone
+    http = Http("POST", "/v1/retention")
+    errors = ()
+
+    dry_run: bool = False
+
+
+class DrainHost(Command, frozen=True, tag="host.drain"):
+    """Hand a host's sessions over: idle ones at once, busy ones after their turn."""
+
+    scope = "admin"
+    about = "host"
+    gives = Member
+    http = Http("POST", "/v1/hosts/{name}/drain")
+    errors = ("not_found", "conflict")
+
+    name: str
+
+
+class GiveUpHost(Command, frozen=True, tag="host.give_up"):
+    """End what a host had that never comes back."""
+
+    scope = "admin"
+    about = "host"
+    gives = GivenUp
+    http = Http("POST", "/v1/hosts/{name}/give-up")
+    errors = ("not_found", "conflict")
+
+    name: str
+
+
+AdminCommand = (
+    ImportSession
+    | AddToken
+    | RevokeToken
+    | SignIn
+    | AddOwnToken
+    | RevokeOwnToken
+    | AddPerson
+    | RemovePerson
+    | ErasePerson
+    | ApplyRetention
+    | DrainHost
+    | GiveUpHost
+)

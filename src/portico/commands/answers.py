@@ -127,3 +127,78 @@ class Project(Struct, frozen=True):
     added: int = 0
     worktree: bool = False
     """Each conversation works in a git worktree of its own."""
+
+
+class Member(Struct, omit_defaults=True):
+    """One host, as lists show it."""
+
+    id: int
+    name: str
+    place: str
+    state: str
+    """`up`, `draining`, `away` (its lease has ended), `stopped`."""
+    sessions: int = 0
+    running: int = 0
+    capacity: int = 0
+    labels: list[str] = []
+    version: str = ""
+    url: str = ""
+    """Where clients reach it."""
+    seen: int = 0
+    """Its last sign of life: milliseconds since the epoch."""
+    here: bool = False
+    """It is the one that answers."""
+
+
+class GivenUp(Struct):
+    sessions: int
+    """That were ended as interrupted."""
+
+
+class Quota(Struct):
+    name: str
+    """As in the settings: `sessions`, `turns`, `terminals`, `disk_mb`."""
+    used: int
+    bound: int
+    """0: none."""
+
+
+class PersonShown(Struct):
+    name: str
+    scopes: list[str]
+    created: int
+    login: str
+    """Where they log in: a provider, `proxy`, or nothing yet."""
+    quotas: list[Quota]
+
+
+class OwnToken(Struct, omit_defaults=True):
+    name: str
+    scopes: list[str]
+    created: int
+    expires: int = 0
+    """Milliseconds since the epoch; 0: never."""
+    used: int = 0
+    """When it was last seen, to the minute; 0: not yet."""
+    login: bool = False
+    """A browser's."""
+
+
+class OwnTokenMade(OwnToken, kw_only=True):
+    token: str
+    """This is the only time it can be seen."""
+
+
+class Planned(Struct, frozen=True):
+    session: str
+    action: Literal["archive", "delete"]
+    owner: str
+    title: str
+    cwd: str
+    idle_days: int
+
+
+class RetentionDone(Struct):
+    dry_run: bool
+    sessions: list[Planned]
+    """What was done; with `dry_run`, what would be."""

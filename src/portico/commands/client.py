@@ -117,6 +117,7 @@ class IdentifyClient(Command, frozen=True, tag="client.identify"):
     scope = "any"
     about = "host"
     gives = Done
+    private = frozenset({"value"})
 
     client: str
     value: Json = {}

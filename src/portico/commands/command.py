@@ -50,7 +50,8 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     shows: ClassVar[Shown] = "session"
     """What answers that have no shape of their own show: a session as lists do, its queue, or a terminal."""
     private: ClassVar[frozenset[str]] = frozenset()
-    """Fields that only protocols with their own ids fill: `/v1`, tools and the command line do not take them."""
+    """Fields that only protocols with their own ids fill: `/v1`, tools and the command line do not take them. With a
+    dot, fields of what a field holds."""
     plain: ClassVar[bool] = False
     """A fact that is true whatever else goes on: it needs no lock, and many of them share one append."""
     limited: ClassVar[bool] = False

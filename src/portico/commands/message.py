@@ -86,6 +86,7 @@ class QueueMessage(Command, frozen=True, tag="queue.add"):
     scope = "drive"
     about = "session"
     gives = Queued
+    private = frozenset({"message.origin", "message.meta", "message.model_config"})
 
     session: str
     message: Message

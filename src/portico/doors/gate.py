@@ -27,7 +27,7 @@ from portico.doors.origin import check_host, check_origin, is_editor_origin
 from portico.doors.proxy import PROXY_LOGIN
 from portico.doors.rate import WrongTokens
 from portico.doors.route import Caller, Route, Socket, Table
-from portico.doors.router import Entry, Router
+from portico.doors.router import Router, RouterEntry
 from portico.errors import Forbidden, PorticoError, RateLimited, TooLarge, Unauthenticated
 from portico.host.rate import Bucket
 
@@ -159,7 +159,7 @@ class Gate:
             head.extra = [*SECURITY_HEADERS, *answer_headers(head.get(b"origin"), self.origins)]
             head.checked_for = names
 
-    def _check_origin(self, scope: Scope, head: Head, entry: Entry) -> None:
+    def _check_origin(self, scope: Scope, head: Head, entry: RouterEntry) -> None:
         origin = head.get(b"origin")
         if entry.socket and is_editor_origin(origin) and (head.bearer or _query(scope, "tkn")):
             return
@@ -168,7 +168,7 @@ class Gate:
 
     # -- who it is ---------------------------------------------------------------------------------------------
 
-    async def _identify(self, scope: Scope, head: Head, entry: Entry) -> Caller:
+    async def _identify(self, scope: Scope, head: Head, entry: RouterEntry) -> Caller:
         found, token = head.identify(self.tokens), head.bearer
         caller = found.token
         if token is None and entry.socket and (token := _query(scope, "tkn")):
@@ -215,7 +215,13 @@ class Gate:
     # -- long connections --------------------------------------------------------------------------------------
 
     async def _hold(
-        self, caller: Caller, entry: Entry, scope: Scope, receive: Receive, send: Send, answer: _Answer | None = None
+        self,
+        caller: Caller,
+        entry: RouterEntry,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        answer: _Answer | None = None,
     ) -> None:
         """Runs a stream or socket so that it can be ended from here: its token was revoked, or the host stops."""
         task = asyncio.current_task()

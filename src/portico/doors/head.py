@@ -26,7 +26,7 @@ _REMEMBERED_BYTES = 4096
 """Of one head: that of a browser with its cookies. Larger ones are read anew each time, so all take at most 2 MB."""
 
 
-class Identity(NamedTuple):
+class HeaderIdentity(NamedTuple):
     """Who the headers stand for, by their token and by their cookie."""
 
     version: object
@@ -54,7 +54,7 @@ class Head:
         self.extra: RawHeaders = []
         """What every answer carries."""
         self._cookie_name = cookie_name
-        self._identity: Identity | None = None
+        self._identity: HeaderIdentity | None = None
 
     def get(self, name: bytes) -> str | None:
         value = self._values.get(name)
@@ -63,23 +63,23 @@ class Head:
     def __contains__(self, name: bytes) -> bool:
         return name in self._values
 
-    def identify(self, tokens: Tokens) -> Identity:
+    def identify(self, tokens: Tokens) -> HeaderIdentity:
         found, version = self._identity, tokens.version()
         if found is None or found.version != version or time.time() >= found.until:
             found = self._identity = self._look_up(tokens, version)
         return found
 
-    def _look_up(self, tokens: Tokens, version: object) -> Identity:
+    def _look_up(self, tokens: Tokens, version: object) -> HeaderIdentity:
         if self.bearer is not None:
             caller = tokens.by_token(self.bearer)
-            return Identity(version, tokens.until(caller), caller)
+            return HeaderIdentity(version, tokens.until(caller), caller)
         cookie = self._cookie()
         caller = tokens.by_cookie(cookie) if cookie is not None else None
         if cookie is None or caller is None:
-            return Identity(version, float("inf"))
+            return HeaderIdentity(version, float("inf"))
         keyed = tokens.is_page_key(self.get(PAGE_KEY) or "", cookie)
         until = min(tokens.cookie_until(cookie), tokens.until(caller))
-        return Identity(version, until, None, caller, cookie, keyed)
+        return HeaderIdentity(version, until, None, caller, cookie, keyed)
 
     def _bearer(self) -> str | None:
         kind, _, token = (self.get(b"authorization") or "").partition(" ")

@@ -23,7 +23,7 @@ from portico.jobs.load import Syntax, parse
 from portico.jobs.schema import entry_schema
 
 
-class History(Struct):
+class JobHistory(Struct):
     jobs: list[JobSummary]
 
 
@@ -46,7 +46,7 @@ class CheckBody(Struct, forbid_unknown_fields=True):
     syntax: Syntax = "json"
 
 
-class Checked(Struct, omit_defaults=True):
+class EntryChecked(Struct, omit_defaults=True):
     """Either the charts of its jobs, or the first mistake and its place."""
 
     chart: dict[str, ChartGraph] = {}
@@ -64,7 +64,7 @@ class JobsDoor(Door):
 
 def _routes(app: App, jobs: Jobs) -> Table:
     async def listing(request: Request) -> Response:
-        return JsonResponse(History(list(app.view(request).jobs(jobs.history()))))
+        return JsonResponse(JobHistory(list(app.view(request).jobs(jobs.history()))))
 
     async def show(request: Request) -> Response:
         job = request.path_params["id"]
@@ -82,9 +82,9 @@ def _routes(app: App, jobs: Jobs) -> Table:
         try:
             entry = load_entry(parse(body.text, body.syntax))
         except EntryError as error:
-            return JsonResponse(Checked(path=error.path, mistake=error.text))
+            return JsonResponse(EntryChecked(path=error.path, mistake=error.text))
         inputs = [name for name, job in entry.jobs.items() if job.require_user_input]
-        return JsonResponse(Checked(job_listing(entry).chart, inputs))
+        return JsonResponse(EntryChecked(job_listing(entry).chart, inputs))
 
     async def schema(request: Request) -> Response:
         return JsonResponse(entry_schema())
@@ -111,9 +111,9 @@ def _routes(app: App, jobs: Jobs) -> Table:
             "read",
             ("POST",),
             "Check an entry and draw its charts; nothing is started.",
-            doc={"body": CheckBody, "answer": Checked},
+            doc={"body": CheckBody, "answer": EntryChecked},
         ),
-        Route("/v1/jobs", listing, "read", summary="Every job there ever was.", doc={"answer": History}),
+        Route("/v1/jobs", listing, "read", summary="Every job there ever was.", doc={"answer": JobHistory}),
         Route(
             one,
             show,

@@ -25,7 +25,7 @@ _ANY = "{"
 """Patterns that begin with a parameter share this key: the pages' catch-all."""
 
 
-class Entry:
+class RouterEntry:
     """A route, compiled when somebody first comes near it: most never are, and all together delay the start."""
 
     def __init__(self, route: Route | Socket) -> None:
@@ -59,25 +59,25 @@ class Entry:
 
 class Router:
     def __init__(self) -> None:
-        self._entries: defaultdict[str, list[Entry]] = defaultdict(list)
-        self._near = Cache[tuple[str, int], list[Entry]](_SHAPES)
-        self._found = Cache[tuple[str | None, str], tuple[Entry, dict[str, object]]](_SHAPES)
+        self._entries: defaultdict[str, list[RouterEntry]] = defaultdict(list)
+        self._near = Cache[tuple[str, int], list[RouterEntry]](_SHAPES)
+        self._found = Cache[tuple[str | None, str], tuple[RouterEntry, dict[str, object]]](_SHAPES)
 
     def add(self, route: Route | Socket) -> None:
-        self._entries[_first(route.path)].append(Entry(route))
+        self._entries[_first(route.path)].append(RouterEntry(route))
         self._near.clear()
         self._found.clear()
 
     def taken(self, route: Route | Socket) -> str | None:
         """The path of the route that would get the requests of this one."""
-        wanted = Entry(route)
+        wanted = RouterEntry(route)
         for entry in self._entries.get(_first(route.path), ()):
             overlap = entry.socket is wanted.socket and not (entry.methods and entry.methods.isdisjoint(wanted.methods))
             if overlap and entry.match(route.path) is not None:
                 return entry.route.path
         return None
 
-    def find(self, scope: Scope) -> Entry:
+    def find(self, scope: Scope) -> RouterEntry:
         """Its parameters go into the scope. A route of another method is refused with those that there are."""
         path: str = scope["path"]
         method = scope["method"] if scope["type"] == "http" else None
@@ -89,7 +89,7 @@ class Router:
         entry, scope["path_params"] = found
         return entry
 
-    def _look(self, path: str, method: str | None) -> tuple[Entry, dict[str, object]]:
+    def _look(self, path: str, method: str | None) -> tuple[RouterEntry, dict[str, object]]:
         first, allowed = _first(path), set[str]()
         for entry in self._candidates(first, path.count("/")) if first != _ANY else ():
             if entry.socket is (method is not None):
@@ -105,7 +105,7 @@ class Router:
             raise WrongMethod(method, sorted(allowed))
         return self._of_any(path, method)
 
-    def _candidates(self, first: str, segments: int) -> list[Entry]:
+    def _candidates(self, first: str, segments: int) -> list[RouterEntry]:
         found = self._near.get((first, segments))
         if found is None:
             entries = self._entries.get(first, ())
@@ -113,7 +113,7 @@ class Router:
             self._near[first, segments] = found
         return found
 
-    def _of_any(self, path: str, method: str | None) -> tuple[Entry, dict[str, object]]:
+    def _of_any(self, path: str, method: str | None) -> tuple[RouterEntry, dict[str, object]]:
         """The pages' catch-all matches everything: another method of it says nothing about this path."""
         for entry in self._entries.get(_ANY, ()):
             if entry.socket is (method is None) and (method is None or method in entry.methods):

@@ -40,18 +40,19 @@ from portico.doors.login import secret_of
 from portico.doors.notify import Notify
 from portico.doors.oidc import check_address as check_provider
 from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
+from portico.doors.people_commands import PeopleCommands
 from portico.doors.protocol import BoundedHttp
 from portico.doors.proxy import BehindProxy, Proxies, ProxyLogin, check_root_path
 from portico.doors.registry import Doors
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
 from portico.doors.token_commands import install_tokens
-from portico.doors.websocket import Line
+from portico.doors.websocket import WsProtocol
 from portico.errors import BadRequest, LogTooNew, LogUnavailable, PorticoError
 from portico.events import HOST, Audited
 from portico.home import Endpoint, Home, stamp
+from portico.host.component import Component
 from portico.host.host import Host
-from portico.host.part import Part
 from portico.jobs import Jobs
 from portico.jobs.source import EntrySource, find_entry
 from portico.log.log import Log
@@ -59,11 +60,12 @@ from portico.log.sqlite import SqliteLog
 from portico.log.sqlite.trouble import AGAIN, GOES_ON
 from portico.notices.notices import Notices
 from portico.notices.targets import targets_of
-from portico.people.quotas import Bounds, Quotas
+from portico.people.quotas import QuotaBounds, Quotas
 from portico.people.retention import Retention, Rule
 from portico.projects.projects import Projects
 from portico.queries.search import Search
 from portico.settings import ApprovalSettings, Loaded, RetentionSettings, Settings, load
+from portico.workspace.jail import closed
 from portico.workspace.orphans import end_orphans
 
 logger = logging.getLogger("portico.server")
@@ -76,7 +78,7 @@ _TOKENS = "tokens"
 
 
 @dataclass
-class Options:
+class ServeOptions:
     """What `portico serve` was told."""
 
     home: Home
@@ -95,7 +97,7 @@ class Options:
 class Server:
     """`async with Server(options) as server:` runs a whole host; `await server.stopped()` waits for its end."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ServeOptions) -> None:
         self.options = options
         self.home = options.home
         self._stamp = stamp(self.home.settings_path)  # before the first look, so that no edit falls in between
@@ -138,6 +140,7 @@ class Server:
         self.home.make()
         self.home.lock()
         stack.callback(self.home.unlock)
+        stack.enter_context(closed(self.home.path))
         await asyncio.to_thread(end_orphans)  # before anything runs a second time
         self._open_sockets()
         log = await self._open_log()
@@ -182,6 +185,7 @@ class Server:
             options.test_folder,
         )
         self.app.gate, self.app.jobs, self.app.automations = self.gate, self.jobs, self.automations
+        PeopleCommands(self.app)
         self._apply_settings()
         self._measure()
         self.doors = await Doors.open(self.app)
@@ -236,7 +240,7 @@ class Server:
             self.failure = error
             self.stop()
 
-    def _cluster(self, log: Any) -> Callable[[Host], Part]:
+    def _cluster(self, log: Any) -> Callable[[Host], Component]:
         from portico.cluster.open import Cluster
 
         return Cluster.room(log, self.loaded.settings.cluster)
@@ -274,7 +278,7 @@ class Server:
         config = uvicorn.Config(
             self._front(),
             http=BoundedHttp,
-            ws=Line,
+            ws=WsProtocol,
             lifespan="off",
             log_config=None,
             log_level="warning",  # below it, uvicorn writes down addresses with the tokens in them
@@ -425,7 +429,7 @@ class Server:
         self.host.part(Notices).configure(settings.notices, self.public_url)
         self.host.retention_hours = settings.log.retention_hours
         self.host.disk.share = settings.log.disk_share
-        self.host.part(Quotas).bounds = msgspec.convert(settings.quotas, Bounds, from_attributes=True)
+        self.host.part(Quotas).bounds = msgspec.convert(settings.quotas, QuotaBounds, from_attributes=True)
         self.host.part(Retention).rules = retention_rules(settings.retention)
         self.host.part(WorkspacePolicy).settings = settings_rules(settings.approvals)
         self.gate.hosts = self._hosts()
@@ -472,14 +476,14 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-def entry_source(options: Options) -> EntrySource | None:
+def entry_source(options: ServeOptions) -> EntrySource | None:
     """In test mode only a file that was named: tests install their own."""
     if options.test and options.entry is None:
         return None
     return EntrySource(find_entry(options.entry, Path.cwd()), old=options.api_level == "000")
 
 
-def check_address(host: str, options: Options) -> None:
+def check_address(host: str, options: ServeOptions) -> None:
     """Loopback is free; anything else needs a token and the user's word."""
     if is_loopback(host):
         return
@@ -491,7 +495,7 @@ def check_address(host: str, options: Options) -> None:
         )
 
 
-def check_settings(settings: Settings, options: Options) -> None:
+def check_settings(settings: Settings, options: ServeOptions) -> None:
     """What one value alone does not tell."""
     if not settings.server.unix_socket:
         check_address(settings.server.host, options)
@@ -546,7 +550,7 @@ def allow_files(wanted: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-async def run(options: Options, ready: Callable[[Server], None]) -> None:
+async def run(options: ServeOptions, ready: Callable[[Server], None]) -> None:
     """Runs a host until a signal or a stop request; `ready` is called when it accepts connections."""
     allow_files(limits.CONNECTIONS + limits.OTHER_FILES)
     async with Server(options) as server:

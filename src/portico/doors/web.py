@@ -79,17 +79,17 @@ def pages_missing() -> bool:
     return not (pages_folder() / "index.html").is_file()
 
 
-class Page(NamedTuple):
+class StaticPage(NamedTuple):
     """A file as it is sent."""
 
     until: float
     """When the file is looked at again."""
     stamp: object
-    answers: dict[str, "Answer"]
+    answers: dict[str, "PageResponse"]
     """By encoding; "" is the plain one."""
 
 
-class Answer(NamedTuple):
+class PageResponse(NamedTuple):
     body: bytes
     etag: str
     headers: list[tuple[bytes, bytes]]
@@ -116,7 +116,7 @@ class Pages:
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
         self.empty = not (self._folder / "index.html").is_file()
-        self._known = Cache[tuple[str, str | None], Page](_PAGES)
+        self._known = Cache[tuple[str, str | None], StaticPage](_PAGES)
 
     def find(self, name: str) -> Path:
         """A file below the folder; anything else does not exist."""
@@ -134,14 +134,14 @@ class Pages:
         encoding = next((each for each, _ in _ENCODINGS if each in accepted and each in page.answers), "")
         return page.answers[encoding].response(wanted)
 
-    def _look(self, name: str, base: str | None, known: Page | None, until: float) -> Page:
+    def _look(self, name: str, base: str | None, known: StaticPage | None, until: float) -> StaticPage:
         path = self.find(name)
         now = stamp(path)
         same = known is not None and known.stamp == now
-        return Page(until, now, known.answers if known is not None and same else _read(name, path, base))
+        return StaticPage(until, now, known.answers if known is not None and same else _read(name, path, base))
 
 
-def _read(name: str, path: Path, base: str | None) -> dict[str, Answer]:
+def _read(name: str, path: Path, base: str | None) -> dict[str, PageResponse]:
     if base is not None:
         return {"": _made(name, path, path.read_bytes().replace(b'="./', f'="{base}/'.encode()))}
     found = {"": _made(name, path, path.read_bytes())}
@@ -152,7 +152,7 @@ def _read(name: str, path: Path, base: str | None) -> dict[str, Answer]:
     return found
 
 
-def _made(name: str, path: Path, body: bytes, encoding: str = "") -> Answer:
+def _made(name: str, path: Path, body: bytes, encoding: str = "") -> PageResponse:
     etag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
     headers = {
         "content-type": _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream",
@@ -162,7 +162,7 @@ def _made(name: str, path: Path, body: bytes, encoding: str = "") -> Answer:
         "etag": etag,
         **({"content-encoding": encoding} if encoding else {}),
     }
-    return Answer(body, etag, [(key.encode(), value.encode()) for key, value in headers.items()])
+    return PageResponse(body, etag, [(key.encode(), value.encode()) for key, value in headers.items()])
 
 
 @functools.lru_cache(100)

@@ -61,7 +61,7 @@ class Mailbox:
         return messages
 
 
-class Room:
+class WriteGate:
     """As much of `asyncio.Event` as is needed to wait for a full line, without a queue for those who never wait."""
 
     __slots__ = ("_full", "_waiters")
@@ -92,7 +92,7 @@ class Room:
                 self._waiters.remove(waiter)
 
 
-class Line(WebSocketsSansIOProtocol):
+class WsProtocol(WebSocketsSansIOProtocol):
     """One connection. `on_room` is called when a line that was full takes messages again."""
 
     __slots__ = ("_careful", "_fragments", "_listener", "_needed", "_rest", "on_room")
@@ -100,7 +100,7 @@ class Line(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.queue = Mailbox()  # type: ignore[assignment]
-        self.writable = Room()  # type: ignore[assignment]
+        self.writable = WriteGate()  # type: ignore[assignment]
         self.on_room: Callable[[], None] | None = None
         self._listener: Listener | None = None
         self._rest: bytearray | None = None
@@ -239,9 +239,9 @@ class Line(WebSocketsSansIOProtocol):
             self.on_room()
 
 
-def line(scope: Scope) -> Line:
+def line(scope: Scope) -> WsProtocol:
     found = scope["extensions"][_LINE]
-    assert isinstance(found, Line)
+    assert isinstance(found, WsProtocol)
     return found
 
 

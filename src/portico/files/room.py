@@ -1,19 +1,20 @@
 """The room's share in the host: commands about files. Each is in the audit record once it is done."""
 
+import asyncio
 import base64
 from typing import TYPE_CHECKING
 
 from portico import commands as c
-from portico.errors import BadRequest
+from portico.errors import BadRequest, Forbidden
 from portico.files.jail import jail_of
-from portico.host.part import Part
+from portico.host.component import Component
 from portico.workspace.files import Files
 
 if TYPE_CHECKING:
     from portico.host.host import Host
 
 
-class WorkspaceFiles(Part):
+class WorkspaceFiles(Component):
     def __init__(self, host: "Host") -> None:
         self._host = host
         host.commands.handle(c.WriteFile, self._write)
@@ -26,7 +27,16 @@ class WorkspaceFiles(Part):
         """Those of the workspaces and of the folders of sessions that the caller may drive, as they are now."""
         return Files(jail_of(self._host, caller=caller))
 
+    async def _check_git(self, caller: c.Caller, *paths: str, follow: bool = False) -> None:
+        """What stands in `.git` names programs (filters, hooks) that git runs: to write there is to run a command."""
+        for path in () if caller.may("terminal") else paths:
+            whole = await asyncio.to_thread(self.files(caller).jail.resolve, path, follow=follow)
+            if any(part.lower() == ".git" for part in whole.parts):
+                words = f"{path!r} tells git what to run: that needs the scope 'terminal' too."
+                raise Forbidden(words, field="path")
+
     async def _write(self, command: c.WriteFile, caller: c.Caller) -> c.Done:
+        await self._check_git(caller, command.path, follow=True)
         await self.files(caller).write(
             command.path,
             _bytes(command),
@@ -39,21 +49,25 @@ class WorkspaceFiles(Part):
         return c.Done()
 
     async def _copy(self, command: c.CopyFile, caller: c.Caller) -> c.Done:
+        await self._check_git(caller, command.destination)
         await self.files(caller).copy(command.source, command.destination, fail_if_exists=command.fail_if_exists)
         await self._host.audit("file.copied", caller.by, path=command.destination, source=command.source)
         return c.Done()
 
     async def _move(self, command: c.MoveFile, caller: c.Caller) -> c.Done:
+        await self._check_git(caller, command.source, command.destination)
         await self.files(caller).move(command.source, command.destination, fail_if_exists=command.fail_if_exists)
         await self._host.audit("file.moved", caller.by, path=command.destination, source=command.source)
         return c.Done()
 
     async def _delete(self, command: c.DeleteFile, caller: c.Caller) -> c.Done:
+        await self._check_git(caller, command.path)
         await self.files(caller).delete(command.path, recursive=command.recursive)
         await self._host.audit("file.deleted", caller.by, path=command.path)
         return c.Done()
 
     async def _make_folder(self, command: c.MakeFolder, caller: c.Caller) -> c.Done:
+        await self._check_git(caller, command.path)
         await self.files(caller).mkdir(command.path)
         return c.Done()
 

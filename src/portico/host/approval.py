@@ -19,9 +19,9 @@ from portico import events as e
 from portico.errors import AlreadyAnswered
 from portico.events import Breadth, Grant, Json, Option
 from portico.host.action import Action
+from portico.host.component import Judge
 from portico.host.decide.approval import OPTIONS, TIMEOUT
 from portico.host.fold import find_approval
-from portico.host.part import Judge
 
 if TYPE_CHECKING:
     from portico.host.session import Session

@@ -10,7 +10,9 @@ from portico.errors import BadRequest
 from portico.host import fallback
 from portico.host.context import CONTEXT
 
-OWN_KEYS = frozenset({CONTEXT, "commands"})
+COMMANDS = "commands"
+"""What an agent announces that messages can be."""
+OWN_KEYS = frozenset({CONTEXT, COMMANDS})
 """What the host and the agents keep among the settings themselves; nobody means these when replacing them all."""
 
 _APPROVALS = ("ask", "allow", "deny")

@@ -25,7 +25,7 @@ MESSAGE = "\n\nThe message is:\n\n"
 _CHARS = 60_000
 """What a model reads before the real question; the end of a conversation matters more than its beginning."""
 _IN_WORDS = ("chat", "annotations")
-TOLD = "told"
+RULES_SENT = "told"
 """Kept with a session: the digest of the rules and skills that its agent knows."""
 
 
@@ -55,7 +55,7 @@ def news(state: SessionState) -> Json | None:
     """What to keep once the agent has been told the rules and skills of plugins; None when it knows them."""
     rules = instructions(state.client_data)
     value: Json = {"rules": hashlib.sha256(rules.encode()).hexdigest()}
-    return value if rules and state.client_data.get(TOLD) != value else None
+    return value if rules and state.client_data.get(RULES_SENT) != value else None
 
 
 def _is_words(attachment: Json) -> bool:

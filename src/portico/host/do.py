@@ -21,8 +21,9 @@ from portico import limits
 from portico.cache import Cache
 from portico.errors import BadRequest, Conflict, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Grant
+from portico.host.clients import check_client
 from portico.host.decide import DECISIONS, HOST_DECISIONS, decide
-from portico.host.decide.decision import Context, Decision
+from portico.host.decide.decision import Context, Outcome
 from portico.host.follow_up import follow_up
 from portico.host.rate import Bucket
 from portico.host.state import Summary
@@ -146,6 +147,8 @@ class Dispatcher:
             return await self._decide_host(command, caller, receipt)
         if type(command) not in DECISIONS:
             raise Conflict(f"This host does not take {command.__struct_config__.tag!r}.")
+        if isinstance(command, c.JoinSession | c.LeaveSession):
+            await check_client(self._host, command.client, caller, takes=isinstance(command, c.JoinSession))
         session = await self._host.get(self._session_of(command))
         found = await ask(session, command)
         if command.plain:
@@ -183,7 +186,7 @@ class Dispatcher:
 
     async def _decide(
         self, session: "Session", command: c.Command, caller: c.Caller, found: Any, receipt: str
-    ) -> Decision:
+    ) -> Outcome:
         context = self.context(session, caller, found)
         if isinstance(command, c.AnswerApproval):
             context = replace(context, shared=self._host.shared.state())
@@ -209,7 +212,7 @@ class Dispatcher:
                 await self._host.log.flush()
         return decision.answer
 
-    async def _append(self, session: "Session | None", *decisions: Decision) -> None:
+    async def _append(self, session: "Session | None", *decisions: Outcome) -> None:
         """In one commit."""
         shared = [event for each in decisions for event in each.host_events]
         events = [(session.channel, event) for each in decisions for event in each.events] if session else []
@@ -285,20 +288,20 @@ class Dispatcher:
 
     async def do_all(self, session: "Session", commands: Sequence[tuple[c.Command, c.Caller]]) -> list[Any]:
         """Plain commands about one session in one append; a refused one gives its error and hinders no other."""
-        planned: list[Decision | PorticoError] = []
+        planned: list[Outcome | PorticoError] = []
         for command, caller in commands:
             try:
                 planned.append(self.plan(session, command, caller))
             except PorticoError as error:
                 planned.append(error)
         answers = [each if isinstance(each, PorticoError) else each.answer for each in planned]
-        accepted = [each for each in planned if isinstance(each, Decision)]
+        accepted = [each for each in planned if isinstance(each, Outcome)]
         refused = await self.write(session, accepted) if accepted else None
         if refused is None:
             return answers
-        return [refused if isinstance(each, Decision) else each for each in planned]
+        return [refused if isinstance(each, Outcome) else each for each in planned]
 
-    def plan(self, session: "Session", command: c.Command, caller: c.Caller) -> Decision:
+    def plan(self, session: "Session", command: c.Command, caller: c.Caller) -> Outcome:
         """What a plain command about a loaded session becomes, whatever else goes on until `write`."""
         self._admit(command, caller)
         if not command.plain:
@@ -307,7 +310,7 @@ class Dispatcher:
             raise Conflict("Another host does this one: send it by itself.")
         return decide(session.state, command, self.context(session, caller))
 
-    async def write(self, session: "Session", planned: Sequence[Decision]) -> PorticoError | None:
+    async def write(self, session: "Session", planned: Sequence[Outcome]) -> PorticoError | None:
         """In one append: all of it, or why none of it."""
         try:
             await self._append(session, *planned)

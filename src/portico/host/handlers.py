@@ -10,10 +10,12 @@ import msgspec
 from portico import commands as c
 from portico import limits
 from portico.errors import AgentError, BadRequest, Conflict, Forbidden
-from portico.events import HOST, Json
+from portico.events import Json
 from portico.host.action import Action
 from portico.host.agent import Authenticates
 from portico.host.approval import Request
+from portico.host.clients import check_client, identify
+from portico.host.decide.session import check_announced
 from portico.host.folders import check_reach
 from portico.host.state import Summary, TurnState
 from portico.host.tool import ToolResult
@@ -34,6 +36,7 @@ def install(host: "Host") -> None:
 async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Summary:
     if command.place and not host.members.several:
         raise BadRequest("This host is alone on its log: leave 'place' out.", field="place")
+    check_announced({}, command.config, caller)
     origin = command.origin
     history: list[TurnState] = []
     shared: Json | None = None
@@ -90,6 +93,7 @@ async def _steer(host: "Host", command: c.SteerQueued, caller: c.Caller) -> c.Of
 
 
 async def _complete(host: "Host", command: c.CompleteCall, caller: c.Caller) -> c.Done:
+    await check_client(host, command.client, caller)
     tools = (await host.get(command.session)).tools
     result = ToolResult(command.ok, command.output, command.error, command.content)
     if command.confirm:
@@ -103,6 +107,7 @@ async def _complete(host: "Host", command: c.CompleteCall, caller: c.Caller) -> 
 
 
 async def _report(host: "Host", command: c.ReportContent, caller: c.Caller) -> c.Done:
+    await check_client(host, command.client, caller)
     session = await host.get(command.session)
     session.tools.report(command.call, command.content, client=command.client, by=caller.by)
     await host.log.flush()
@@ -143,28 +148,13 @@ def _check_rules(session: "Session", tool: str, params: Json) -> None:
         raise Forbidden(f"{tool!r} may not run here ({ruling.rule}).")
 
 
-async def _identify(host: "Host", command: c.IdentifyClient, caller: c.Caller) -> c.Done:
-    key = CLIENT + command.client
-    if len(command.client) > limits.CLIENT_ID_CHARS:
-        raise BadRequest(f"A client's id has at most {limits.CLIENT_ID_CHARS} characters.", field="client")
-    async with host.shared.lock:
-        data = await host.log.get_kv(HOST, key)
-        if data is not None and msgspec.json.decode(data).get("caller") != caller.id:
-            raise Forbidden("This client's id belongs to somebody else.", field="client")
-        host.log.put_kv(HOST, key, msgspec.json.encode({**command.value, "caller": caller.id}))
-        await host.log.flush()
-    return c.Done()
-
-
-CLIENT = "ahp.client/"
-"""Beside the host's channel: the clients of editors. The name is that of the first protocol that had them."""
-
-
 async def _sign_in(host: "Host", command: c.SignIn, caller: c.Caller) -> c.Done:
     """A token goes to the agents that asked for it and nowhere else: not into the log, not into an error. It counts for
     the client that gave it."""
     if len(command.token) > limits.LOGIN_TOKEN_CHARS:
         raise BadRequest(f"A 'token' has at most {limits.LOGIN_TOKEN_CHARS} characters.", field="token")
+    if caller.outside and not caller.client:
+        caller.require("admin")  # it counts for all sessions that no editor has begun
     asking = [info.id for info in await host.describe() if any(r.resource == command.resource for r in info.resources)]
     agents = [agent for ident in asking if isinstance(agent := host.agent(ident), Authenticates)]
     if not agents:
@@ -178,7 +168,24 @@ async def _sign_in(host: "Host", command: c.SignIn, caller: c.Caller) -> c.Done:
     return c.Done()
 
 
+# -- other hosts on this log -------------------------------------------------------------------------------------
+
+
+async def _drain(host: "Host", command: c.DrainHost, caller: c.Caller) -> c.Member:
+    found = await host.members.drain(command.name)
+    await host.audit("host.drained", caller.by, host=command.name)
+    return found
+
+
+async def _give_up(host: "Host", command: c.GiveUpHost, caller: c.Caller) -> c.GivenUp:
+    ended = await host.members.give_up(command.name)
+    await host.audit("host.given-up", caller.by, host=command.name, sessions=ended)
+    return c.GivenUp(ended)
+
+
 _HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any]]] = {
+    c.DrainHost: _drain,
+    c.GiveUpHost: _give_up,
     c.StartSession: _start,
     c.ForkSession: _fork,
     c.DeleteSession: _delete,
@@ -187,6 +194,6 @@ _HANDLERS: dict[type[c.Command], Callable[["Host", Any, c.Caller], Awaitable[Any
     c.CompleteCall: _complete,
     c.ReportContent: _report,
     c.AskServer: _ask_server,
-    c.IdentifyClient: _identify,
+    c.IdentifyClient: identify,
     c.SignIn: _sign_in,
 }

@@ -22,6 +22,17 @@ from portico.host.approval import Policy, session_policy
 from portico.host.catalogue import Catalogue
 from portico.host.clock import Clock
 from portico.host.command_turn import RunCommandLine, no_commands
+from portico.host.component import (
+    AskAlways,
+    Component,
+    FolderCaptures,
+    Judge,
+    NoBudgets,
+    NoCaptures,
+    NoWorktrees,
+    Spending,
+    Worktrees,
+)
 from portico.host.descriptions import Descriptions
 from portico.host.disk import Disk
 from portico.host.do import RECEIPTS, Dispatcher
@@ -29,17 +40,6 @@ from portico.host.handlers import install
 from portico.host.lifecycle import Lifecycle
 from portico.host.members import Members
 from portico.host.ownership import Ownership
-from portico.host.part import (
-    AskAlways,
-    FolderCaptures,
-    Judge,
-    NoBudgets,
-    NoCaptures,
-    NoWorktrees,
-    Part,
-    Spending,
-    Worktrees,
-)
 from portico.host.readiness import Readiness
 from portico.host.session import Session
 from portico.host.shared import Shared
@@ -50,7 +50,7 @@ from portico.log.listeners import Listeners
 from portico.log.log import Log
 
 T = TypeVar("T")
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=Component)
 Watcher = Callable[[str, Summary | None], None]
 """Called with a session's id and its new summary; None when it was deleted."""
 
@@ -110,7 +110,7 @@ class Host:
         self.name_child: Callable[[Summary, str, Origin | None], str] | None = None
         """What clients call a session below another: the root's summary, the new id and where it comes from."""
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.parts: list[Part] = []
+        self.parts: list[Component] = []
         """The rooms beside the core, in the order of their start."""
         self.descriptions = Descriptions(self)
         self.disk = Disk(log)
@@ -125,7 +125,7 @@ class Host:
         log: Log,
         agents: Iterable[Agent],
         clock: Clock | None = None,
-        parts: Iterable[Callable[["Host"], Part]] = (),
+        parts: Iterable[Callable[["Host"], Component]] = (),
     ) -> "Host":
         """Reads the catalogue, closes what a crash left open, and is ready."""
         host = cls(log, agents, clock or Clock())

@@ -3,32 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from msgspec import Struct
-
 from portico import commands as c
+from portico.commands import Member as Member
 from portico.errors import NotFound
 from portico.events import Channel
-
-
-class Member(Struct, omit_defaults=True):
-    """One host, as lists show it."""
-
-    id: int
-    name: str
-    place: str
-    state: str
-    """`up`, `draining`, `away` (its lease has ended), `stopped`."""
-    sessions: int = 0
-    running: int = 0
-    capacity: int = 0
-    labels: list[str] = []
-    version: str = ""
-    url: str = ""
-    """Where clients reach it."""
-    seen: int = 0
-    """Its last sign of life: milliseconds since the epoch."""
-    here: bool = False
-    """It is the one that answers."""
 
 
 class Members:

@@ -81,12 +81,13 @@ class Runner:
         message = context.told(turn.message, state, first=first, later=news is not None)
         if resumed:
             message = Message(RESUME_TEXT + message.text, message.attachments, message.model, message.origin)
+        quiet = Silence(turn)
         while True:
             try:
-                conversation = await self._watch(self._open(turn), turn)
-                await self._watch(conversation.send(message, turn), turn)
+                conversation = await self._watch(self._open(turn), turn, quiet)
+                await self._watch(conversation.send(message, turn), turn, quiet)
                 if news is not None:
-                    await self._session.keep(context.TOLD, news, by="host")
+                    await self._session.keep(context.RULES_SENT, news, by="host")
                 return
             except (AgentError, NotFound) as error:
                 if not await self._fall_back(turn, error):
@@ -128,9 +129,9 @@ class Runner:
         self._session.host.logger.error("agent of %s failed", self._session.id, exc_info=error)
         return "failed", ErrorInfo("agent_failed", f"{type(error).__name__}: {error}"), "agent"
 
-    async def _watch(self, work: Awaitable[T], turn: Turn) -> T:
+    async def _watch(self, work: Awaitable[T], turn: Turn, quiet: Silence) -> T:
         """Waits for the agent; silence beyond the limit counts as death. A person may take as long as they like."""
-        host, quiet = self._session.host, Silence(turn)
+        host = self._session.host
         sending = asyncio.ensure_future(work)
         try:
             while not sending.done():
@@ -154,7 +155,10 @@ class Runner:
         agent = session.host.agent(state.agent)
         client = client_of(state, turn.id) if isinstance(agent, Authenticates) else ""
         chosen = turn.message.model_config or state.model_config
-        return await self._opened(Wanted(state.agent, model, self._tools, client, chosen), turn.earlier, turn.notice)
+        wanted = Wanted(state.agent, model, self._tools, client, chosen)
+        conversation = await self._opened(wanted, turn.earlier, turn.waits)
+        turn.activity = ""
+        return conversation
 
     async def _opened(self, wanted: "Wanted", history: list[TurnState], tell: Callable[[str], None]) -> Conversation:
         session = self._session

@@ -15,7 +15,7 @@ import msgspec
 from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.errors import Conflict, LogUnavailable, NotFound, SessionClosed
+from portico.errors import Conflict, LogUnavailable, NotFound, SessionIsClosed
 from portico.events import ErrorInfo, Json, Message, Outcome, Record, ToolSpec
 from portico.host.approval import Approvals
 from portico.host.decide import turn as turns
@@ -182,7 +182,7 @@ class Session:
 
     async def do(self, command: c.Command, by: str) -> Any:
         if self.host.catalogue.get(self.id) is not self:
-            raise SessionClosed(f"The session {self.id!r} was deleted.")
+            raise SessionIsClosed(f"The session {self.id!r} was deleted.")
         return await self.host.do(command, c.Caller.inside(by))
 
     async def rename(self, title: str, *, by: str) -> None:

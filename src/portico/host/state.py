@@ -204,6 +204,8 @@ class SessionState(Struct, omit_defaults=True):
     archived: bool = False
     draft: bool = False
     """Nothing was said in it yet, and lists leave it out until then; see `session.started`."""
+    begun: int = 0
+    """Where in its channel a draft became a session that everybody sees."""
     read: bool = True
     closed: bool = False
     queue_held: bool = msgspec.field(name="held", default=False)

@@ -101,6 +101,11 @@ class Turn:
         self._grow("notice", text, None)
         self.close_part()
 
+    def waits(self, text: str) -> None:
+        """A notice that also explains the silence that follows."""
+        self.notice(text)
+        self.activity = text[:1].lower() + text[1:].rstrip(".")
+
     def remark(self, text: str) -> None:
         """A notice beside what the agent is just saying: that goes on as the one text that it is."""
         part = self.session.new_id("p")
@@ -206,6 +211,7 @@ class Turn:
         call = Call(self, ident, name, owner, title)
         self.calls[ident] = call
         self.called = True
+        self.activity = ""
         self.report(
             e.ToolStarted(
                 turn=self.id,

@@ -28,7 +28,7 @@ PROBE_SECONDS = 0.5
 """Between two tries to write again after a failure: soon enough for a person who just freed some space."""
 
 
-class Committed(NamedTuple):
+class CommittedBatch(NamedTuple):
     """A batch that is durable, with the numbers that it was given."""
 
     records: Page
@@ -66,7 +66,7 @@ class GroupCommit(ABC):
         self.commits = 0
 
     @abstractmethod
-    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[Committed]":
+    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[CommittedBatch]":
         """Numbers and writes a batch. It fails with `LogUnavailable`, and then nothing of it is durable."""
 
     @abstractmethod
@@ -204,7 +204,7 @@ class GroupCommit(ABC):
         done = self._write(taken, self._notes.take(settles))
         done.add_done_callback(lambda future: self._finish(future, taken, settles))
 
-    def _finish(self, future: "asyncio.Future[Committed]", taken: list[Pending], settles: int) -> None:
+    def _finish(self, future: "asyncio.Future[CommittedBatch]", taken: list[Pending], settles: int) -> None:
         self._busy = False
         self._committed_at = self._loop.time()
         error = future.exception()

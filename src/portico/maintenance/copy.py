@@ -26,7 +26,7 @@ Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and how much there is."""
 
 
-class Row(NamedTuple):
+class CopiedRow(NamedTuple):
     seq: int
     channel: int
     pos: int
@@ -50,7 +50,7 @@ class Channel(NamedTuple):
     pos: int
 
 
-class Report(Struct):
+class CopyReport(Struct):
     events: int = 0
     channels: int = 0
     notes: int = 0
@@ -73,8 +73,8 @@ class Side(Protocol):
     async def count(self) -> int: ...
     async def channels(self) -> list[Channel]: ...
     async def put_channels(self, channels: list[Channel], seq: int) -> None: ...
-    async def events(self, after: int, limit: int) -> list[Row]: ...
-    async def put_events(self, rows: list[Row]) -> None: ...
+    async def events(self, after: int, limit: int) -> list[CopiedRow]: ...
+    async def put_events(self, rows: list[CopiedRow]) -> None: ...
     async def notes(self) -> list[Note]: ...
     async def put_notes(self, notes: list[Note]) -> None: ...
     async def digests(self) -> set[str]: ...
@@ -112,7 +112,7 @@ async def opened(where: str, *, new: bool) -> AsyncIterator[Side]:
         yield file
 
 
-async def copy(source: Side, target: Side, progress: Progress) -> Report:
+async def copy(source: Side, target: Side, progress: Progress) -> CopyReport:
     about = await source.meta()
     epoch, salt = about.get("epoch", ""), int(about.get("salt", "0"))
     if COPYING in about:
@@ -121,7 +121,7 @@ async def copy(source: Side, target: Side, progress: Progress) -> Report:
     if await target.seq() and known.get(COPYING) != epoch:
         raise BadRequest(f"{target.name} has a log already. Choose an empty place for the copy.", field="to")
     await target.put_meta({COPYING: epoch, "salt": str(salt), "lost": about.get("lost", "0")})
-    report = Report(resumed_after=await target.count(), seq=await source.seq())
+    report = CopyReport(resumed_after=await target.count(), seq=await source.seq())
     channels = await source.channels()
     await target.put_channels([each._replace(pos=0) for each in channels], 0)
     total, report.events = await source.count(), report.resumed_after

@@ -13,7 +13,7 @@ from portico.log.postgres.identity import system_of
 from portico.log.postgres.schema import SCHEMA, prepare
 from portico.log.postgres.store import stored_sum
 from portico.log.postgres.trouble import check_url, translate
-from portico.maintenance.copy import COPYING, Channel, Note, Row, fits, stated
+from portico.maintenance.copy import COPYING, Channel, CopiedRow, Note, fits, stated
 
 _HEAD = "(SELECT e.pos FROM events e WHERE e.channel = c.id ORDER BY e.pos DESC LIMIT 1)"
 
@@ -83,15 +83,15 @@ class PostgresSide:
     async def _salt(self) -> int:
         return int((await self.meta())["salt"])
 
-    async def events(self, after: int, limit: int) -> list[Row]:
+    async def events(self, after: int, limit: int) -> list[CopiedRow]:
         salt = await self._salt()
         sql = "SELECT seq, channel, pos, time, delta, data, sum FROM events WHERE seq > $1 ORDER BY seq LIMIT $2"
         return [
-            Row(seq, channel, pos, time, delta, data, fits(sum_, stored_sum(salt, channel, data)))
+            CopiedRow(seq, channel, pos, time, delta, data, fits(sum_, stored_sum(salt, channel, data)))
             for seq, channel, pos, time, delta, data, sum_ in await self._db.fetch(sql, after, limit)
         ]
 
-    async def put_events(self, rows: list[Row]) -> None:
+    async def put_events(self, rows: list[CopiedRow]) -> None:
         salt = await self._salt()
         columns = ["seq", "channel", "pos", "time", "delta", "data", "sum"]
         records = [(*row[:6], stated(row.whole, stored_sum(salt, row.channel, row.data))) for row in rows]

@@ -10,8 +10,8 @@ import msgspec
 
 from portico.log.checksum import channel_sum, event_sum, kv_sum
 from portico.log.sqlite.database import Database
-from portico.log.sqlite.mark import Files, Mark, Marked
-from portico.maintenance.copy import COPYING, Channel, Note, Row, fits, stated
+from portico.log.sqlite.mark import LogFiles, Mark, Marked
+from portico.maintenance.copy import COPYING, Channel, CopiedRow, Note, fits, stated
 
 
 class _Part(msgspec.Struct):
@@ -71,11 +71,11 @@ class SqliteSide:
     async def _salt(self) -> int:
         return int((await self.meta())["salt"])
 
-    async def events(self, after: int, limit: int) -> list[Row]:
+    async def events(self, after: int, limit: int) -> list[CopiedRow]:
         salt = await self._salt()
         sql = "SELECT seq, channel, pos, time, delta, data, sum FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
         return [
-            Row(
+            CopiedRow(
                 seq,
                 channel,
                 pos,
@@ -87,7 +87,7 @@ class SqliteSide:
             for seq, channel, pos, time, delta, data, sum_ in self._all(sql, after, limit)
         ]
 
-    async def put_events(self, rows: list[Row]) -> None:
+    async def put_events(self, rows: list[CopiedRow]) -> None:
         salt = await self._salt()
         self._write(
             "INSERT INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -120,9 +120,9 @@ class SqliteSide:
         await self.put_meta({COPYING: None, "epoch": epoch})
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         with contextlib.closing(Mark(self._path)) as mark:  # or the next start would take it for another log
-            files = Files.of(self._path)
+            files = LogFiles.of(self._path)
             mark.begin(Marked(epoch, salt, seq, files._replace(wal=0)))
 
 
-def _part(row: Row) -> str | None:
+def _part(row: CopiedRow) -> str | None:
     return msgspec.json.decode(row.data, type=_Part).part if row.delta else None

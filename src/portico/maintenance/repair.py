@@ -29,7 +29,7 @@ _FAR = 2**62
 Row = tuple[Any, ...]
 
 
-class Report(Struct):
+class RepairReport(Struct):
     events: int = 0
     channels: int = 0
     blobs: int = 0
@@ -45,9 +45,9 @@ class Report(Struct):
             self.damage = [*self.damage, "... and more"]
 
 
-def check(path: Path) -> Report:
+def check(path: Path) -> RepairReport:
     """Reads everything and changes nothing."""
-    report = Report()
+    report = RepairReport()
     with _opened(path) as db:
         found = [row[0] for row in _all(db, "PRAGMA integrity_check(20)", report, "the file")]
         for line in found:
@@ -67,7 +67,7 @@ def check(path: Path) -> Report:
     return report
 
 
-def _salt(db: sqlite3.Connection, path: Path, report: Report) -> int | None:
+def _salt(db: sqlite3.Connection, path: Path, report: RepairReport) -> int | None:
     """What goes into the sums of this log's events, from the log or from its mark; None when both are lost."""
     stored = _all(db, "SELECT value FROM meta WHERE key = 'salt'", report, "the log's identity")
     if stored:
@@ -79,7 +79,7 @@ def _salt(db: sqlite3.Connection, path: Path, report: Report) -> int | None:
     return marked.salt if marked is not None else None
 
 
-def _check_event(row: Row, salt: int | None, names: dict[int, str], blobs: set[str], report: Report) -> None:
+def _check_event(row: Row, salt: int | None, names: dict[int, str], blobs: set[str], report: RepairReport) -> None:
     seq, channel, pos, when, _, data, stored = row
     if None not in (stored, salt) and stored != event_sum(salt or 0, seq, channel, pos, when, data):
         report.add(
@@ -92,11 +92,11 @@ def _check_event(row: Row, salt: int | None, names: dict[int, str], blobs: set[s
             report.add(f"event {seq} ({names[channel]}): the blob {digest[:12]}… is missing")
 
 
-def repair(path: Path) -> Report:
+def repair(path: Path) -> RepairReport:
     """A new log in its place. The caller holds the lock of the home, and nobody has the log open."""
     draft = path.with_name(f".{path.name}.repair")
     draft.unlink(missing_ok=True)
-    report = Report()
+    report = RepairReport()
     with _opened(path) as old, contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as new:
         prepare(new)
         new.execute("BEGIN")
@@ -123,7 +123,7 @@ def _keep_salt(new: sqlite3.Connection, salt: int | None) -> None:
         new.execute("INSERT OR REPLACE INTO meta VALUES ('salt', ?)", (str(salt),))
 
 
-def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: Report) -> None:
+def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: RepairReport) -> None:
     names: dict[int, str] = dict(_all(old, "SELECT id, name FROM channels WHERE id != 0", report, "the channels"))
     heads: dict[int, int] = dict(_all(old, "SELECT id, pos FROM channels", report, "the channels' heads"))
     last = heads.pop(0, 0)
@@ -158,7 +158,7 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: Report) -> N
         new.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
-def _all(db: sqlite3.Connection, sql: str, report: Report, what: str, *args: object) -> list[Row]:
+def _all(db: sqlite3.Connection, sql: str, report: RepairReport, what: str, *args: object) -> list[Row]:
     """As many rows as can be read from the beginning on."""
     rows: list[Row] = []
     try:
@@ -169,7 +169,7 @@ def _all(db: sqlite3.Connection, sql: str, report: Report, what: str, *args: obj
     return rows
 
 
-def _readable(db: sqlite3.Connection, sql: str, report: Report, what: str) -> Iterator[Row]:
+def _readable(db: sqlite3.Connection, sql: str, report: RepairReport, what: str) -> Iterator[Row]:
     """Every row that can be read, by its number; a stretch that cannot is told and stepped over."""
     at = 0
     while True:

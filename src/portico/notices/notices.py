@@ -16,9 +16,9 @@ import msgspec
 from portico import commands as c
 from portico.errors import Conflict, LogUnavailable, NotFound
 from portico.events import Record
+from portico.host.component import Component
 from portico.host.host import Host
 from portico.host.ownership import Access
-from portico.host.part import Part
 from portico.host.people import HOST_OWNER
 from portico.notices.address import NotSent
 from portico.notices.notice import LOOKING_SECONDS, Delivery, Notice, after_quiet, tried, wants
@@ -63,7 +63,7 @@ class _Lane:
             self.changed.set_result(None)
 
 
-class Notices(Part):
+class Notices(Component):
     def __init__(self, host: Host) -> None:
         self.host = host
         self.viewers: Counter[str] = Counter()

@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from portico import commands as c
 from portico import limits
+from portico.commands import Quota as Quota
 from portico.errors import QuotaExceeded
+from portico.host.component import Component
 from portico.host.host import Host
-from portico.host.part import Part
 from portico.host.people import HOST_OWNER
 from portico.host.state import Summary
 from portico.terminals.terminals import Terminals
@@ -21,7 +22,7 @@ _NEW_SESSION = (c.StartSession, c.ForkSession, c.ImportSession)
 _NEW_TURN = (c.SendMessage, c.RunCommand, c.ResumeTurn, c.ReleaseQueue, c.StartTask, c.ResumeJob, c.RetryJob)
 
 
-class Bounds(Struct, frozen=True):
+class QuotaBounds(Struct, frozen=True):
     """0: none."""
 
     sessions: int = 0
@@ -30,18 +31,10 @@ class Bounds(Struct, frozen=True):
     disk_mb: int = 0
 
 
-class Quota(Struct):
-    name: str
-    """As in the settings: `sessions`, `turns`, `terminals`, `disk_mb`."""
-    used: int
-    bound: int
-    """0: none."""
-
-
-class Quotas(Part):
+class Quotas(Component):
     def __init__(self, host: Host) -> None:
         self._host = host
-        self.bounds = Bounds()
+        self.bounds = QuotaBounds()
         self._bytes: dict[str, int] = {}
         """Of each person's sessions in the log, when it was last measured."""
         host.commands.guard(self.check)
@@ -66,7 +59,7 @@ class Quotas(Part):
     # -- the guard ---------------------------------------------------------------------------------------------
 
     def check(self, command: c.Command, caller: c.Caller) -> None:
-        if self.bounds == Bounds():
+        if self.bounds == QuotaBounds():
             return
         person = self._concerned(command, caller)
         if person in ("", HOST_OWNER):

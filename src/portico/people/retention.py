@@ -6,12 +6,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from portico.commands import Caller
+from portico import commands as c
+from portico.commands import Caller, Planned
 from portico.errors import NotFound
 from portico.host.catalogue import children, descendants
+from portico.host.component import Component
 from portico.host.folders import below
 from portico.host.host import Host
-from portico.host.part import Part
 from portico.host.state import Summary
 
 DAY_MS = 86_400_000
@@ -28,15 +29,6 @@ class Rule(Struct, frozen=True):
     """Sessions of this person; empty: of everybody."""
     archive_days: float = 0
     delete_days: float = 0
-
-
-class Planned(Struct, frozen=True):
-    session: str
-    action: Action
-    owner: str
-    title: str
-    cwd: str
-    idle_days: int
 
 
 def plan(summaries: Iterable[Summary], rules: Sequence[Rule], now: int) -> list[Planned]:
@@ -69,11 +61,18 @@ def _fits(rule: Rule, root: Summary) -> bool:
     return inside and rule.owner in ("", root.owner)
 
 
-class Retention(Part):
+class Retention(Component):
     def __init__(self, host: Host) -> None:
         self._host = host
         self.rules: Sequence[Rule] = ()
         self._looked = host.now()
+        host.commands.handle(c.ApplyRetention, self._apply)
+
+    async def _apply(self, command: c.ApplyRetention, caller: Caller) -> c.RetentionDone:
+        return await self.answer(self.planned(), command.dry_run, caller)
+
+    async def answer(self, planned: list[Planned], dry_run: bool, caller: Caller) -> c.RetentionDone:
+        return c.RetentionDone(dry_run, planned if dry_run else await self.carry_out(planned, caller))
 
     async def sweep(self) -> None:
         """Every hour, and not right after the start: somebody may want to look at the rules first."""

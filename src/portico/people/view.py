@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from portico import events as e
-from portico.commands import Caller
+from portico.commands import READS, Caller, Command, Readable
 from portico.errors import NotFound
 from portico.events import HOST, Channel, Grant, Record, Right, encode
 from portico.files.jail import jail_of
@@ -18,12 +18,12 @@ from portico.terminals.terminals import Terminals
 from portico.workspace.jail import Jail
 
 
-class Job(Protocol):
+class Identified(Protocol):
     @property
     def id(self) -> str: ...
 
 
-J = TypeVar("J", bound=Job)
+J = TypeVar("J", bound=Identified)
 
 WITHHELD = encode(e.Audited(action="withheld", by=""))
 """In the place of what a reader may not see, where the places themselves are counted."""
@@ -41,6 +41,10 @@ class View:
     def whole(self) -> bool:
         """Nothing is hidden from this caller."""
         return not self.caller.person or self.caller.may("admin")
+
+    def require(self, what: Readable | type[Command]) -> None:
+        """Raises Forbidden for a caller who may not read such things, or not send such a command, at all."""
+        self.caller.require(READS[what] if isinstance(what, str) else what.scope)
 
     # -- sessions ----------------------------------------------------------------------------------------------
 

@@ -22,9 +22,9 @@ from portico.cache import Cache
 from portico.commands import Project
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, LogUnavailable, NotFound
 from portico.events import HOST, number_of
+from portico.host.component import Component
 from portico.host.folders import check_folder
 from portico.host.host import Host
-from portico.host.part import Part
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.log.feed import Follower
@@ -44,7 +44,7 @@ _CONVERSATION = "anywhere"
 _PROJECTS = "anywhere.projects"
 
 
-class Conversation(Struct, omit_defaults=True):
+class ProjectConversation(Struct, omit_defaults=True):
     project: str
     agent: str
     cleared: bool = False
@@ -59,13 +59,13 @@ class _Kept(Struct):
     isolated: list[str] = []
 
 
-class Projects(Part):
+class Projects(Component):
     def __init__(self, host: Host, home: Path, models: Callable[[], Sequence[str]]) -> None:
         self._host = host
         self._home = home
         self._models = models
         """The setting `models`, as it is now."""
-        self._conversations: dict[str, Conversation] = {}
+        self._conversations: dict[str, ProjectConversation] = {}
         self._deleted = Cache[str, str](DELETED_MAX)
         """The projects of deleted ones: their last events may still be on the way to readers."""
         self._kept = _Kept()
@@ -89,7 +89,7 @@ class Projects(Part):
                 for channel, note in (await log.list_kv(_CONVERSATION)).items():
                     session = channel.removeprefix("session/")
                     if self._host.has(session):
-                        self._conversations[session] = msgspec.json.decode(note, type=Conversation)
+                        self._conversations[session] = msgspec.json.decode(note, type=ProjectConversation)
                 await self._go_on()
                 self._ready = True
         return self
@@ -235,7 +235,7 @@ class Projects(Part):
             chosen = agent or await self._answering()
             start = c.StartSession(agent=chosen, cwd=project.path, title=project.name, worktree=project.worktree)
             started: Summary = await self._host.do(start, caller)
-            self._conversations[started.id] = Conversation(project.id, chosen, model=started.model)
+            self._conversations[started.id] = ProjectConversation(project.id, chosen, model=started.model)
             for follower, wanted in self._followers.items():
                 if wanted in (None, project.id):
                     follower.add(f"session/{started.id}")

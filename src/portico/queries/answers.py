@@ -16,7 +16,7 @@ from portico.people.view import View
 from portico.queries.activity import asks, wants
 
 
-class Answer(Struct, omit_defaults=True):
+class PastAnswer(Struct, omit_defaults=True):
     id: str
     session: str
     title: str
@@ -30,8 +30,8 @@ class Answer(Struct, omit_defaults=True):
     question: bool = False
 
 
-class Answered(Struct):
-    answers: list[Answer]
+class PastAnswers(Struct):
+    answers: list[PastAnswer]
     rules: int
     """Calls that a rule or a remembered answer decided."""
 
@@ -40,7 +40,7 @@ class _Read(Struct):
     seq: int = 0
     pos: int = 0
     asked: dict[str, str] = field(default_factory=dict)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[PastAnswer] = field(default_factory=list)
     ruled: list[int] = field(default_factory=list)
 
 
@@ -49,8 +49,8 @@ class Answers:
         self._host = host
         self._known: dict[str, _Read] = {}
 
-    async def since(self, time: int, view: View) -> Answered:
-        found: list[Answer] = []
+    async def since(self, time: int, view: View) -> PastAnswers:
+        found: list[PastAnswer] = []
         rules = 0
         for session in tuple(self._host.catalogue):
             if session.summary.modified >= time and session.summary.turns and view.sees(session.channel):
@@ -58,7 +58,7 @@ class Answers:
                 found += [each for each in known.answers if each.time >= time]
                 rules += sum(each >= time for each in known.ruled)
         found.sort(key=lambda each: each.time, reverse=True)
-        return Answered(found[: limits.ANSWERS], rules)
+        return PastAnswers(found[: limits.ANSWERS], rules)
 
     async def _read(self, session: Session) -> _Read:
         known = self._known.setdefault(session.id, _Read())
@@ -90,6 +90,6 @@ def _fold(known: _Read, session: Session, page: Iterable[Record]) -> None:
 
 def _answer(
     known: _Read, session: Session, record: Record, ident: str, by: str, allowed: bool, *, question: bool = False
-) -> Answer:
+) -> PastAnswer:
     text = known.asked.pop(ident, "")
-    return Answer(ident, session.id, session.summary.title, text, record.time, by, allowed, question)
+    return PastAnswer(ident, session.id, session.summary.title, text, record.time, by, allowed, question)

@@ -15,7 +15,7 @@ from portico.people.view import View
 from portico.queries.activity import Waiting, activity, waiting_of
 
 
-class Row(Struct, omit_defaults=True):
+class BoardRow(Struct, omit_defaults=True):
     session: Summary
     activity: str = ""
     """What it does now; empty when nothing runs."""
@@ -24,7 +24,7 @@ class Row(Struct, omit_defaults=True):
     waiting: list[Waiting] = []
 
 
-class Asked(Struct, omit_defaults=True):
+class PendingRequest(Struct, omit_defaults=True):
     """Something that waits for a person, with all that the answer needs."""
 
     id: str
@@ -44,7 +44,7 @@ class Asked(Struct, omit_defaults=True):
 
 class Changed(Struct):
     version: int
-    rows: list[Row]
+    rows: list[BoardRow]
     removed: list[str]
     jobs: list[str]
     """Jobs that have moved on."""
@@ -95,14 +95,16 @@ class Board:
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def row(self, summary: Summary) -> Row:
+    def row(self, summary: Summary) -> BoardRow:
         session = self._host.catalogue.get(summary.id)
         if session is None or not session.loaded or session.state.active is None:
-            return Row(summary)
+            return BoardRow(summary)
         doing, since = self._doing.get(summary.id) or (activity(session.state), summary.last_turn_at)
-        return Row(summary, doing, since, waiting_of(session.state))
+        return BoardRow(summary, doing, since, waiting_of(session.state))
 
-    def rows(self, view: View, limit: int, before: int | None = None, archived: bool = False) -> tuple[list[Row], int]:
+    def rows(
+        self, view: View, limit: int, before: int | None = None, archived: bool = False
+    ) -> tuple[list[BoardRow], int]:
         """What is going on, and the newest `limit` besides; the second number counts the older ones left out. With
         `before`, the newest of those that changed before that time."""
         found = view.list(archived=archived)
@@ -114,7 +116,7 @@ class Board:
 
     def since(self, version: int, view: View) -> Changed:
         """What is not (any more) for this reader counts as removed."""
-        rows: list[Row] = []
+        rows: list[BoardRow] = []
         removed: list[str] = []
         jobs: list[str] = []
         for name, moved in reversed(self._moved.items()):
@@ -129,22 +131,22 @@ class Board:
                 rows.append(self.row(session.summary))
         return Changed(self.version, rows, removed, jobs)
 
-    def inbox(self, view: View) -> list[Asked]:
+    def inbox(self, view: View) -> list[PendingRequest]:
         """Everything that waits for a person, oldest first."""
-        found: list[Asked] = []
+        found: list[PendingRequest] = []
         for session in self._host.catalogue:
             if session.loaded and session.summary.status == "waiting" and view.sees(session.channel):
                 found += self._asked_by(session.summary)
         return sorted(found, key=lambda each: each.since)
 
-    def _asked_by(self, summary: Summary) -> list[Asked]:
+    def _asked_by(self, summary: Summary) -> list[PendingRequest]:
         session = self._host.catalogue.get(summary.id)
         turn = session.state.active if session is not None else None
         if session is None or turn is None:
             return []
-        found: list[Asked] = []
+        found: list[PendingRequest] = []
         for each in waiting_of(session.state):
-            asked = Asked(
+            asked = PendingRequest(
                 id=each.id,
                 session=summary.id,
                 title=summary.title,

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from portico.commands import Caller
+from portico.commands import READS, Caller
 from portico.host.agent import Completes
 from portico.host.customization import prompts
 from portico.host.session import Session
@@ -21,7 +21,7 @@ class Suggestion(Struct, omit_defaults=True):
 
 async def files(session: Session, word: str, caller: Caller) -> list[Suggestion]:
     """What is not in the session's own folder is called by its whole path."""
-    caller.require("files")
+    caller.require(READS["files"])
     found: list[Suggestion] = []
     for folder in session.folders.reach():
         jail = Jail([folder])

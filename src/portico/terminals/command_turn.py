@@ -14,7 +14,7 @@ from portico import limits
 from portico.errors import Conflict, NotFound
 from portico.events import ErrorInfo, Json
 from portico.host.turn import Turn
-from portico.terminals.terminals import OpenTerminal, Terminals
+from portico.terminals.terminals import LiveTerminal, Terminals
 from portico.workspace.escapes import Plain
 from portico.workspace.process import Clip, command_environment, shell
 from portico.workspace.terminal import Data, Event, Exited
@@ -30,7 +30,7 @@ class CommandOutput:
         self.line = line
         self.status: Json | None = None
         self.ended = asyncio.Event()
-        self.terminal: OpenTerminal | None = None
+        self.terminal: LiveTerminal | None = None
         self._plain = Plain()
         self._clip = Clip(0, limit)
 

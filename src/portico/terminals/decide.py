@@ -15,12 +15,12 @@ from portico import commands as c
 from portico import events as e
 from portico import limits
 from portico.errors import AlreadyExists, BadRequest, Conflict, Forbidden, RateLimited
-from portico.host.decide.decision import Decision
+from portico.host.decide.decision import Outcome
 from portico.terminals.state import TerminalState
 from portico.workspace.terminal import INPUT_MAX, check_size
 
 
-class Context(Struct, frozen=True):
+class TerminalContext(Struct, frozen=True):
     caller: c.Caller
     connected: Container[str] = ()
     """The clients that are connected, by their own ids."""
@@ -30,7 +30,7 @@ class Context(Struct, frozen=True):
         return self.caller.by
 
 
-def decide(state: TerminalState, command: c.Command, context: Context) -> Decision:
+def decide(state: TerminalState, command: c.Command, context: TerminalContext) -> Outcome:
     return DECISIONS[type(command)](state, command, context)
 
 
@@ -45,47 +45,47 @@ def check_new(count: int, names: Collection[str], started: e.TerminalStarted) ->
     check_size(started.cols, started.rows)
 
 
-def _resize(state: TerminalState, command: c.ResizeTerminal, context: Context) -> Decision:
+def _resize(state: TerminalState, command: c.ResizeTerminal, context: TerminalContext) -> Outcome:
     _check_free(state, context)
     check_size(command.cols, command.rows)
     if (command.cols, command.rows) == (state.cols, state.rows):
-        return Decision()
-    return Decision([e.TerminalResized(cols=command.cols, rows=command.rows, by=context.by)])
+        return Outcome()
+    return Outcome([e.TerminalResized(cols=command.cols, rows=command.rows, by=context.by)])
 
 
-def _claim(state: TerminalState, command: c.ClaimTerminal, context: Context) -> Decision:
+def _claim(state: TerminalState, command: c.ClaimTerminal, context: TerminalContext) -> Outcome:
     if context.caller.outside:
         _check_free(state, context)
-    return Decision([e.TerminalClaimed(claim=command.claim, by=context.by, session=command.session)])
+    return Outcome([e.TerminalClaimed(claim=command.claim, by=context.by, session=command.session)])
 
 
-def _rename(state: TerminalState, command: c.RenameTerminal, context: Context) -> Decision:
+def _rename(state: TerminalState, command: c.RenameTerminal, context: TerminalContext) -> Outcome:
     _check_free(state, context)
     if not command.title.strip():
         raise BadRequest("A title has at least one character.", field="title")
-    return Decision([e.TerminalTitled(title=command.title[: limits.TITLE_CHARS], by=context.by)])
+    return Outcome([e.TerminalTitled(title=command.title[: limits.TITLE_CHARS], by=context.by)])
 
 
-def _clear(state: TerminalState, command: c.ClearTerminal, context: Context) -> Decision:
+def _clear(state: TerminalState, command: c.ClearTerminal, context: TerminalContext) -> Outcome:
     _check_free(state, context)
-    return Decision([e.TerminalCleared(by=context.by)])
+    return Outcome([e.TerminalCleared(by=context.by)])
 
 
-def _type(state: TerminalState, command: c.TypeInput, context: Context) -> Decision:
+def _type(state: TerminalState, command: c.TypeInput, context: TerminalContext) -> Outcome:
     """What is typed is not written down: it may be a password."""
     _check_free(state, context)
     if state.exited:
         raise Conflict(f"The terminal {state.id!r} has ended; open another one.")
     if len(command.data) > INPUT_MAX:
         raise BadRequest("That is too much to type at once.", field="data")
-    return Decision(answer=c.Done())
+    return Outcome(answer=c.Done())
 
 
-def _close(state: TerminalState, command: c.CloseTerminal, context: Context) -> Decision:
+def _close(state: TerminalState, command: c.CloseTerminal, context: TerminalContext) -> Outcome:
     """Also one that an agent uses; what a connected editor holds, no other editor closes."""
     if context.caller.client and not state.command:
         _check_free(state, context)
-    return Decision(answer=c.Done())
+    return Outcome(answer=c.Done())
 
 
 def holder(state: TerminalState, client: str, connected: Container[str]) -> str | None:
@@ -99,7 +99,7 @@ def holder(state: TerminalState, client: str, connected: Container[str]) -> str 
     return "Another client" if client else "An editor"
 
 
-def _check_free(state: TerminalState, context: Context) -> None:
+def _check_free(state: TerminalState, context: TerminalContext) -> None:
     client = context.caller.client
     who = holder(state, client, context.connected)
     if who is not None and state.command and client:
@@ -108,7 +108,7 @@ def _check_free(state: TerminalState, context: Context) -> None:
         raise Forbidden(f"{who} holds the terminal {state.id!r}: watch it here, or open another one.")
 
 
-DECISIONS: dict[type[c.Command], Callable[[TerminalState, Any, Context], Decision]] = {
+DECISIONS: dict[type[c.Command], Callable[[TerminalState, Any, TerminalContext], Outcome]] = {
     c.TypeInput: _type,
     c.ResizeTerminal: _resize,
     c.ClaimTerminal: _claim,

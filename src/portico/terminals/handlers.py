@@ -8,8 +8,8 @@ from portico.files.jail import jail_of
 from portico.host.host import Host
 from portico.host.ownership import Access
 from portico.terminals import command_turn
-from portico.terminals.decide import DECISIONS, Context, decide
-from portico.terminals.terminals import OpenTerminal, Terminals
+from portico.terminals.decide import DECISIONS, TerminalContext, decide
+from portico.terminals.terminals import LiveTerminal, Terminals
 
 
 def open_terminals(host: Host) -> Terminals:
@@ -17,7 +17,7 @@ def open_terminals(host: Host) -> Terminals:
     terminals = Terminals(host)
     host.run_command = command_turn.run
 
-    async def begin(command: c.OpenTerminal, caller: c.Caller) -> OpenTerminal:
+    async def begin(command: c.OpenTerminal, caller: c.Caller) -> LiveTerminal:
         return await terminals.start(
             claim=command.claim or {"kind": "client", "clientId": caller.by},
             cwd=_folder(host, command, caller),
@@ -32,7 +32,7 @@ def open_terminals(host: Host) -> Terminals:
 
     async def perform(command: Any, caller: c.Caller) -> Any:
         terminal = terminals.get(command.terminal)
-        decision = decide(terminal, command, Context(caller, host.connected))
+        decision = decide(terminal, command, TerminalContext(caller, host.connected))
         if decision.events:
             await host.log.append(terminal.channel, *decision.events)
         elif isinstance(command, c.TypeInput):

@@ -2,7 +2,7 @@
 
 from portico import events as e
 from portico.events import Record
-from portico.workspace.scrollback import Command, Scrollback
+from portico.workspace.scrollback import Scrollback, ShellCommand
 
 
 class TerminalState:
@@ -42,7 +42,7 @@ class TerminalState:
             case e.TerminalShown(upto=upto):
                 self.kept, self.since = upto, record.time if record.pos > upto + 1 else None
             case e.TerminalCommand(command=command, line=line):
-                self.shown.start(Command(command, line, record.time / 1000))
+                self.shown.start(ShellCommand(command, line, record.time / 1000))
             case e.TerminalCommandEnded(command=command, code=code, milliseconds=spent):
                 self._complete(command, code, spent / 1000)
             case e.TerminalDetects():
@@ -64,6 +64,6 @@ class TerminalState:
 
     def _complete(self, command: str, code: int | None, seconds: float) -> None:
         for part in reversed(self.shown.parts):
-            if isinstance(part, Command) and part.command_id == command:
+            if isinstance(part, ShellCommand) and part.command_id == command:
                 part.complete, part.exit_code, part.seconds = True, code, seconds
                 return

@@ -16,7 +16,7 @@ from portico import events as e
 from portico import limits
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError
 from portico.events import HOST, Channel, Json, Record, number_of
-from portico.host.part import Part
+from portico.host.component import Component
 from portico.host.session import Session
 from portico.log.listeners import Listeners
 from portico.log.log import NotOwner
@@ -43,7 +43,7 @@ Pace = Callable[[str], Awaitable[None]]
 Listener = Callable[[pty.Event], None]
 
 
-class OpenTerminal(TerminalState):
+class LiveTerminal(TerminalState):
     """One terminal with its program. What people ask of it takes effect when it is committed (`apply`)."""
 
     def __init__(
@@ -156,12 +156,12 @@ class OpenTerminal(TerminalState):
         await self._terminals.host.log.append(self.channel, *events)
 
 
-class Terminals(Part):
+class Terminals(Component):
     prefix = "terminal/"
 
     def __init__(self, host: "Host") -> None:
         self.host = host
-        self._open: dict[str, OpenTerminal] = {}
+        self._open: dict[str, LiveTerminal] = {}
         """Those whose programs are children of this process."""
         self._elsewhere: dict[str, TerminalState] = {}
         """Those of other hosts, as their records tell."""
@@ -255,7 +255,7 @@ class Terminals(Part):
         env: Mapping[str, str] | None = None,
         listener: Listener | None = None,
         owner: str = "",
-    ) -> OpenTerminal:
+    ) -> LiveTerminal:
         """A shell, or with `command` what an agent wants to run: `listener` hears of it at once."""
         ident = f"terminal-{self._next}"
         shell = os.path.basename(os.environ.get("SHELL") or "sh")
@@ -274,7 +274,7 @@ class Terminals(Part):
         )
         check_new(len(self._open), [*self._open, *filter(None, (each.uri for each in self.list()))], started)
         self._next = self.host.members.number_after(self._next)
-        terminal = OpenTerminal(self, started, env or {}, listener)
+        terminal = LiveTerminal(self, started, env or {}, listener)
         self._open[ident] = terminal
         try:
             self.host.log.put_kv(terminal.channel, OPEN, b"open")
@@ -294,10 +294,10 @@ class Terminals(Part):
             raise NotFound("terminal", ident)
         return found
 
-    def program(self, ident: str) -> OpenTerminal:
+    def program(self, ident: str) -> LiveTerminal:
         """One that runs here."""
         found = self.get(ident)
-        if not isinstance(found, OpenTerminal):
+        if not isinstance(found, LiveTerminal):
             raise Conflict(f"The host that runs the terminal {ident!r} is not there (any more); open another one.")
         return found
 
@@ -342,7 +342,7 @@ class Terminals(Part):
             with contextlib.suppress(PorticoError):  # its host is away: whoever takes over ends it
                 await self.host.do(c.CloseTerminal(terminal=elsewhere.id), c.Caller.inside(by))
 
-    async def _end(self, terminal: OpenTerminal, running: "asyncio.Task[int]") -> None:
+    async def _end(self, terminal: LiveTerminal, running: "asyncio.Task[int]") -> None:
         if not running.done():
             await terminal.pty.dispose()
         await asyncio.wait({running})

@@ -6,7 +6,7 @@ import msgspec
 
 from portico import commands as c
 from portico.errors import BadRequest
-from portico.host.part import Part
+from portico.host.component import Component
 from portico.host.state import Summary
 from portico.transcripts.archive import Archive, import_archive
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from portico.host.host import Host
 
 
-class Transcripts(Part):
+class Transcripts(Component):
     def __init__(self, host: "Host") -> None:
         self._host = host
         host.commands.handle(c.ImportSession, self._import)

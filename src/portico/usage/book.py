@@ -15,7 +15,7 @@ from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import SessionState
 from portico.usage.lineage import Lineages
-from portico.usage.prices import Tokens, dollars
+from portico.usage.prices import TokenUse, dollars
 from portico.usage.shapes import UsageRow
 
 
@@ -60,7 +60,7 @@ class UsageBook:
 
 async def priced(state: SessionState, offset_minutes: int) -> list[UsageRow]:
     untold = [(turn, turn.usage) for turn in state.turns if turn.usage is not None and not turn.usage.cost]
-    used = [Tokens(usage.model or state.model, usage.input, usage.output, usage.cached) for _, usage in untold]
+    used = [TokenUse(usage.model or state.model, usage.input, usage.output, usage.cached) for _, usage in untold]
     found = await dollars(used)
     estimates = {turn.id: cost for (turn, _), cost in zip(untold, found, strict=True) if cost is not None}
     return count(state, offset_minutes, estimates)

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 
-class Tokens(NamedTuple):
+class TokenUse(NamedTuple):
     model: str
     input: int
     """With the cached ones."""
@@ -29,14 +29,14 @@ def source() -> str:
         return ""
 
 
-async def dollars(used: Sequence[Tokens]) -> list[float | None]:
+async def dollars(used: Sequence[TokenUse]) -> list[float | None]:
     """In the same order; None: unknown."""
     if not source() or not used:
         return [None] * len(used)
     return await asyncio.to_thread(lambda: [price(each) for each in used])
 
 
-def price(used: Tokens) -> float | None:
+def price(used: TokenUse) -> float | None:
     if used.input + used.output == 0 or not source():
         return None
     return next((found for name in _names(used.model) if (found := _priced(name, used)) is not None), None)
@@ -54,7 +54,7 @@ _NO_MODELS = frozenset({"default", "auto"})
 """What agents call a choice of their own: which model it was, nobody knows."""
 
 
-def _priced(name: str, used: Tokens) -> float | None:
+def _priced(name: str, used: TokenUse) -> float | None:
     calculate, usage = _library()
     counted = usage(
         input_tokens=max(used.input, used.cached), output_tokens=used.output, cache_read_tokens=used.cached or None

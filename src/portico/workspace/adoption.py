@@ -27,7 +27,7 @@ _own: set[int] = set()
 _become: Callable[[], object] | None = None
 
 
-class Status(NamedTuple):
+class ProcessStatus(NamedTuple):
     """Of /proc/PID/stat."""
 
     state: str
@@ -69,17 +69,17 @@ def forget(pid: int) -> None:
     _own.discard(pid)
 
 
-def processes() -> dict[int, Status]:
+def processes() -> dict[int, ProcessStatus]:
     found = ((pid, status(pid)) for pid in map(int, filter(str.isdigit, os.listdir("/proc"))))
     return {pid: each for pid, each in found if each is not None}
 
 
-def status(pid: int) -> Status | None:
+def status(pid: int) -> ProcessStatus | None:
     """None: it ended while we looked."""
     try:
         # After the name in brackets, which may contain anything: state, parent, group, session; the start is the 20th.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return Status(fields[0], int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+        return ProcessStatus(fields[0], int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
     except (OSError, ValueError, IndexError):
         return None
 
@@ -102,7 +102,7 @@ def adopted(since: int) -> set[int]:
     return {pid for pid, each in strangers.items() if not each.dead}
 
 
-def below(roots: Iterable[int], table: dict[int, Status]) -> set[int]:
+def below(roots: Iterable[int], table: dict[int, ProcessStatus]) -> set[int]:
     """The processes and all that descends from them."""
     found, waiting = set(roots), list(roots)
     while waiting:

@@ -153,7 +153,7 @@ class Child:
         ours = adoption.below(roots, table) - {1, os.getpid()}
         return sorted(pid for pid in ours if pid in table and not table[pid].dead)
 
-    def _is_ours(self, pid: int, found: adoption.Status) -> bool:
+    def _is_ours(self, pid: int, found: adoption.ProcessStatus) -> bool:
         if pid in (1, os.getpid()) or found.dead:
             return False
         if self.pid in (found.group, found.session):

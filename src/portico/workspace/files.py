@@ -55,7 +55,7 @@ class Text(Struct, frozen=True):
     etag: str
 
 
-class Entry(Struct, frozen=True):
+class DirectoryEntry(Struct, frozen=True):
     """`kind` is what the entry itself is; `leads_to` what it is once links inside the jail are followed."""
 
     name: str
@@ -64,11 +64,11 @@ class Entry(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    entries: list[Entry]
+    entries: list[DirectoryEntry]
     cut: bool
 
 
-class Status(Struct, frozen=True):
+class FileStatus(Struct, frozen=True):
     path: str  # canonical
     kind: Kind
     size: int
@@ -139,7 +139,7 @@ class Files:
         if_match: str | None = None,
         create_only: bool = False,
         parents: bool = False,
-    ) -> Status:
+    ) -> FileStatus:
         """Puts `data` into a file at once. `position` counts from the start, with `append` back from the end."""
         with self.jail.spot(path, make=parents) as spot, _turn(spot), told(path):
             before = _current(spot)
@@ -169,11 +169,11 @@ class Files:
                 )
         finally:
             os.close(fd)
-        entries = [Entry(name, what, self._leads_to(os.path.join(path, name), what)) for name, what in kinds]
+        entries = [DirectoryEntry(name, what, self._leads_to(os.path.join(path, name), what)) for name, what in kinds]
         return Listing(entries, len(items) > LIST_MAX)
 
     @threaded
-    def stat(self, path: str, *, follow: bool = True) -> Status:
+    def stat(self, path: str, *, follow: bool = True) -> FileStatus:
         with self.jail.spot(path, follow=follow) as spot:
             if spot.status is None:
                 raise NotFound("path", path)
@@ -272,9 +272,9 @@ def kind(status: os.stat_result) -> Kind:
     return "symlink" if stat.S_ISLNK(status.st_mode) else "other"
 
 
-def _status(spot: Spot, status: os.stat_result) -> Status:
+def _status(spot: Spot, status: os.stat_result) -> FileStatus:
     what = kind(status)
-    return Status(
+    return FileStatus(
         path=str(spot.path),
         kind=what,
         size=status.st_size,

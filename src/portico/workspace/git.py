@@ -28,6 +28,7 @@ OUTPUT_MAX = 16 * 1024 * 1024  # a diff that is larger is not read by anybody
 SAFE = (
     "-c", "core.hooksPath=/dev/null",
     "-c", "core.fsmonitor=false",
+    "-c", "safe.bareRepository=explicit",
     "-c", "core.splitIndex=false",
     "-c", "core.untrackedCache=false",
     "-c", "core.quotePath=false",

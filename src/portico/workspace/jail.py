@@ -3,7 +3,8 @@
 The attack: a path that looks harmless and leads out of the working directory. `../../etc/passwd`, a link to `/`, a
 sibling that shares a prefix (`/srv/app-evil` beside `/srv/app`), `/proc/self/environ` with the host's secrets, a NUL
 that cuts the name short, or a folder that is swapped for a link between the check and the use. Comparing strings after
-`realpath` stops only some of these.
+`realpath` stops only some of these. Or one that leads nowhere out: the host's own folder, with its tokens and settings,
+may lie in the project (somebody works in `~`); so that is closed, wherever the jail begins.
 
 So a path is never handed to the kernel whole. `Jail.spot` walks it name by name from an open root, each step relative
 to the folder opened before it and never through a link; links are read and walked the same way, and one that leads out
@@ -33,6 +34,9 @@ KERNEL_TREES = ("proc", "sys", "dev")
 
 ROOT = Path("/")
 
+_closed: list[Path] = []
+"""The homes of the hosts in this process. Not part of a jail: nobody who makes one can forget them."""
+
 # O_PATH needs no read permission on the folders that are only passed through; it exists on Linux alone.
 STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -53,6 +57,33 @@ class Spot(NamedTuple):
         if self.status is None:
             raise NotFound("path", str(self.path))
         return self.status
+
+
+@contextmanager
+def closed(folder: Path) -> Iterator[None]:
+    """Meanwhile nothing enters this folder. A project that lies inside of it is one all the same."""
+    folder = Path(os.path.realpath(folder))
+    _closed.append(folder)
+    try:
+        yield
+    finally:
+        _closed.remove(folder)
+
+
+def is_closed(path: Path, root: Path = ROOT) -> bool:
+    """Whether a path without links, below `root`, is in a closed folder."""
+    return any(path.is_relative_to(each) and each not in root.parents for each in _closed)
+
+
+def check_whole(path: Path) -> None:
+    """Before a whole tree is copied, moved or deleted."""
+    if any(each.is_relative_to(path) for each in _closed):
+        raise Forbidden(f"The host keeps its own files in {str(path)!r}.")
+
+
+def _refuse_closed(path: Path, root: Path) -> None:
+    if is_closed(path, root):
+        raise Forbidden(f"{str(path)!r} belongs to the host, not to a project.")
 
 
 @contextmanager
@@ -201,13 +232,15 @@ class _Walk:
         return self.at(name, self.look(name))
 
     def at(self, name: str, status: os.stat_result | None) -> Spot:
-        self.check_kernel(name)
-        return Spot(self.opened[-1], name, self.root.joinpath(*self.names, name), status)
+        return Spot(self.opened[-1], name, self.check_step(name), status)
 
-    def check_kernel(self, name: str) -> None:
+    def check_step(self, name: str) -> Path:
         # Roots inside these trees do not exist, so only a first step from `/` can lead there.
         if not self.names and self.root == ROOT:
             _refuse_kernel((name,))
+        path = self.root.joinpath(*self.names, name)
+        _refuse_closed(path, self.root)
+        return path
 
     def look(self, name: str) -> os.stat_result | None:
         try:
@@ -216,7 +249,7 @@ class _Walk:
             return None
 
     def down(self, name: str, status: os.stat_result | None) -> None:
-        self.check_kernel(name)  # before it is opened: even opening some of these acts
+        self.check_step(name)  # before it is opened: even opening some of these acts
         if status is None:
             if not self.make:
                 raise NotFound("path", self.said)
@@ -250,6 +283,7 @@ class _Walk:
     def restart(self, parts: list[str]) -> None:
         """Begins again from an absolute path: at the start, at an absolute link, and at a step above the root."""
         root, todo = self.jail.enter(parts, self.said)
+        _refuse_closed(root, root)
         self.close()
         self.root, self.todo = root, todo
         self.opened.append(os.open(root, STEP))

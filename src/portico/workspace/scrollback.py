@@ -9,7 +9,7 @@ class Loose(Struct):
     value: str
 
 
-class Command(Struct):
+class ShellCommand(Struct):
     command_id: str
     line: str
     started: float  # seconds since the epoch
@@ -19,7 +19,7 @@ class Command(Struct):
     seconds: float | None = None
 
 
-Part = Loose | Command
+Part = Loose | ShellCommand
 
 
 class Scrollback:
@@ -30,7 +30,7 @@ class Scrollback:
 
     def add(self, text: str) -> None:
         tail = self.parts[-1] if self.parts else None
-        if isinstance(tail, Command) and not tail.complete:
+        if isinstance(tail, ShellCommand) and not tail.complete:
             tail.output += text
         elif isinstance(tail, Loose):
             tail.value += text
@@ -38,7 +38,7 @@ class Scrollback:
             self.parts.append(Loose(text))
         self._grow(len(text))
 
-    def start(self, command: Command) -> None:
+    def start(self, command: ShellCommand) -> None:
         self.parts.append(command)
         self._grow(len(command.line))
 

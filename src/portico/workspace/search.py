@@ -23,7 +23,7 @@ from portico.workspace.atomic_write import TEMPORARY
 from portico.workspace.files import SNIFF, is_binary
 from portico.workspace.glob import PATTERN_MAX, Glob
 from portico.workspace.ignore import IGNORE_MAX, Ignore
-from portico.workspace.jail import Jail, Spot, open_at, speakable
+from portico.workspace.jail import Jail, Spot, is_closed, open_at, speakable
 from portico.workspace.process import environment, run
 
 LIST_DEFAULT = 50  # what the seed's tool gives when nothing is asked for
@@ -40,7 +40,7 @@ ARGUMENTS_MAX = 96 * 1024  # bytes of file names per ripgrep call, well below th
 Cut = Literal["", "matches", "entries", "time"]
 
 
-class Found(Struct, frozen=True):
+class FoundPaths(Struct, frozen=True):
     paths: list[str]
     cut: bool
 
@@ -57,7 +57,7 @@ class Matches(Struct, frozen=True):
     cut: Cut  # why there may be more; empty when this is all
 
 
-class Task(Struct, frozen=True):
+class SearchTask(Struct, frozen=True):
     """What the child process gets that runs regular expressions (see `_in_child`)."""
 
     roots: list[str]
@@ -68,11 +68,11 @@ class Task(Struct, frozen=True):
     ignore_case: bool
 
 
-async def find(jail: Jail, glob: str = "", limit: int = LIST_DEFAULT, under: str = ".") -> Found:
+async def find(jail: Jail, glob: str = "", limit: int = LIST_DEFAULT, under: str = ".") -> FoundPaths:
     """File names, sorted. `glob` is a pattern, or a piece of the path when it has no wildcard."""
     wanted = _limit(limit, LIST_MAX)
     names, cut = await asyncio.to_thread(_names, jail, under, _filter(glob))
-    return Found(names[:wanted], cut or len(names) > wanted)
+    return FoundPaths(names[:wanted], cut or len(names) > wanted)
 
 
 async def search(
@@ -88,7 +88,7 @@ async def search(
     """Lines that contain `pattern`, with their numbers, by path."""
     _check(pattern, regex)
     names, cut = await asyncio.to_thread(_names, jail, under, _filter(glob))
-    task = Task([str(root) for root in jail.roots], pattern, regex, names, _limit(limit, MATCH_MAX), ignore_case)
+    task = SearchTask([str(root) for root in jail.roots], pattern, regex, names, _limit(limit, MATCH_MAX), ignore_case)
     candidates = await _ripgrep(jail, task)
     task = msgspec.structs.replace(task, paths=candidates)
     found = await (_in_child(task) if regex else asyncio.to_thread(scan, jail, task))
@@ -134,6 +134,7 @@ class _Walker:
     def __init__(self, jail: Jail, under: str) -> None:
         self.jail = jail
         self.under = under
+        self.top = jail.resolve(under)
         self.seen = 0
         self.cut = False
 
@@ -159,9 +160,9 @@ class _Walker:
             here = (*parts, name)
             if is_link or name == ".git" or name.startswith(TEMPORARY) or ignore.hides(here, is_folder):
                 continue
-            if is_folder:
+            if is_folder and not is_closed(self.top.joinpath(*here), self.jail.root):
                 yield from self.enter(fd, here, ignore)
-            else:
+            elif not is_folder:
                 yield here
 
     def enter(self, fd: int, parts: tuple[str, ...], ignore: Ignore) -> Iterator[tuple[str, ...]]:
@@ -186,7 +187,7 @@ def _read_ignore(fd: int, path: Path) -> str:
         return ""  # a folder, a link or unreadable: git does not use it either
 
 
-def scan(jail: Jail, task: Task) -> Matches:
+def scan(jail: Jail, task: SearchTask) -> Matches:
     """Reads the files through the jail, line by line. Plain code: runs in a thread or in the child."""
     fits = _matcher(task)
     matches: list[Match] = []
@@ -199,7 +200,7 @@ def scan(jail: Jail, task: Task) -> Matches:
     return Matches(matches, len(task.paths), "")
 
 
-def _matcher(task: Task) -> Callable[[str], bool]:
+def _matcher(task: SearchTask) -> Callable[[str], bool]:
     if task.regex:
         pattern = re.compile(task.pattern, re.IGNORECASE if task.ignore_case else 0)
         return lambda line: pattern.search(line) is not None
@@ -225,7 +226,7 @@ def _lines(jail: Jail, path: str) -> list[str]:
     return [line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")]
 
 
-async def _ripgrep(jail: Jail, task: Task) -> list[str]:
+async def _ripgrep(jail: Jail, task: SearchTask) -> list[str]:
     """The paths that ripgrep does not rule out; all of them when it is missing or does not know the pattern."""
     program = shutil.which("rg")
     if program is None or not task.paths:
@@ -257,7 +258,7 @@ def _chunks(paths: list[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-async def _in_child(task: Task) -> Matches:
+async def _in_child(task: SearchTask) -> Matches:
     """Runs the expression in another process: Python cannot interrupt one, and it would stop the whole host."""
     # -P: nothing in the child's working directory may be imported.
     command = [sys.executable, "-P", "-m", "portico.workspace.search"]
@@ -270,7 +271,7 @@ async def _in_child(task: Task) -> Matches:
 
 
 def _child() -> None:
-    task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
+    task = msgspec.json.decode(sys.stdin.buffer.read(), type=SearchTask)
     sys.stdout.buffer.write(msgspec.json.encode(scan(Jail(task.roots), task)))
 
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from portico.errors import BadRequest, Conflict, TooLarge
 from portico.workspace.child import Child, Outlet
 from portico.workspace.escapes import Plain, Scanner
-from portico.workspace.scrollback import SCROLLBACK_MAX, Command, Scrollback
+from portico.workspace.scrollback import SCROLLBACK_MAX, Scrollback, ShellCommand
 from portico.workspace.shell import Integration, integrate, unescape
 
 SIDE_MAX = 1000  # columns or rows; programs allocate a screen of this size
@@ -208,7 +208,7 @@ class Terminal:
             case Data(text):
                 self.scrollback.add(text)
             case CommandStarted(command_id, line, started):
-                self.scrollback.start(Command(command_id, line, started))
+                self.scrollback.start(ShellCommand(command_id, line, started))
             case CommandFinished(command_id, code, seconds):
                 self._complete(command_id, code, seconds)
             case CwdChanged(cwd):
@@ -217,7 +217,7 @@ class Terminal:
 
     def _complete(self, command_id: str, code: int | None, seconds: float) -> None:
         for part in reversed(self.scrollback.parts):
-            if isinstance(part, Command) and part.command_id == command_id:
+            if isinstance(part, ShellCommand) and part.command_id == command_id:
                 part.complete, part.exit_code, part.seconds = True, code, seconds
                 return
 

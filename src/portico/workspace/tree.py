@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from portico.errors import AlreadyExists, BadRequest, Forbidden, TooLarge
 from portico.workspace.atomic_write import place_with, temporary_name
-from portico.workspace.jail import STEP, Spot, open_at
+from portico.workspace.jail import STEP, Spot, check_whole, open_at
 
 COPY_MAX = 50_000  # entries of one copy; a dependency folder has this many, a mistake has more
 DEPTH_MAX = 200  # each level holds two descriptors open; no real project is nearly as deep
@@ -24,6 +24,8 @@ COPY_BYTES_MAX = 4 * 1024**3  # a slip of the hand must not fill the disk
 def check_pair(old: Spot, new: Spot, *, fail_if_exists: bool) -> None:
     if old.is_root or new.is_root:
         raise Forbidden("The working directory itself cannot be moved, copied over or replaced.")
+    check_whole(old.path)
+    check_whole(new.path)
     if old.path in new.path.parents or new.path in old.path.parents:
         raise BadRequest(f"{str(old.path)!r} and {str(new.path)!r} lie inside one another.", field="destination")
     if new.status is None:
@@ -64,6 +66,7 @@ def move(old: Spot, new: Spot) -> None:
 def delete(spot: Spot, *, recursive: bool) -> None:
     if spot.is_root:
         raise Forbidden("The working directory itself cannot be deleted.")
+    check_whole(spot.path)
     if not stat.S_ISDIR(spot.existing().st_mode):
         os.unlink(spot.name, dir_fd=spot.folder)
     elif recursive:

@@ -30,7 +30,7 @@ Kind = Literal["added", "updated", "deleted"]
 _KINDS: dict[int, Kind] = {1: "added", 2: "updated", 3: "deleted"}
 
 
-class Change(Struct, frozen=True):
+class PathChange(Struct, frozen=True):
     path: str  # canonical
     kind: Kind
 
@@ -43,7 +43,7 @@ async def watch(
     includes: Sequence[str] = (),
     excludes: Sequence[str] = (),
     ready: asyncio.Event | None = None,
-) -> AsyncIterator[list[Change]]:
+) -> AsyncIterator[list[PathChange]]:
     """Batches of changes until the caller stops. Globs are relative to `path`; excludes win.
 
     `ready` is set once nothing is missed any more. A file is watched through its folder, so it may be replaced.
@@ -76,7 +76,7 @@ class _Watcher:
         self.started: asyncio.Future[None] = self.loop.create_future()
         self.stop = threading.Event()
         self.arrived = asyncio.Event()
-        self.batch: list[Change] = []
+        self.batch: list[PathChange] = []
 
     @classmethod
     async def start(cls, folders: list[str]) -> "_Watcher":
@@ -89,13 +89,13 @@ class _Watcher:
             raise
         return watcher
 
-    async def news(self) -> list[Change]:
+    async def news(self) -> list[PathChange]:
         await self.arrived.wait()
         self.arrived.clear()
         batch, self.batch = self.batch, []
         return batch
 
-    def end(self) -> list[Change]:
+    def end(self) -> list[PathChange]:
         """Lets the thread go; what it has heard and nobody has read."""
         self.stop.set()
         return self.batch
@@ -110,7 +110,7 @@ class _Watcher:
                 while not self.stop.is_set():
                     heard = notify.watch(WAIT_MS, STEP_MS, LOOK_MS, self.stop)
                     if isinstance(heard, set):
-                        self._tell(self._add, [Change(path, _KINDS[kind]) for kind, path in heard])
+                        self._tell(self._add, [PathChange(path, _KINDS[kind]) for kind, path in heard])
         except ImportError:
             self._tell(self._ready, Conflict("Watching files needs the package 'watchfiles': pip install watchfiles"))
         except (OSError, RuntimeError) as error:
@@ -129,7 +129,7 @@ class _Watcher:
         else:
             self.started.set_exception(error)
 
-    def _add(self, changes: list[Change]) -> None:
+    def _add(self, changes: list[PathChange]) -> None:
         self.batch += changes
         self.arrived.set()
 
@@ -161,20 +161,23 @@ class _Scope:
                 )
         return found
 
-    def fresh(self, batch: list[Change]) -> list[Path]:
+    def fresh(self, batch: list[PathChange]) -> list[Path]:
         """Folders that have appeared."""
         if not self.recursive:
             return []
         new = (Path(change.path) for change in batch if change.kind == "added")
         return [path for path in new if not path.is_symlink() and path.is_dir() and not self._excluded(path)]
 
-    def inside(self, fresh: list[Path]) -> list[Change]:
+    def inside(self, fresh: list[Path]) -> list[PathChange]:
         """What was put into new folders before they were watched."""
         return [
-            Change(str(folder / name), "added") for top in fresh for folder, names in self._walk(top) for name in names
+            PathChange(str(folder / name), "added")
+            for top in fresh
+            for folder, names in self._walk(top)
+            for name in names
         ]
 
-    def keep(self, batch: list[Change]) -> list[Change]:
+    def keep(self, batch: list[PathChange]) -> list[PathChange]:
         return sorted(
             {change for change in batch if self._wants(Path(change.path))}, key=lambda one: (one.path, one.kind)
         )

@@ -19,7 +19,7 @@ from portico.doors.ahp.door import build
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
-from portico.doors.websocket import Line
+from portico.doors.websocket import WsProtocol
 from portico.home import Home
 from portico.log.sqlite import SqliteLog
 from portico.settings import load
@@ -162,7 +162,7 @@ class Served:
         config = uvicorn.Config(
             self.gate,
             port=0,
-            ws=Line,
+            ws=WsProtocol,
             lifespan="off",
             log_config=None,
             ws_max_size=limits.FRAME_BYTES,

@@ -1,13 +1,13 @@
 """A command of an agent that goes on when its turn is over is background work of its chat (1.0)."""
 
-from portico.terminals.terminals import OpenTerminal, Terminals
+from portico.terminals.terminals import LiveTerminal, Terminals
 from tests.doors.ahp.conftest import Connect, Served
 from tests.doors.ahp.wire_client import WireClient, opened
 
 SESSION = "scripted:/s1"
 
 
-async def left_running(served: Served) -> OpenTerminal:
+async def left_running(served: Served) -> LiveTerminal:
     """As an agent leaves one behind."""
     session = await served.host.get(SESSION)
     return await served.host.part(Terminals).start(

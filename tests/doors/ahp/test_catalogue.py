@@ -154,6 +154,7 @@ async def test_a_sub_agent_is_found_by_the_name_that_clients_derive(served: Serv
     assert derived == f"ahp-chat://subagent/{CHAT.rpartition('/')[2]}/{call['toolCallId']}"
     [content] = [each for each in call["content"] if each["type"] == "subagent"]
     assert content["resource"] == derived
+    assert call["_meta"] == {"toolKind": "subagent", "subagentChatUri": derived, "subagentDescription": "Looker"}
     await client.wait(lambda: len(client.states[SESSION]["chats"]) == 2)
     shown = line(client, derived)
     origin = {"kind": "tool", "chat": CHAT, "toolCallId": call["toolCallId"]}

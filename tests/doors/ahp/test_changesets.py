@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -43,7 +44,11 @@ async def edit(client: WireClient, chat: str, turn: str, name: str) -> None:
 
 
 def files(client: WireClient, name: str) -> dict[str, Any]:
-    return {each["id"]: each["edit"].get("diff") for each in client.states[name]["files"]}
+    """By their names. The id of each is the URI of the file itself: editors look it up by that."""
+    shown = client.states[name]["files"]
+    for each in shown:
+        assert each["id"] == (each["edit"].get("after") or each["edit"]["before"])["uri"]
+    return {each["id"].rpartition("/")[2]: each["edit"].get("diff") for each in shown}
 
 
 async def changeset(client: WireClient, kind: str, **values: str) -> str:
@@ -71,7 +76,11 @@ async def test_every_point_of_view(served: Served, folder: Path, connect: Connec
     [shown] = client.states[between]["files"]
     read = await client.request("resourceRead", channel=client.root, uri=shown["edit"]["after"]["content"]["uri"])
     assert read["data"] == "three\n"
-    assert shown["edit"]["after"]["content"]["uri"].endswith("/b.txt")  # editors show the name and language of it
+    path = urlsplit(shown["edit"]["after"]["content"]["uri"]).path  # editors show the name and language of it
+    assert path == str(folder / "b.txt")
+    blob = git(folder, "hash-object", "b.txt").strip()
+    old = f"git-blob:/{served.host.list()[0].id}/{blob}/b.txt"  # as an older Portico wrote it
+    assert (await client.request("resourceRead", channel=client.root, uri=old))["data"] == "three\n"
     git(folder, "checkout", "-b", "work")
     git(folder, "add", ".")
     git(folder, "commit", "-m", "second")
@@ -126,7 +135,7 @@ async def test_a_review_ends_when_the_file_changes(folder: Path, connect: Connec
     (folder / "a.txt").write_text("two\n")
     name = await changeset(client, "uncommitted")
     await other.subscribe(name)
-    await client.act(name, "changeset/filesReviewChanged", files=["a.txt"], reviewed=True)
+    await client.act(name, "changeset/filesReviewChanged", files=[(folder / "a.txt").as_uri()], reviewed=True)
     await other.wait(lambda: other.states[name]["files"][0]["reviewed"])
     await client.subscribe(name)
     assert client.states[name]["files"][0]["reviewed"] is True

@@ -31,6 +31,38 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drafts, "GRACE_SECONDS", 0.02)
 
 
+@pytest.mark.parametrize("version", ["0.5.1", "0.9.0", "1.0.0"])
+async def test_it_is_being_created_until_it_is_announced(served: Served, connect: Connect, version: str) -> None:
+    client: WireClient = await connect(version)
+    chat = await client.create_session(SESSION)
+    assert (client.states[SESSION]["lifecycle"], client.states[SESSION]["title"]) == ("creating", "")
+    await client.drop()
+    await client.reconnect()
+    await client.say(chat, "t", "hold")
+    await client.action("session/ready")
+    assert client.states[SESSION]["lifecycle"] == "ready"
+    assert client.states[SESSION]["chats"][0]["status"] & 8
+    await client.act(chat, "chat/turnCancelled", turnId="t")
+    await client.idle(chat)
+    await client.say(chat, "t2", "[[say:hello]]")
+    await client.idle(chat)
+    assert len(client.actions("session/ready")) == 1
+    late = await connect(version, "late")
+    await late.subscribe(SESSION)
+    assert late.states[SESSION]["lifecycle"] == "ready"
+
+
+async def test_who_was_away_meanwhile_hears_that_it_is_ready(connect: Connect) -> None:
+    client, other = await connect("0.9.0"), await connect("0.9.0", "other")
+    chat = await client.create_session(SESSION)
+    await client.drop()
+    await other.subscribe(chat)
+    await other.say(chat, "t", "[[say:hello]]")
+    await other.idle(chat)
+    assert (await client.reconnect())["type"] == "replay"
+    assert client.states[SESSION]["lifecycle"] == "ready"
+
+
 @pytest.mark.parametrize("watching", ["1", "0.9.0", "1.0.0"])
 async def test_a_draft_is_seen_with_its_first_message(served: Served, connect: Connect, watching: str) -> None:
     client, other = await connect("0.9.0"), await connect(watching, "other")

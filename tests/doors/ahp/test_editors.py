@@ -291,6 +291,14 @@ async def test_a_session_says_how_its_folder_stands(served: Served, folder: Path
     await client.say(chat, "t", "edit a.txt")
     await client.idle(chat)
     await client.wait(lambda: client.states[SESSION]["_meta"]["git"]["uncommittedChanges"] == 1)
+    listed = (await client.request("listSessions", channel=client.root))["items"]
+    assert [each["_meta"]["git"]["uncommittedChanges"] for each in listed] == [1]
+
+    def told() -> list[int]:
+        lines = [each["params"].get("summary") or each["params"].get("changes", {}) for each in client.notices]
+        return [line["_meta"]["git"]["uncommittedChanges"] for line in lines if "_meta" in line]
+
+    await client.wait(lambda: told() == [0, 1])
     await client.drop()
     git(folder, "commit", "-a", "-m", "second")
     assert (await client.reconnect())["type"] == "replay"

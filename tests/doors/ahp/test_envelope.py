@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.doors.ahp.wire import envelope, origin
-from portico.doors.ahp.wire.envelope import Address, Outgoing
-from portico.doors.ahp.wire.origin import Origin
+from portico.doors.ahp.wire.envelope import ActionTarget, Outgoing
+from portico.doors.ahp.wire.origin import ActionOrigin
 
 NAMES = st.sampled_from(["delta", "draftChanged", "turnStarted"])
 CLIENTS = st.sampled_from(["a", "b", "a#5", "a.b#6.chat/delta", 'quo"ted', "ünï"]) | st.text(min_size=1, max_size=5)
@@ -27,7 +27,7 @@ SAID = st.builds(Outgoing, NAMES, FIELDS, BY)
 
 @given(st.sampled_from(["chat", "session", "seed", "terminal"]), st.booleans(), st.lists(SAID, max_size=8))
 def test_a_frame_is_what_encoding_it_whole_would_give(kind: str, seed: bool, said: list[Outgoing]) -> None:
-    to = Address(kind, "scripted:/ü", seed)
+    to = ActionTarget(kind, "scripted:/ü", seed)
     acts = to.acts(7, said)
     for act, each in zip(acts, said, strict=True):
         action = to.action(each)
@@ -43,4 +43,4 @@ def test_a_frame_is_what_encoding_it_whole_would_give(kind: str, seed: bool, sai
 
 @given(CLIENTS, st.integers(), TYPES)
 def test_who_said_it_is_read_as_it_was_written(client: str, number: int, type: str) -> None:
-    assert origin.read(origin.written(client, number, type)) == Origin(client, number, type)
+    assert origin.read(origin.written(client, number, type)) == ActionOrigin(client, number, type)

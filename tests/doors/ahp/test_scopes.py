@@ -5,11 +5,14 @@ from typing import Any
 import pytest
 
 from portico.approvals.policy import WorkspacePolicy
+from portico.commands import READS
+from portico.doors.ahp.connection import commands as methods
 from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token
 from portico.errors import LogUnavailable
 from tests.doors.ahp.conftest import Connect, Served
-from tests.doors.ahp.wire_client import WireClient
+from tests.doors.ahp.test_changesets import git
+from tests.doors.ahp.wire_client import Refused, WireClient
 
 
 async def _with_scopes(served: Served, version: str, *scopes: str) -> WireClient:
@@ -70,3 +73,32 @@ async def test_rules_that_could_not_be_written_down_do_not_hold(
     assert client.states[client.root]["config"]["values"] == {}
     await client.act(uri.SEED_ROOT if client.seed else uri.ROOT, "root/configChanged", config=rules)
     assert served.host.part(WorkspacePolicy).clients.everything
+
+
+async def test_every_method_needs_what_the_table_says(served: Served) -> None:
+    """Before anything else is looked at: with `drive` alone (without it nobody connects) the methods for which
+    the tables of commands and reads name another scope are refused, whatever they are given; the others are not."""
+    client = await _with_scopes(served, "1.0.0", "drive", "read")
+    for name, method in methods.COMMANDS.items():
+        if method.needs is None or name in ("initialize", "reconnect"):
+            continue
+        scope = READS[method.needs] if isinstance(method.needs, str) else method.needs.scope
+        words = ""
+        try:
+            await client.request(name, channel="x", uri="x")
+        except Refused as error:
+            words = str(error)
+        assert ("has no scope" in words) is (scope not in ("drive", "read", "any")), (name, words)
+    await client.close()
+
+
+async def test_a_diff_needs_read_as_over_http(served: Served) -> None:
+    """The same diff was there with `read` over HTTP, and for an editor only with `files`."""
+    git(served.work, "init")
+    client = await _with_scopes(served, "1.0.0", "drive", "read")
+    await client.create_session("scripted:/1")
+    await client.subscribe("scripted:/1")
+    [found] = [each for each in client.states["scripted:/1"]["changesets"] if each["changeKind"] == "session"]
+    await client.subscribe(found["uriTemplate"])
+    assert client.states[found["uriTemplate"]]["files"] == []
+    await client.close()

@@ -95,6 +95,10 @@ async def waiting(client: WireClient) -> Json:
 async def test_a_call_waits_for_a_sign_in_and_goes_on(client: WireClient, tickets: Tickets) -> None:
     call = await waiting(client)
     assert call["contributor"] == {"kind": "mcp", "customizationId": "mcp:tickets"}
+    assert (call["_meta"]["mcpServerName"], call["_meta"]["mcpToolName"]) == (
+        "tickets",
+        call["toolName"].rpartition("__")[2],
+    )
     assert (call["auth"]["reason"], call["auth"]["requiredScopes"]) == ("required", ["tickets:write"])
     assert call["auth"]["resource"]["resource_name"] == "Tickets"
     [needed] = await client.wait(lambda: client.states[SESSION].get("inputNeeded"))

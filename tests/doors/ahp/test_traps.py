@@ -107,7 +107,7 @@ async def test_shapes_of_0_7_from_a_client_of_0_6(connect: Connect, served: Serv
 async def test_a_chatty_session_evicts_nobody(
     connect: Connect, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "RECENT_BYTES", 2_000)
+    monkeypatch.setattr(limits, "REPLAY_BUFFER_BYTES", 2_000)
     client, other = await connect("0.9.0", "quiet"), await connect("0.9.0", "chatty")
     chat = await client.create_session("scripted:/quiet")
     await other.create_session("scripted:/chatty")

@@ -17,7 +17,7 @@ from portico import limits
 from portico.doors.identity import new_token
 from portico.doors.rest import attachment
 from portico.doors.route import SCOPES
-from portico.terminals.terminals import OpenTerminal, Terminals
+from portico.terminals.terminals import LiveTerminal, Terminals
 from portico.workspace.terminal import SIDE_MAX
 from tests.doors.standing import Standing, problem, read_events, standing
 
@@ -84,7 +84,7 @@ async def viewing(here: Standing, ident: str, after: int | None = None, **header
         yield Viewer(socket, after or 0)
 
 
-def terminal(here: Standing, ident: str) -> OpenTerminal:
+def terminal(here: Standing, ident: str) -> LiveTerminal:
     return here.server.host.part(Terminals).program(ident)
 
 

@@ -141,7 +141,10 @@ class AcpAgent:
         self._uses[found] = self._uses.get(found, 0) + 1
         return found
 
-    def supervise(self, start_seconds: float | None = None, folder: Path | None = None) -> "Supervisor[Link]":
+    def supervise(
+        self, start_seconds: float | None = None, folder: Path | None = None, *, pooled: bool = True
+    ) -> "Supervisor[Link]":
+        """`pooled`: its process waits for a free place; that of a check, which ends at once, does not."""
         program = self.program
         return Supervisor(
             program.name or self.name,
@@ -152,7 +155,7 @@ class AcpAgent:
             self._connect,
             start_seconds=start_seconds or program.start_timeout,
             idle_seconds=program.idle_timeout,
-            pool=self._pool,
+            pool=self._pool if pooled else None,
         )
 
     async def _connect(self, process: Process) -> "Link":

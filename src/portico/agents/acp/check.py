@@ -26,7 +26,7 @@ _METHOD_NOT_FOUND = "(-32601)"
 
 
 async def check(agent: "AcpAgent") -> Check:
-    supervisor = agent.supervise(start_seconds=START_SECONDS)
+    supervisor = agent.supervise(start_seconds=START_SECONDS, pooled=False)
     try:
         link = await supervisor.get()
         with tempfile.TemporaryDirectory(prefix="portico-check-") as folder:

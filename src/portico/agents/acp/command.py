@@ -31,6 +31,9 @@ class Commands:
     def __init__(self) -> None:
         self._running: dict[str, CommandOutput] = {}
         self._of_turn: list[CommandOutput] = []
+        self._stopped = False
+        self._shown: set[str] = set()
+        """Those that calls of the agent show."""
 
     async def start(self, action: Action, limit: object, session: Session) -> CommandOutput:
         """The caller has asked whether it may run, and it is this very value that was judged and shown."""
@@ -50,19 +53,28 @@ class Commands:
         )
         self._running[command.terminal.id] = command
         self._of_turn.append(command)
+        if self._stopped:  # it was on its way when the turn was cancelled
+            await command.terminal.kill()
         return command
 
     def begin(self) -> None:
         """A new turn: what an earlier one left running is not its own."""
         self._of_turn.clear()
+        self._stopped = False
 
     async def stop(self) -> None:
         """The turn is cancelled: what it runs ends at once. Its output stays."""
+        self._stopped = True
         running = [each.terminal for each in self._of_turn if each.status is None and each.terminal is not None]
         await asyncio.gather(*(terminal.kill() for terminal in running))
 
-    def find(self, ident: str) -> CommandOutput | None:
+    def show(self, ident: str) -> CommandOutput | None:
+        """For a call of the agent that shows it."""
+        self._shown.add(ident)
         return self._running.get(ident)
+
+    def is_shown(self, command: CommandOutput) -> bool:
+        return command.terminal is not None and command.terminal.id in self._shown
 
     def output(self, params: Json) -> Json:
         command = self._get(params)

@@ -177,7 +177,7 @@ class AcpConversation:
     async def send(self, message: Message, turn: Turn) -> None:
         link = self._link
         if link is None or not link.usable:
-            self._opening.history, self._opening.tell = turn.earlier, turn.notice
+            self._opening.history, self._opening.tell = turn.earlier, turn.waits
             link = await self.begin()
         self._start(turn)
         try:
@@ -226,6 +226,7 @@ class AcpConversation:
         if self._updates is not None:
             self._updates.report_usage(reply)
             await self._updates.finish()
+        await self._service.finish()
         reason = reply.get("stopReason")
         if reason == "cancelled" and turn.cancelled_by is None and not self._stopping:
             self._abandon()

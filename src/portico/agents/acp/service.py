@@ -12,12 +12,13 @@ from pathlib import Path
 
 from portico.agents.acp.action import permission_action, terminal_action
 from portico.agents.acp.command import Commands
-from portico.agents.acp.update import Track
+from portico.agents.acp.update import CANCELLED, Track
 from portico.agents.agent import Call, ErrorInfo, Json, Turn
 from portico.agents.elicitation import elicit
 from portico.approvals.coverage import same
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError
 from portico.host.action import Action
+from portico.terminals.command_turn import CommandOutput
 from portico.workspace.files import Files
 from portico.workspace.jail import Jail
 
@@ -39,6 +40,8 @@ class Service:
         self.files = Files(jail)
         self.commands = Commands()
         self._allowed: list[Action] = []
+        self._open: list[tuple[Call, CommandOutput]] = []
+        """Calls whose commands run."""
 
     def begin(self) -> None:
         """A new turn: what was allowed in the last one counts no more."""
@@ -63,15 +66,11 @@ class Service:
             track.refused = True
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
 
-    @asynccontextmanager
-    async def _asked(
-        self, turn: Turn, tool: str, action: Action, diff: str | None = None
-    ) -> AsyncIterator[Call | None]:
-        """Around the deed itself, which only happens if it is allowed. The call that asked for it ends as the deed
-        does; there is none where somebody has allowed it before."""
+    async def _ask(self, turn: Turn, tool: str, action: Action, diff: str | None = None) -> Call | None:
+        """Before the deed itself, which only happens if it is allowed. The call that asks for it ends with the deed;
+        there is none where somebody has allowed it before."""
         if self._is_allowed(action):
-            yield None
-            return
+            return None
         subject = action.shown(str(self._cwd)) or ", ".join(action.files)
         call = turn.tool(tool, title=f"{tool} {subject}", kind="edit" if action.kind == "write" else "execute")
         decision = await call.approve(action=action, diff=diff)
@@ -79,12 +78,7 @@ class Service:
             await call.end(ok=False, outcome="cancelled")
             raise Forbidden(f"The user refused: {subject!r}.")
         self._allowed.append(action)
-        try:
-            yield call
-        except PorticoError as error:
-            await call.end(ok=False, error=ErrorInfo(error.code, error.message))
-            raise
-        await call.end()
+        return call
 
     def _is_allowed(self, action: Action) -> bool:
         """In this turn, for just this command or for these files."""
@@ -109,19 +103,46 @@ class Service:
             before = ""
         diff = unified(path, before, content)
         action = Action("write", files=(str(self._cwd / path),))
-        async with self._asked(turn, "write_text_file", action, diff):
+        call = await self._ask(turn, "write_text_file", action, diff)
+        async with _failing(call):
             await self.files.write(path, content.encode("utf-8", "replace"), parents=True)
+        if call is not None:
+            await call.end()
         return {}
 
     # -- commands ----------------------------------------------------------------------------------------------
 
     async def start(self, params: Json, turn: Turn) -> Json:
         action = terminal_action(params, self._jail)
-        async with self._asked(turn, "terminal", action) as call:
+        call = await self._ask(turn, "terminal", action)
+        async with _failing(call):
             command = await self.commands.start(action, params.get("outputByteLimit"), turn.session)
-            if call is not None:
-                call.content([command.shown])
+        if call is not None:
+            call.content([command.shown])
+            self._open.append((call, command))
+            turn.session.host.own(self._follow(call, command), f"terminal {command.shown['terminal']}")
         return {"terminalId": command.shown["terminal"]}
+
+    async def _follow(self, call: Call, command: CommandOutput) -> None:
+        """The call that asked for a command runs as long as the command does."""
+        await command.ended.wait()
+        await self._end(call, command)
+
+    async def _end(self, call: Call, command: CommandOutput) -> None:
+        code = command.status["exitCode"] if command.status is not None else None
+        output = "" if self.commands.is_shown(command) else command.output  # not twice
+        if not call.done:
+            call.content([command.shown])
+        if call.turn.cancelled_by is not None:
+            await call.end(ok=False, output=output, error=CANCELLED, outcome="cancelled", exit_code=code)
+        else:
+            await call.end(output=output, exit_code=code)
+
+    async def finish(self) -> None:
+        """The turn is over: what it left running goes on, and its calls have ended."""
+        for call, command in self._open:
+            await self._end(call, command)
+        self._open.clear()
 
     async def close(self) -> None:
         await self.commands.close()
@@ -143,6 +164,8 @@ class Service:
                 return await self.commands.release(params)
         if turn is None:
             raise Conflict("Nothing runs in this session.")
+        if turn.cancelled_by is not None:  # also what was allowed before
+            raise Conflict("The turn was cancelled.")
         match method:
             case "fs/write_text_file":
                 return await self.write(params, turn)
@@ -151,6 +174,17 @@ class Service:
             case "elicitation/create":
                 return await elicit(params, turn)
         raise BadRequest(f"Portico does not know the method {method!r}.", field="method")
+
+
+@asynccontextmanager
+async def _failing(call: Call | None) -> AsyncIterator[None]:
+    """Around the deed: a failure of it is the end of the call that asked for it."""
+    try:
+        yield
+    except PorticoError as error:
+        if call is not None:
+            await call.end(ok=False, error=ErrorInfo(error.code, error.message))
+        raise
 
 
 def choose(options: list[Json], allow: bool) -> str | None:

@@ -93,7 +93,7 @@ class Track:
         self.shown = text or self.shown
         self.diffs = [_diff(each) for each in pieces if each.get("type") == "diff"] or self.diffs
         terminals = [str(each.get("terminalId")) for each in pieces if each.get("type") == "terminal"]
-        self.commands = [each for name in terminals if (each := self._known.find(name)) is not None] or self.commands
+        self.commands = [each for name in terminals if (each := self._known.show(name)) is not None] or self.commands
         self._tell()
 
     def _tell(self) -> None:

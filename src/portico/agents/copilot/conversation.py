@@ -109,7 +109,7 @@ class CopilotConversation:
         runtime, config = self._runtime, turn.session.state.config
         if runtime is None or not runtime.usable or config.get(EFFORT) != self._opening.config.get(EFFORT):
             self._opening.history, self._opening.config = turn.earlier, dict(config)
-            self._opening.tell = turn.notice
+            self._opening.tell = turn.waits
             await self.close()
             runtime = await self.begin()
         assert self._session is not None  # begin made it

@@ -50,9 +50,9 @@ def build(broker: "Broker") -> Table:
 
 def _announce(broker: "Broker") -> None:
     from portico.doors.ahp.act.documents import document_tools
-    from portico.doors.ahp.connection.notices import Notices
+    from portico.doors.ahp.connection.notices import CatalogueNotices
 
-    Notices(broker)
+    CatalogueNotices(broker)
     broker.host.tools.update(document_tools(broker))
 
 

@@ -31,7 +31,7 @@ def stream(app: App, projects: Projects, idents: Idents) -> ASGIApp:
         after, skip = cursor(request, app.host.log)
         if accepts_gzip(request):
             send = compressing(send)
-        reader = Reader(app, projects, idents, project, app.view(request))
+        reader = EventReader(app, projects, idents, project, app.view(request))
         await send_events(receive, send, reader.frames(after, skip))
 
     return asgi
@@ -47,7 +47,7 @@ def cursor(request: Request, log: Log) -> tuple[int, int]:
     return (number - 1, pieces) if pieces else (number, 0)
 
 
-class Reader:
+class EventReader:
     """One client's way through the log. It follows the sessions of its projects, also those that begin meanwhile."""
 
     def __init__(self, app: App, projects: Projects, idents: Idents, project: str | None, view: View) -> None:

@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from portico.automation.automations import Automations
 from portico.automation.listing import info_of
-from portico.doors.mcp.offer import Nothing, Offer
+from portico.doors.mcp.offer import Nothing, ToolOffer
 from portico.events import Json
 
 _RUNS = 20
@@ -20,10 +20,10 @@ class AutomationTools:
     def __init__(self, automations: Automations) -> None:
         self._all = automations
 
-    def offers(self) -> dict[str, Offer]:
+    def offers(self) -> dict[str, ToolOffer]:
         return {
-            "list_automations": Offer("read", Nothing, self._list, "What starts by itself, and when next."),
-            "read_automation": Offer("read", NameBody, self._read, "An automation and its last runs."),
+            "list_automations": ToolOffer("read", Nothing, self._list, "What starts by itself, and when next."),
+            "read_automation": ToolOffer("read", NameBody, self._read, "An automation and its last runs."),
         }
 
     async def _list(self, body: Nothing) -> list[Json]:

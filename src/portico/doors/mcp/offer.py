@@ -14,7 +14,7 @@ class Nothing(Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
-class Offer:
+class ToolOffer:
     scope: Scope
     body: type[Struct]
     run: Callable[[Any], Awaitable[Any]]

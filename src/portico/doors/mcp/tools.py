@@ -11,7 +11,7 @@ from portico import command_shapes
 from portico import commands as c
 from portico.doors.app import App
 from portico.doors.mcp.automations import AutomationTools
-from portico.doors.mcp.offer import Nothing, Offer
+from portico.doors.mcp.offer import Nothing, ToolOffer
 from portico.doors.route import Caller
 from portico.errors import BadRequest, Forbidden
 from portico.events import Json, ToolSpec
@@ -70,6 +70,7 @@ WITHOUT = {
     "queue.add": "send_message queues by itself",
     "automation.secret": _SECRET,
     "token.add": _SECRET,
+    "own_token.add": _SECRET,
     "agent.sign_in": _SECRET,
     "push.subscribe": _PERSON,
     "push.unsubscribe": _PERSON,
@@ -110,12 +111,12 @@ class HostTools:
         self._who = who
         self._view = app.view(who)
         offers = {
-            "list_agents": Offer("read", Nothing, self._agents, "The agents of this host with their models."),
-            "list_sessions": Offer("read", Nothing, self._sessions, "All sessions, newest first."),
-            "wait_session": Offer("read", WaitBody, self._wait, "Waits until the agent is done or needs somebody."),
-            "read_session": Offer("read", SessionBody, self._read, "What was said and done in a session."),
-            "list_jobs": Offer("jobs", Nothing, self._list_jobs, "Which jobs can be run, and which have run."),
-            "read_job": Offer("jobs", JobBody, self._read_job, "How a job stands."),
+            "list_agents": ToolOffer("read", Nothing, self._agents, "The agents of this host with their models."),
+            "list_sessions": ToolOffer("read", Nothing, self._sessions, "All sessions, newest first."),
+            "wait_session": ToolOffer("read", WaitBody, self._wait, "Waits until the agent is done or needs somebody."),
+            "read_session": ToolOffer("read", SessionBody, self._read, "What was said and done in a session."),
+            "list_jobs": ToolOffer("jobs", Nothing, self._list_jobs, "Which jobs can be run, and which have run."),
+            "read_job": ToolOffer("jobs", JobBody, self._read_job, "How a job stands."),
         }
         offers |= {
             command_shapes.method_name(kind): self._offer(kind)
@@ -126,9 +127,9 @@ class HostTools:
             offers |= AutomationTools(app.automations).offers()
         self._offers = {name: offer for name, offer in offers.items() if who.may(offer.scope)}
 
-    def _offer(self, kind: type[c.Command]) -> Offer:
+    def _offer(self, kind: type[c.Command]) -> ToolOffer:
         words = " ".join([c.sentence(kind), *([_WORDS[kind]] if kind in _WORDS else [])])
-        return Offer(
+        return ToolOffer(
             kind.scope, _body(kind), partial(self._do, kind), words, kind.about if kind.about != "host" else ""
         )
 

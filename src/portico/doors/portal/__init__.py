@@ -16,7 +16,7 @@ from starlette.responses import Response
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.door import Door
-from portico.doors.portal.answer import UNKNOWN, Level, Room, route
+from portico.doors.portal.answer import UNKNOWN, Level, PortalContext, route
 from portico.doors.portal.callbacks import (
     Element,
     Open,
@@ -31,7 +31,7 @@ from portico.doors.portal.callbacks import (
 )
 from portico.doors.portal.live import Live, Trouble
 from portico.doors.portal.sessions import Sessions
-from portico.doors.portal.shapes import Config, Done, Hello, Responses, Token
+from portico.doors.portal.shapes import Config, Hello, PortalDone, Responses, Token
 from portico.doors.portal.work import Work
 from portico.doors.route import Param, Route, Table
 from portico.errors import NotFound
@@ -42,7 +42,7 @@ TEST_COUNTDOWN_SECONDS = 5.0
 """How long something closed can still be read by a new token: the clients' own figures."""
 
 
-class End(NamedTuple):
+class Closing(NamedTuple):
     """How a session, task or job was closed."""
 
     at: int
@@ -51,7 +51,7 @@ class End(NamedTuple):
     """Somebody stopped it, rather than that it was done."""
 
 
-EndOf = Callable[[str], Awaitable[End | None]]
+EndOf = Callable[[str], Awaitable[Closing | None]]
 """None: it is open."""
 
 
@@ -60,13 +60,13 @@ class PortalDoor(Door):
         super().__init__(app)
         self.live = Live(app.host, TEST_COUNTDOWN_SECONDS if app.test else COUNTDOWN_SECONDS)
         level: Level = "000" if app.api_level == "000" else "latest"
-        self.routes = _routes(Room(app, app.jobs, self.live, level, app.test_folder.absolute()))
+        self.routes = _routes(PortalContext(app, app.jobs, self.live, level, app.test_folder.absolute()))
 
     async def close(self) -> None:
         self.live.stop_waiting()
 
 
-def _routes(room: Room) -> Table:
+def _routes(room: PortalContext) -> Table:
     lives = _Lives(room)
     return [
         *_plain(room),
@@ -85,7 +85,7 @@ async def _unknown(request: Request) -> Response:
     return JsonResponse(UNKNOWN, 404)
 
 
-def _plain(room: Room) -> list[Route]:
+def _plain(room: PortalContext) -> list[Route]:
     app = room.app
 
     hello = JsonResponse(Hello("Hello, world!"))  # what watchdogs call again and again: made once
@@ -103,13 +103,13 @@ def _plain(room: Room) -> list[Route]:
         room.live.stop_waiting()
         # The answer first: the loop sends it before the stop can close the connection.
         asyncio.get_running_loop().call_later(0.05, app.stop)
-        return Done()
+        return PortalDone()
 
     return [
         Route("/api/test", test, "read", ("GET", "POST"), "Is anybody there?", doc={"answer": Hello}),
         route("config", config, "read", "The root of the repository.", answer=Config),
         route("token", token, "read", "A new token for live calls; any other string is one, too.", answer=Token),
-        route("stop", stop, "admin", "Stop the host. What runs goes on when it is started again.", answer=Done),
+        route("stop", stop, "admin", "Stop the host. What runs goes on when it is started again.", answer=PortalDone),
     ]
 
 
@@ -154,7 +154,7 @@ async def _left(request: Request) -> None:
 class _Lives:
     """The live calls of sessions, tasks and jobs: with a token all that is new, without one element after the other."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: PortalContext) -> None:
         self._room = room
 
     def table(self, kind: str, translate: Translate, old: Translate, end_of: EndOf, closed_code: str) -> list[Route]:
@@ -252,15 +252,15 @@ class _Lives:
         app = self._room.app
         return app.host.log.head(channel) > 0 and await app.view(request).open(channel)
 
-    async def end_of_session(self, ident: str) -> End | None:
+    async def end_of_session(self, ident: str) -> Closing | None:
         """A task closes its sessions when it is done with them; all others are stopped by somebody."""
         summary = (await self._room.app.host.get(ident)).summary
-        return End(summary.modified, not summary.by.startswith("task:")) if summary.closed else None
+        return Closing(summary.modified, not summary.by.startswith("task:")) if summary.closed else None
 
-    async def end_of_task(self, ident: str) -> End | None:
+    async def end_of_task(self, ident: str) -> Closing | None:
         task = await self._room.jobs.task(ident)
-        return End(task.ended, task.stopped) if task.ended is not None else None
+        return Closing(task.ended, task.stopped) if task.ended is not None else None
 
-    async def end_of_job(self, ident: str) -> End | None:
+    async def end_of_job(self, ident: str) -> Closing | None:
         job = self._room.jobs.job(ident)
-        return End(job.ended, job.status == "canceled") if job.ended is not None else None
+        return Closing(job.ended, job.status == "canceled") if job.ended is not None else None

@@ -29,7 +29,7 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 @dataclass(frozen=True)
-class Room:
+class PortalContext:
     """What every endpoint of this door has at hand."""
 
     app: App

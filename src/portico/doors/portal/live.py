@@ -54,7 +54,7 @@ class Cursor(Struct, omit_defaults=True):
     """Of the log that it counts in; 0.1.0 did not say."""
 
 
-class Reader:
+class LiveReader:
     def __init__(
         self, channel: Channel, key: str, translate: Translate, cursor: Cursor, *, whole: bool, numbered: bool = False
     ) -> None:
@@ -103,8 +103,8 @@ class Live:
         self._host = host
         self._log: Log = host.log
         self._countdown = countdown
-        self._readers: dict[tuple[Channel, str], Reader] = {}
-        self._attached: set[Reader] = set()
+        self._readers: dict[tuple[Channel, str], LiveReader] = {}
+        self._attached: set[LiveReader] = set()
         self._watching: asyncio.TimerHandle | None = None
         self._closed_again: dict[Channel, int] = {}
         self._stopping = False
@@ -172,7 +172,7 @@ class Live:
 
     async def _reader(
         self, channel: Channel, token: str | None, translate: Translate, closed: Closed, numbered: bool
-    ) -> Reader | None:
+    ) -> LiveReader | None:
         key = "live" if token is None else f"live:{_short(token)}"
         reader = self._readers.get((channel, key))
         if reader is not None and self._host.members.several and not reader.busy:
@@ -187,7 +187,7 @@ class Live:
             if stored is None and self.expired(channel, at):
                 return None
             cursor = self._checked(channel, stored)
-            made = Reader(channel, key, translate, cursor, whole=token is not None, numbered=numbered)
+            made = LiveReader(channel, key, translate, cursor, whole=token is not None, numbered=numbered)
             made.closed = at is not None
             reader = self._readers.setdefault((channel, key), made)
         return reader
@@ -198,7 +198,7 @@ class Live:
         same_log = cursor.epoch in ("", self._log.epoch) and cursor.pos <= self._log.head(channel)
         return cursor if same_log else Cursor()
 
-    async def _wait(self, reader: Reader) -> Trouble | None:
+    async def _wait(self, reader: LiveReader) -> Trouble | None:
         loop = asyncio.get_running_loop()
         reader.used = loop.time()
         deadline = reader.used + WAIT_SECONDS
@@ -218,7 +218,7 @@ class Live:
             if reader.follower is not None and not reader.follower.waiting:
                 await reader.follower.wait(deadline - now)
 
-    async def _patiently(self, reader: Reader, leaving: "asyncio.Future[None]") -> Trouble | None:
+    async def _patiently(self, reader: LiveReader, leaving: "asyncio.Future[None]") -> Trouble | None:
         """Waits, but not for a caller who has left: the token's next call must not find this one in its way."""
         waiting = asyncio.ensure_future(self._wait(reader))
         try:
@@ -229,13 +229,13 @@ class Live:
             if waiting.cancel():  # it must have let go of the reader before the next call may have it
                 await asyncio.wait({waiting})
 
-    def _tell(self, reader: Reader) -> None:
+    def _tell(self, reader: LiveReader) -> None:
         """This reader has heard that it is over: from now on there is nothing here for it."""
         reader.told = True
         self._detach(reader)
         self._log.journal(reader.channel, reader.key, None)
 
-    async def _pull(self, reader: Reader) -> None:
+    async def _pull(self, reader: LiveReader) -> None:
         """What is new for the reader; one that was not attached reads up to the head and joins in the same breath."""
         if reader.follower is not None and reader.follower.ended:
             self._detach(reader)
@@ -251,7 +251,7 @@ class Live:
         if reader.follower is not None:
             reader.take(reader.follower.drain())
 
-    def _answer(self, reader: Reader) -> list[Element]:
+    def _answer(self, reader: LiveReader) -> list[Element]:
         count = len(reader.unsent) if reader.whole else 1
         taken, reader.unsent = reader.unsent[:count], reader.unsent[count:]
         try:
@@ -269,14 +269,14 @@ class Live:
 
     # -- what is new -------------------------------------------------------------------------------------------
 
-    def _attach(self, reader: Reader) -> None:
+    def _attach(self, reader: LiveReader) -> None:
         reader.follower = Follower([reader.channel], BUFFER_BYTES)
         self._log.attach(reader.follower)
         self._attached.add(reader)
         if self._watching is None:
             self._watching = asyncio.get_running_loop().call_later(SILENT_SECONDS, self._detach_silent)
 
-    def _detach(self, reader: Reader) -> None:
+    def _detach(self, reader: LiveReader) -> None:
         if reader.follower is not None:
             reader.follower.leave()
             reader.follower = None
@@ -307,7 +307,7 @@ class Live:
                 del self._readers[key]
 
 
-def _urgent(reader: Reader) -> bool:
+def _urgent(reader: LiveReader) -> bool:
     """The end of a turn, and everything that is no stream: nothing will follow soon that could join it."""
     return not reader.channel.startswith("session/") or reader.unsent[-1][1].get("callback") == "onIdle"
 

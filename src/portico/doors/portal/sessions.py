@@ -5,10 +5,10 @@ from typing import Any
 from starlette.requests import Request
 
 from portico.commands import CloseSession, SendMessage, StartSession
-from portico.doors.portal.answer import FolderError, Room, route, text_of, working_directory
-from portico.doors.portal.shapes import Closed, Done, Models, ModelShown, SessionStarted
+from portico.doors.portal.answer import FolderError, PortalContext, route, text_of, working_directory
+from portico.doors.portal.shapes import Closed, Models, ModelShown, PortalDone, SessionStartedReply
 from portico.doors.route import Route, caller
-from portico.errors import NotFound, SessionClosed
+from portico.errors import NotFound, SessionIsClosed
 from portico.host.session import Session
 from portico.host.state import Summary
 from portico.jobs.choice import choose, offered
@@ -18,7 +18,7 @@ NOT_FOUND = {"error": "SessionNotFound"}
 
 
 class Sessions:
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: PortalContext) -> None:
         self._room = room
         self._host = room.app.host
 
@@ -33,7 +33,7 @@ class Sessions:
                 "drive",
                 "Start a session; the body is its working directory.",
                 body=str,
-                answer=SessionStarted,
+                answer=SessionStartedReply,
                 errors=start_errors,
             ),
         ]
@@ -41,7 +41,7 @@ class Sessions:
             routes.append(route(path, self.stop, "drive", "Close a session.", answer=Closed, errors=errors))
         for path in ("copilot/session/query/{session}", "copilot/session/{session}/query"):
             summary = "Send a prompt; the body is the prompt."
-            routes.append(route(path, self.query, "drive", summary, body=str, answer=Done, errors=errors))
+            routes.append(route(path, self.query, "drive", summary, body=str, answer=PortalDone, errors=errors))
         return routes
 
     async def models(self, request: Request) -> Any:
@@ -61,7 +61,7 @@ class Sessions:
         command = StartSession(agent=agent, model=model, cwd=cwd)
         started: Summary = await self._host.do(command, caller(request))
         await lend_tools(await self._host.get(started.id), caller(request).by)  # in this API every session has them
-        return SessionStarted(started.id)
+        return SessionStartedReply(started.id)
 
     async def stop(self, request: Request) -> Any:
         session = await self._find(request)
@@ -79,9 +79,9 @@ class Sessions:
         try:
             # This API has no word for a prompt that says nothing, and GET is one: the agent has to say what it thinks.
             await self._host.do(SendMessage(session=session.id, text=prompt, blank=True), caller(request))
-        except SessionClosed:
+        except SessionIsClosed:
             return NOT_FOUND
-        return Done()
+        return PortalDone()
 
     async def _find(self, request: Request) -> Session | None:
         """The session, unless it was closed so long ago that clients take it for gone."""

@@ -23,7 +23,7 @@ class Token(Shape):
     token: str
 
 
-class Done(Shape):
+class PortalDone(Shape):
     """Nothing to say but that it was done."""
 
 
@@ -37,7 +37,7 @@ class Models(Shape):
     models: list[ModelShown]
 
 
-class SessionStarted(Shape):
+class SessionStartedReply(Shape):
     session_id: str
 
 
@@ -54,7 +54,7 @@ class Tasks(Shape):
     tasks: list[TaskShown]
 
 
-class TaskStarted(Shape):
+class TaskStartedReply(Shape):
     task_id: str
 
 
@@ -96,7 +96,7 @@ class JobProgress(JobShown, kw_only=True):
     tasks: list[TaskOfJob]
 
 
-class JobStarted(Shape):
+class JobStartedReply(Shape):
     job_id: str
 
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from portico import limits
 from portico.commands import JobNamed, StartJob, StartTask, StopJob, StopTask, TaskNamed
-from portico.doors.portal.answer import FolderError, Level, Room, moment, route, text_of, working_directory
+from portico.doors.portal.answer import FolderError, Level, PortalContext, moment, route, text_of, working_directory
 from portico.doors.portal.shapes import (
     Closed,
     Installed,
@@ -16,7 +16,7 @@ from portico.doors.portal.shapes import (
     JobProgress,
     JobRefused,
     JobShown,
-    JobStarted,
+    JobStartedReply,
     OldJobs,
     RunningJobs,
     Status,
@@ -24,11 +24,11 @@ from portico.doors.portal.shapes import (
     TaskOfJob,
     Tasks,
     TaskShown,
-    TaskStarted,
+    TaskStartedReply,
     TaskStatus,
 )
 from portico.doors.route import Param, Route, caller
-from portico.errors import BadRequest, NotFound, PorticoError, SessionClosed
+from portico.errors import BadRequest, NotFound, PorticoError, SessionIsClosed
 from portico.events import Json
 from portico.jobs import EntryError, Job, JobListing, JobSummary, WorkSummary, job_listing
 from portico.jobs.legacy import import_entry
@@ -46,7 +46,7 @@ _TASK_STATUSES: dict[str, TaskStatus] = {"running": "Running", "succeeded": "Suc
 
 
 class Work:
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: PortalContext) -> None:
         self._room = room
         self._jobs = room.jobs
 
@@ -60,7 +60,7 @@ class Work:
                 "jobs",
                 "Run a task inside a session; the body is the user's input.",
                 body=str,
-                answer=(TaskStarted, TaskError),
+                answer=(TaskStartedReply, TaskError),
                 errors=["SessionNotFound"],
             ),
             route(
@@ -92,7 +92,7 @@ class Work:
                 "jobs",
                 "Start a job; the body is the working directory, then the user's input from the second line on.",
                 body=str,
-                answer=(JobStarted, JobRefused, JobError),
+                answer=(JobStartedReply, JobRefused, JobError),
                 errors=["JobNotFound", "WorkingDirectoryNotAbsolutePath", "WorkingDirectoryNotExists"],
             ),
             route(
@@ -130,13 +130,13 @@ class Work:
         try:
             command = StartTask(session=session, name=name, input=body)
             named: TaskNamed = await self._jobs.host.do(command, caller(request))
-        except SessionClosed:
+        except SessionIsClosed:
             return {"error": "SessionNotFound"}
         except NotFound as error:
             if error.what == "session":
                 return {"error": "SessionNotFound"}
             return TaskError(detailed("Error", error.message))
-        return TaskStarted(named.task)
+        return TaskStartedReply(named.task)
 
     async def stop_task(self, request: Request) -> Any:
         ident = request.path_params["task"]
@@ -188,7 +188,7 @@ class Work:
             return JobRefused(error.message)  # it names the missing model and what there is
         except PorticoError as error:
             return JobError(detailed(type(error).__name__, error.message))
-        return JobStarted(named.job)
+        return JobStartedReply(named.job)
 
     async def status(self, request: Request) -> Any:
         summary = self._find(request)

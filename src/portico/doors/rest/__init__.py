@@ -16,7 +16,6 @@ from portico.doors.rest import (
     notices,
     people,
     queue,
-    retention,
     review,
     search,
     sessions,
@@ -41,6 +40,5 @@ class RestDoor(Door):
             *review.table(app),
             *admin.table(app),
             *hosts.table(app),
-            *retention.table(app),
             *notices.table(app),
         ]

@@ -15,13 +15,13 @@ from portico.doors.rest.query import Flag, flag, number, numbered
 from portico.doors.route import Param, Route, Socket, Table
 from portico.events import Breadth
 from portico.people.view import View
-from portico.queries.answers import Answered, Answers
-from portico.queries.board import Asked, Board, Row
+from portico.queries.answers import Answers, PastAnswers
+from portico.queries.board import Board, BoardRow, PendingRequest
 
 
 class BoardPage(Struct):
     version: int
-    rows: list[Row]
+    rows: list[BoardRow]
     older: int
     """Sessions that are not among the rows; ask with `?before=`."""
     archived: int
@@ -29,7 +29,7 @@ class BoardPage(Struct):
 
 
 class Inbox(Struct):
-    waiting: list[Asked]
+    waiting: list[PendingRequest]
 
 
 class Covered(Struct):
@@ -100,7 +100,7 @@ def table(app: App) -> Table:
             answered,
             "read",
             summary="What was answered, newest first, and how often a rule did.",
-            doc={"answer": Answered, "query": {"since": numbered("from this time on (ms); 0")}},
+            doc={"answer": PastAnswers, "query": {"since": numbered("from this time on (ms); 0")}},
         ),
         Route(
             "/v1/approvals/{id}/covers",

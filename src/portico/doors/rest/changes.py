@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from portico.commands import READS
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.route import Route, Table
@@ -24,14 +25,14 @@ def table(app: App) -> Table:
         Route(
             one,
             listing,
-            "read",
+            READS["changes"],
             summary="Files that the turns changed.",
             doc={"answer": ChangeList, "query": {"turn": turn}, "codes": ["conflict"]},
         ),
         Route(
             f"{one}/diff",
             diff,
-            "read",
+            READS["changes"],
             summary="The same as a unified diff.",
             doc={"media": "text/plain", "query": {"turn": turn, "path": "of one file"}, "codes": ["conflict"]},
         ),

@@ -8,7 +8,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from portico.command_shapes import arguments
+from portico.command_shapes import arguments, private_field
 from portico.commands import (
     COMMANDS,
     AutomationCommand,
@@ -22,7 +22,7 @@ from portico.commands import (
 )
 from portico.doors.app import App
 from portico.doors.body import EmptyBody, JsonResponse, field_path, read_as
-from portico.doors.rest.queue import Queue
+from portico.doors.rest.queue import QueueShown
 from portico.doors.rest.shell import TerminalInfo, info
 from portico.doors.route import Doc, Endpoint, Route, Table, caller
 from portico.errors import BadRequest
@@ -30,7 +30,7 @@ from portico.events import Json
 from portico.host.state import Summary
 from portico.terminals.state import TerminalState
 
-_SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": Queue, "terminal": TerminalInfo}
+_SHOWN: dict[str, type[Struct]] = {"session": Summary, "queue": QueueShown, "terminal": TerminalInfo}
 
 
 def table(app: App) -> Table:
@@ -98,7 +98,7 @@ async def _shown(app: App, command: Command, answer: Any) -> Any:
         return info(answer, app.host.connected)
     if isinstance(answer, Summary) and command.shows == "queue":
         state = (await app.host.get(answer.id)).state
-        return Queue(state.queue, state.queue_held)
+        return QueueShown(state.queue, state.queue_held)
     return answer
 
 
@@ -131,7 +131,8 @@ def _read(body: AnyCommandBody) -> Command:
     if kind is None:
         names = ", ".join(sorted(COMMANDS))
         raise BadRequest(f"There is no command {body.command!r}; there are: {names}.", field="command")
-    for name in sorted(kind.private & body.arguments.keys()):
+    name = private_field(kind, body.arguments)
+    if name is not None:
         raise BadRequest(f"{name!r} is not for this door.", field=f"arguments.{name}")
     try:
         return msgspec.convert({**body.arguments, "command": body.command}, kind)

@@ -41,7 +41,7 @@ def _is_terminal(channel: Channel) -> bool:
 def _shown(records: list[Record], who: Caller) -> list[Record]:
     """Who follows everything sees what terminals show only with their scope: a shell shows keys and files. The audit
     record is the admin's; its places stay, so that no reader takes them for lost."""
-    seen = records if who.may("terminal") else [each for each in records if not _is_terminal(each.channel)]
+    seen = records if who.may(c.READS["terminals"]) else [each for each in records if not _is_terminal(each.channel)]
     return seen if who.may("admin") else [_withheld(each) for each in seen]
 
 
@@ -138,7 +138,7 @@ def table(app: App) -> Table:
         view = app.view(who)
         if len(channels) == 1:
             records = await view.records(_shown(await host.log.read(channels[0], after, limit), who))
-        elif channels or (who.may("terminal") and view.whole):
+        elif channels or (who.may(c.READS["terminals"]) and view.whole):
             read = await host.log.read_all(*channels, after=after, limit=limit)
             records = await view.records(_shown(read, who))
         else:
@@ -169,7 +169,7 @@ def table(app: App) -> Table:
             if not _CHANNEL.fullmatch(channel):
                 raise BadRequest(f"{channel!r} is not a channel; for example 'session/session-1'.", field="channel")
             if _is_terminal(channel):
-                caller(request).require("terminal")
+                app.view(request).require("terminals")
         if len(channels) > limits.SUBSCRIPTIONS:
             raise BadRequest(f"At most {limits.SUBSCRIPTIONS} channels.", field="channel")
         return channels

@@ -10,7 +10,7 @@ from portico.doors.route import Doc, Route, Table
 from portico.host.state import PendingState
 
 
-class Queue(Struct):
+class QueueShown(Struct):
     queue: list[PendingState]
     held: bool
     """It waits after a crash or an interrupted turn, until somebody lets it go on."""
@@ -19,7 +19,7 @@ class Queue(Struct):
 def table(app: App) -> Table:
     async def listing(request: Request) -> Response:
         state = (await app.view(request).get(request.path_params["id"])).state
-        return JsonResponse(Queue(state.queue, state.queue_held))
+        return JsonResponse(QueueShown(state.queue, state.queue_held))
 
-    doc: Doc = {"answer": Queue}
+    doc: Doc = {"answer": QueueShown}
     return [Route("/v1/sessions/{id}/queue", listing, "read", summary="The waiting messages.", doc=doc)]

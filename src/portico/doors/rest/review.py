@@ -7,6 +7,7 @@ from starlette.responses import PlainTextResponse, Response
 from portico.changes import review
 from portico.changes.review import Side, Uncommitted
 from portico.changes.room import captures_of
+from portico.commands import READS
 from portico.doors.app import App
 from portico.doors.body import JsonResponse
 from portico.doors.route import Param, Route, Table, caller
@@ -65,28 +66,28 @@ def table(app: App) -> Table:
         Route(
             f"{one}/uncommitted",
             listing,
-            "read",
+            READS["changes"],
             summary="Files that differ from the last commit.",
             doc={"answer": Uncommitted, "codes": ["conflict"]},
         ),
         Route(
             f"{one}/uncommitted/diff",
             diff,
-            "read",
+            READS["changes"],
             summary="The same as a unified diff.",
             doc={"media": "text/plain", "codes": ["conflict"]},
         ),
         Route(
             f"{one}/uncommitted/file",
             file,
-            "read",
+            READS["changes"],
             summary="One side of such a file.",
             doc={"media": "application/octet-stream", "query": sides, "codes": ["conflict"]},
         ),
         Route(
             f"{one}/changes/file",
             changed,
-            "read",
+            READS["changes"],
             summary="One side of a file that the turns changed.",
             doc={
                 "media": "application/octet-stream",

@@ -17,7 +17,7 @@ LONGEST = 200
 """Characters of a query: a sentence, and no way to make every comparison slow."""
 
 
-class Found(Struct):
+class SearchHits(Struct):
     hits: list[Hit]
     complete: bool
     """Everything was searched, and these are all."""
@@ -31,7 +31,7 @@ def table(app: App) -> Table:
         if not 2 <= len(wanted) <= LONGEST:
             raise BadRequest(f"A search has 2 to {LONGEST} characters.", field="q")
         hits, complete = await searching.find(wanted, number(request, "limit", 50, 1, 1000), app.view(request).list)
-        return JsonResponse(Found(hits, complete))
+        return JsonResponse(SearchHits(hits, complete))
 
     text = Annotated[str, Meta(min_length=2, max_length=LONGEST)]
     query: dict[str, str | Param] = {
@@ -44,6 +44,6 @@ def table(app: App) -> Table:
             search,
             "read",
             summary="Sessions in which something was said.",
-            doc={"answer": Found, "query": query},
+            doc={"answer": SearchHits, "query": query},
         )
     ]

@@ -54,7 +54,7 @@ class Agents(Struct):
     """The one that answers where nobody names one."""
 
 
-class Sessions(Struct):
+class SessionList(Struct):
     sessions: list[Summary]
     total: int
 
@@ -97,7 +97,7 @@ def table(app: App) -> Table:
             children=True if children is None else children,
         )
         limit = number(request, "limit", 1000, 1)
-        return JsonResponse(Sessions(found[:limit], len(found)))
+        return JsonResponse(SessionList(found[:limit], len(found)))
 
     async def show(request: Request) -> Response:
         return JsonResponse((await get(request)).state)
@@ -147,7 +147,7 @@ def table(app: App) -> Table:
             listing,
             "read",
             summary="All sessions, newest first.",
-            doc={"answer": Sessions, "query": filters},
+            doc={"answer": SessionList, "query": filters},
         ),
         Route(one, show, "read", summary="A session with all its turns.", doc={"answer": SessionState}),
         Route(

@@ -32,14 +32,14 @@ class TerminalScreen(TerminalInfo, omit_defaults=True):
 
 
 def info(terminal: TerminalState, connected: Container[str]) -> TerminalInfo:
-    return TerminalInfo(**_facts(terminal, connected))
+    return TerminalInfo(**_fields(terminal, connected))
 
 
 def screen(terminal: TerminalState, connected: Container[str]) -> TerminalScreen:
-    return TerminalScreen(**_facts(terminal, connected), shown=terminal.shown.text())
+    return TerminalScreen(**_fields(terminal, connected), shown=terminal.shown.text())
 
 
-def _facts(of: TerminalState, connected: Container[str]) -> Json:
+def _fields(of: TerminalState, connected: Container[str]) -> Json:
     return {
         "id": of.id,
         "title": of.title,

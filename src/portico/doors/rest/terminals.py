@@ -14,7 +14,7 @@ from portico.doors.route import Route, Socket, Table
 from portico.terminals.state import TerminalState
 
 
-class Terminals(Struct):
+class TerminalList(Struct):
     terminals: list[TerminalInfo]
 
 
@@ -25,7 +25,7 @@ def table(app: App) -> Table:
     async def listing(request: Request) -> Response:
         wanted = request.query_params.get("session")
         found = [each for each in app.view(request).terminals() if wanted is None or each.session == wanted]
-        return JsonResponse(Terminals([info(each, app.host.connected) for each in found]))
+        return JsonResponse(TerminalList([info(each, app.host.connected) for each in found]))
 
     async def show(request: Request) -> Response:
         return JsonResponse(screen(get(request), app.host.connected))
@@ -42,7 +42,7 @@ def table(app: App) -> Table:
             listing,
             "terminal",
             summary="Open terminals.",
-            doc={"answer": Terminals, "query": {"session": "opened from this session"}},
+            doc={"answer": TerminalList, "query": {"session": "opened from this session"}},
         ),
         Route(one, show, "terminal", summary="A terminal, and what it has shown.", doc={"answer": TerminalScreen}),
         Socket(f"{one}/socket", attach, "terminal", "A terminal, live: what it shows, and what is typed."),

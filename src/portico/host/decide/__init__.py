@@ -9,10 +9,10 @@ from typing import Any
 
 from portico import commands as c
 from portico.host.decide import approval, host, question, session, turn
-from portico.host.decide.decision import Context, Decision, HostState
+from portico.host.decide.decision import Context, HostState, Outcome
 from portico.host.state import SessionState
 
-Decide = Callable[[SessionState, Any, Context], Decision]
+Decide = Callable[[SessionState, Any, Context], Outcome]
 
 DECISIONS: dict[type[c.Command], Decide] = {
     c.RenameSession: session.rename,
@@ -47,7 +47,7 @@ DECISIONS: dict[type[c.Command], Decide] = {
     c.DeclineSignIn: question.decline_sign_in,
 }
 
-HOST_DECISIONS: dict[type[c.Command], Callable[[HostState, Any, Context], Decision]] = {
+HOST_DECISIONS: dict[type[c.Command], Callable[[HostState, Any, Context], Outcome]] = {
     c.AddGrant: host.add_grant,
     c.RevokeGrant: host.revoke_grant,
     c.ConfigureHost: host.configure,
@@ -55,5 +55,5 @@ HOST_DECISIONS: dict[type[c.Command], Callable[[HostState, Any, Context], Decisi
 """About what all sessions share."""
 
 
-def decide(state: SessionState, command: c.Command, context: Context) -> Decision:
+def decide(state: SessionState, command: c.Command, context: Context) -> Outcome:
     return DECISIONS[type(command)](state, command, context)

@@ -6,7 +6,7 @@ from portico import commands as c
 from portico import events as e
 from portico.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
 from portico.events import Json, Option
-from portico.host.decide.decision import Context, Decision
+from portico.host.decide.decision import Context, Outcome
 from portico.host.decide.host import new_grant
 from portico.host.fold import find_approval
 from portico.host.state import CallPart, SessionState
@@ -20,7 +20,7 @@ TIMEOUT = "timeout"
 """Who says no when nobody answers in time: that is no person's decision, and not in the audit record."""
 
 
-def answer(state: SessionState, command: c.AnswerApproval, context: Context) -> Decision:
+def answer(state: SessionState, command: c.AnswerApproval, context: Context) -> Outcome:
     """By option, or by `allow` alone (then it is for this once). If the grant is refused the approval stays open."""
     found = find_approval(state, command.approval)
     if found is None:
@@ -46,7 +46,7 @@ def answer(state: SessionState, command: c.AnswerApproval, context: Context) -> 
         meta=command.meta,
     )
     remembered = [*_remember(state, call, chosen, context), *_audit(answered)]
-    return Decision([answered], c.Decided(command.approval, chosen.allow, context.by), remembered)
+    return Outcome([answered], c.Decided(command.approval, chosen.allow, context.by), remembered)
 
 
 def _remember(state: SessionState, call: CallPart, chosen: Option, context: Context) -> list[e.Event]:

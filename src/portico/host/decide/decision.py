@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from portico import limits
 from portico.commands import Caller, Scope
-from portico.errors import LogUnavailable, RateLimited, SessionClosed
+from portico.errors import LogUnavailable, RateLimited, SessionIsClosed
 from portico.events import Event, Grant, Json
 from portico.host.state import SessionState
 
@@ -52,13 +52,17 @@ class Context(Struct, frozen=True):
         """Whether one more turn may begin."""
         if self.stopping:
             raise LogUnavailable("The host is stopping.")
-        if self.full:
-            raise LogUnavailable(self.full)
+        self.check_space()
         if self.running >= limits.LIVE_TURNS:
             raise RateLimited(f"{self.running} turns are running; wait for one to end.", retry_after=5)
 
+    def check_space(self) -> None:
+        """Whether clients may write more beside the session."""
+        if self.full:
+            raise LogUnavailable(self.full)
 
-class Decision(Struct, frozen=True):
+
+class Outcome(Struct, frozen=True):
     """The events that a command becomes, none where it changes nothing; a refusal is raised."""
 
     events: list[Event] = []
@@ -69,4 +73,4 @@ class Decision(Struct, frozen=True):
 
 def check_open(state: SessionState) -> None:
     if state.closed:
-        raise SessionClosed(f"The session {state.id!r} is closed; reopen it first.")
+        raise SessionIsClosed(f"The session {state.id!r} is closed; reopen it first.")

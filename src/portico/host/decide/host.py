@@ -8,10 +8,10 @@ from portico import limits
 from portico.errors import BadRequest, NotFound, RateLimited
 from portico.events import Grant
 from portico.host.autonomy import APPROVAL_KEYS
-from portico.host.decide.decision import Context, Decision, HostState
+from portico.host.decide.decision import Context, HostState, Outcome
 
 
-def add_grant(state: HostState, command: c.AddGrant, context: Context) -> Decision:
+def add_grant(state: HostState, command: c.AddGrant, context: Context) -> Outcome:
     if not 0 < command.seconds <= limits.GRANT_SECONDS_MAX:
         raise BadRequest("A grant lasts more than 0 seconds and at most a year.", field="seconds")
     grant = new_grant(
@@ -25,7 +25,7 @@ def add_grant(state: HostState, command: c.AddGrant, context: Context) -> Decisi
         seconds=command.seconds,
         owner=context.caller.person if command.project is not None else "",
     )
-    return Decision(answer=grant, host_events=[e.GrantAdded(grant=grant, by=context.by)])
+    return Outcome(answer=grant, host_events=[e.GrantAdded(grant=grant, by=context.by)])
 
 
 def new_grant(
@@ -53,24 +53,24 @@ def new_grant(
     return Grant(state.next_grant, agent, tool, allow, expires, session, project, pattern, list(covers), owner)
 
 
-def revoke_grant(state: HostState, command: c.RevokeGrant, context: Context) -> Decision:
+def revoke_grant(state: HostState, command: c.RevokeGrant, context: Context) -> Outcome:
     if command.grant not in state.grants:
         raise NotFound("grant", command.grant)
-    return Decision(answer=c.Done(), host_events=[e.GrantRevoked(grant=command.grant, by=context.by)])
+    return Outcome(answer=c.Done(), host_events=[e.GrantRevoked(grant=command.grant, by=context.by)])
 
 
-def configure(state: HostState, command: c.ConfigureHost, context: Context) -> Decision:
+def configure(state: HostState, command: c.ConfigureHost, context: Context) -> Outcome:
     """The rules change with the commit, and only then. False: nothing is new, and nothing is written."""
     before = state.settings
     values = command.values if command.replace else {**before, **command.values}
     changed = {key for key in {*values, *before} if values.get(key) != before.get(key)}
     if not changed:
-        return Decision(answer=False)
+        return Outcome(answer=False)
     if changed & APPROVAL_KEYS:
         context.require("approve")
         context.caller.require_all("These settings change what is asked in everybody's sessions")
     kept = e.ClientKept(key=SETTINGS, by=context.by, value=values, action=command.action)
-    return Decision(answer=True, host_events=[kept])
+    return Outcome(answer=True, host_events=[kept])
 
 
 SETTINGS = "ahp.root"

@@ -4,7 +4,7 @@ from portico import commands as c
 from portico import events as e
 from portico.errors import AlreadyAnswered, BadRequest, Conflict, Forbidden, NotFound
 from portico.events import Json
-from portico.host.decide.decision import Context, Decision
+from portico.host.decide.decision import Context, Outcome
 from portico.host.state import CallPart, QuestionPart, SessionState
 
 _VALUES = {
@@ -18,23 +18,23 @@ _VALUES = {
 """The kind of value that a field's kind takes, where an answer names one."""
 
 
-def draft(state: SessionState, command: c.DraftAnswer, context: Context) -> Decision:
+def draft(state: SessionState, command: c.DraftAnswer, context: Context) -> Outcome:
     turn, question = _open(state, command.question)
     _check_answer(question, command.field, command.answer)
     drafted = e.QuestionDrafted(
         turn=turn, question=command.question, field=command.field, answer=command.answer, by=context.by
     )
-    return Decision([drafted], c.Drafted(command.question))
+    return Outcome([drafted], c.Drafted(command.question))
 
 
-def decline_sign_in(state: SessionState, command: c.DeclineSignIn, context: Context) -> Decision:
+def decline_sign_in(state: SessionState, command: c.DeclineSignIn, context: Context) -> Outcome:
     part = state.active.part(command.call) if state.active is not None else None
     if state.active is None or not isinstance(part, CallPart) or part.sign_in is None:
         raise Conflict(f"The call {command.call!r} does not wait for a sign-in.")
-    return Decision([e.SignInSettled(turn=state.active.id, call=command.call, given=False, by=context.by)])
+    return Outcome([e.SignInSettled(turn=state.active.id, call=command.call, given=False, by=context.by)])
 
 
-def answer(state: SessionState, command: c.AnswerQuestion, context: Context) -> Decision:
+def answer(state: SessionState, command: c.AnswerQuestion, context: Context) -> Outcome:
     turn, question = _open(state, command.question)
     if context.withdrawn:
         raise Conflict("The turn is being cancelled: its questions are withdrawn.")
@@ -51,7 +51,7 @@ def answer(state: SessionState, command: c.AnswerQuestion, context: Context) -> 
     answered = e.QuestionAnswered(
         turn=turn, question=command.question, response=command.response, answers=given, by=context.by
     )
-    return Decision([answered], c.Answered(command.question, command.response))
+    return Outcome([answered], c.Answered(command.question, command.response))
 
 
 def _check_person(question: QuestionPart, caller: c.Caller) -> None:

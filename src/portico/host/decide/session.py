@@ -1,30 +1,38 @@
 """Decisions about a session as a whole."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
 from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.errors import BadRequest, Conflict, NotFound, RateLimited, TurnInProgress
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound, RateLimited, TooLarge, TurnInProgress
 from portico.events import Json, Message
 from portico.host import autonomy
-from portico.host.config import OWN_KEYS
+from portico.host.config import COMMANDS, OWN_KEYS
 from portico.host.config import check as check_config
-from portico.host.decide.decision import Context, Decision, check_open
+from portico.host.context import RULES_SENT
+from portico.host.customization import KEY as SWITCHES
+from portico.host.customization import PLUGIN
+from portico.host.decide.decision import Context, Outcome, check_open
 from portico.host.decide.turn import check_message
 from portico.host.draft import DRAFT, offer
 from portico.host.fold import configured
 from portico.host.people import EVERYONE, check_person
-from portico.host.state import SessionState
+from portico.host.state import CHANGES, SessionState
 
 
-def rename(state: SessionState, command: c.RenameSession, context: Context) -> Decision:
-    return Decision([e.SessionRenamed(title=checked_title(command.title), by=context.by)])
+def rename(state: SessionState, command: c.RenameSession, context: Context) -> Outcome:
+    return Outcome([e.SessionRenamed(title=checked_title(command.title), by=context.by)])
 
 
-def set_model(state: SessionState, command: c.SetModel, context: Context) -> Decision:
-    return Decision([e.SessionModel(model=command.model, by=context.by, config=command.config)])
+def set_model(state: SessionState, command: c.SetModel, context: Context) -> Outcome:
+    return Outcome([e.SessionModel(model=command.model, by=context.by, config=command.config)])
 
 
-def configure(state: SessionState, command: c.ConfigureSession, context: Context) -> Decision:
+def configure(state: SessionState, command: c.ConfigureSession, context: Context) -> Outcome:
     """Whoever may not approve neither sets what loosens approval nor drops what tightens it by leaving it out."""
     check_config(command.values)
     may_approve = context.caller.may("approve")
@@ -35,17 +43,28 @@ def configure(state: SessionState, command: c.ConfigureSession, context: Context
     event = e.SessionConfigured(values=command.values, by=context.by, replace=command.replace, keeps=keeps)
     before = autonomy.Answering(state.agent, state.config)
     after = autonomy.Answering(state.agent, configured(state.config, event))
+    context.check_space()
+    check_announced(before.config, after.config, context.caller)
+    _check_size(after.config, limits.CONFIG_BYTES, "All settings of a session", "values")
     found = autonomy.loosened(context.found, before, after)
     if not may_approve:
         autonomy.check(found)
-    return Decision([event], host_events=autonomy.audited(state.id, found, context.by))
+    return Outcome([event], host_events=autonomy.audited(state.id, found, context.by))
 
 
-def archive(state: SessionState, command: c.ArchiveSession, context: Context) -> Decision:
-    return Decision([e.SessionArchived(archived=command.archived, by=context.by)])
+def check_announced(before: Mapping[str, Any], after: Mapping[str, Any], caller: c.Caller) -> None:
+    """An agent announces its own commands: which messages are some, and loosen approval, is told by that."""
+    if caller.outside and after.get(COMMANDS) != before.get(COMMANDS):
+        raise Forbidden(
+            f"{COMMANDS!r} are what the agent announces; nobody else sets them.", field=f"config.{COMMANDS}"
+        )
 
 
-def share_with(state: SessionState, command: c.ShareSession, context: Context) -> Decision:
+def archive(state: SessionState, command: c.ArchiveSession, context: Context) -> Outcome:
+    return Outcome([e.SessionArchived(archived=command.archived, by=context.by)])
+
+
+def share_with(state: SessionState, command: c.ShareSession, context: Context) -> Outcome:
     check_person(command.person, also=EVERYONE)
     if state.parent is not None:
         raise BadRequest(f"{state.id!r} is shared with the session above it; share that one.", field="session")
@@ -53,75 +72,75 @@ def share_with(state: SessionState, command: c.ShareSession, context: Context) -
     if not rights:
         raise BadRequest("Choose at least one of read, drive, approve.", field="rights")
     if state.shares.get(command.person) == rights:
-        return Decision()
+        return Outcome()
     if command.person not in (*state.shares, EVERYONE) and len(state.shares) >= limits.SHARES:
         raise RateLimited(f"A session is shared with at most {limits.SHARES} people; share it with '*'.")
     return _shares(state, command.person, rights, context)
 
 
-def unshare(state: SessionState, command: c.UnshareSession, context: Context) -> Decision:
-    return _shares(state, command.person, [], context) if command.person in state.shares else Decision()
+def unshare(state: SessionState, command: c.UnshareSession, context: Context) -> Outcome:
+    return _shares(state, command.person, [], context) if command.person in state.shares else Outcome()
 
 
-def _shares(state: SessionState, person: str, rights: list[e.Right], context: Context) -> Decision:
+def _shares(state: SessionState, person: str, rights: list[e.Right], context: Context) -> Outcome:
     detail: Json = {"session": state.id, "person": person, "rights": rights}
     audited = e.Audited(action="session.shared", by=context.by, detail=detail)
-    return Decision([e.SessionShared(person=person, rights=rights, by=context.by)], host_events=[audited])
+    return Outcome([e.SessionShared(person=person, rights=rights, by=context.by)], host_events=[audited])
 
 
-def mark_read(state: SessionState, command: c.MarkRead, context: Context) -> Decision:
+def mark_read(state: SessionState, command: c.MarkRead, context: Context) -> Outcome:
     if state.read is command.read:
-        return Decision()
-    return Decision([e.SessionRead(read=command.read, by=context.by)])
+        return Outcome()
+    return Outcome([e.SessionRead(read=command.read, by=context.by)])
 
 
-def order_chats(state: SessionState, command: c.OrderChats, context: Context) -> Decision:
+def order_chats(state: SessionState, command: c.OrderChats, context: Context) -> Outcome:
     family: list[str] = context.found
     for ident in command.order:
         if ident not in family:
             raise NotFound("session", ident, f"It is no conversation of {state.id!r}.")
     order = list(dict.fromkeys(command.order))
     if order == state.chat_order:
-        return Decision()
-    return Decision([e.ChatsOrdered(order=order, by=context.by)])
+        return Outcome()
+    return Outcome([e.ChatsOrdered(order=order, by=context.by)])
 
 
-def close(state: SessionState, command: c.CloseSession, context: Context) -> Decision:
+def close(state: SessionState, command: c.CloseSession, context: Context) -> Outcome:
     """The history and the queue stay."""
-    return Decision([] if state.closed else [e.SessionClosed(by=context.by, reason=command.reason)])
+    return Outcome([] if state.closed else [e.SessionClosed(by=context.by, reason=command.reason)])
 
 
-def reopen(state: SessionState, command: c.ReopenSession, context: Context) -> Decision:
-    return Decision([e.SessionReopened(by=context.by)] if state.closed else [])
+def reopen(state: SessionState, command: c.ReopenSession, context: Context) -> Outcome:
+    return Outcome([e.SessionReopened(by=context.by)] if state.closed else [])
 
 
-def truncate(state: SessionState, command: c.TruncateSession, context: Context) -> Decision:
+def truncate(state: SessionState, command: c.TruncateSession, context: Context) -> Outcome:
     if command.turn is not None and state.turn(command.turn) is None:
         raise NotFound("turn", command.turn)
-    return Decision([e.SessionTruncated(turn=command.turn, by=context.by)])
+    return Outcome([e.SessionTruncated(turn=command.turn, by=context.by)])
 
 
 # -- folders ---------------------------------------------------------------------------------------------------
 
 
-def add_folder(state: SessionState, command: c.AddFolder, context: Context) -> Decision:
+def add_folder(state: SessionState, command: c.AddFolder, context: Context) -> Outcome:
     folder: str = context.found
     given = [state.cwd, *state.folders]
     if folder in given:
-        return Decision()
+        return Outcome()
     if len(given) > limits.FOLDERS:
         raise RateLimited(f"A session has at most {limits.FOLDERS} folders beside its own.")
-    return Decision([e.FolderAdded(folder=folder, by=context.by)])
+    return Outcome([e.FolderAdded(folder=folder, by=context.by)])
 
 
-def remove_folder(state: SessionState, command: c.RemoveFolder, context: Context) -> Decision:
+def remove_folder(state: SessionState, command: c.RemoveFolder, context: Context) -> Outcome:
     if command.replacement is not None:
         context.require("approve")
     if command.folder == state.cwd:
         _check_movable(state, context.found)
     elif command.folder not in state.folders:
-        return Decision()
-    return Decision([e.FolderRemoved(folder=command.folder, by=context.by, replacement=context.found)])
+        return Outcome()
+    return Outcome([e.FolderRemoved(folder=command.folder, by=context.by, replacement=context.found)])
 
 
 def _check_movable(state: SessionState, replacement: str | None) -> None:
@@ -134,45 +153,81 @@ def _check_movable(state: SessionState, replacement: str | None) -> None:
         raise TurnInProgress(f"A turn is running in {state.cwd!r}; wait for its end.")
 
 
-def choose_folder(state: SessionState, command: c.ChooseFolder, context: Context) -> Decision:
+def choose_folder(state: SessionState, command: c.ChooseFolder, context: Context) -> Outcome:
     """From the first choice on the conversation has only what was chosen."""
     chosen = command.folder in (state.folder_subset or [])
     if chosen is command.chosen:
-        return Decision()
+        return Outcome()
     if not command.chosen:
-        return Decision([e.FolderRemoved(folder=command.folder, by=context.by, chat=True)])
+        return Outcome([e.FolderRemoved(folder=command.folder, by=context.by, chat=True)])
     if command.folder not in context.found:
         raise Conflict(f"{command.folder!r} is none of the session's folders.")
-    return Decision([e.FolderAdded(folder=command.folder, by=context.by, chat=True)])
+    return Outcome([e.FolderAdded(folder=command.folder, by=context.by, chat=True)])
 
 
 # -- what clients bring ----------------------------------------------------------------------------------------
 
 
-def join(state: SessionState, command: c.JoinSession, context: Context) -> Decision:
-    return Decision([e.ClientJoined(client=command.client, name=command.name, tools=command.tools, meta=command.meta)])
+def join(state: SessionState, command: c.JoinSession, context: Context) -> Outcome:
+    context.check_space()
+    if len(state.clients) >= limits.CLIENTS and all(each.id != command.client for each in state.clients):
+        raise RateLimited(f"{limits.CLIENTS} clients lend their tools to {state.id!r}; one has to leave first.")
+    _check_size([command.name, command.tools, command.meta], limits.CLIENT_BYTES, "A client with its tools", "tools")
+    return Outcome([e.ClientJoined(client=command.client, name=command.name, tools=command.tools, meta=command.meta)])
 
 
-def leave(state: SessionState, command: c.LeaveSession, context: Context) -> Decision:
+def leave(state: SessionState, command: c.LeaveSession, context: Context) -> Outcome:
     if all(each.id != command.client for each in state.clients):
-        return Decision()
-    return Decision([e.ClientLeft(client=command.client, by=context.by)])
+        return Outcome()
+    return Outcome([e.ClientLeft(client=command.client, by=context.by)])
 
 
-def share(state: SessionState, command: c.ShareData, context: Context) -> Decision:
-    return Decision([e.ClientKept(key=command.key, value=command.value, by=context.by, action=command.action)])
+def share(state: SessionState, command: c.ShareData, context: Context) -> Outcome:
+    if context.caller.outside and not context.caller.client and command.key.startswith(_UNDERSTOOD):
+        words = f"{command.key!r} is understood by the host or by editors, and kept by them; choose another name."
+        raise Forbidden(words, field="key")
+    if len(command.key) > limits.TITLE_CHARS * 20:
+        raise BadRequest("The name is too long.", field="key")
+    kept = _kept(state, command.key, command.value, context)
+    return Outcome([e.ClientKept(key=command.key, value=kept, by=context.by, action=command.action)])
 
 
-def set_draft(state: SessionState, command: c.SetDraft, context: Context) -> Decision:
+_UNDERSTOOD = (PLUGIN, SWITCHES, DRAFT, RULES_SENT, CHANGES, "jobs/", "annotation/", "reviewed/")
+"""What is kept under these names is read by the host and by editors, in shapes of theirs."""
+_SMALL_BYTES = 2 * limits.KIB
+"""Of values up to this size only their number counts."""
+
+
+def _kept(state: SessionState, key: str, value: Json | None, context: Context) -> Json | None:
+    """The value, if there is room for it."""
+    if value is None:
+        return None
+    context.check_space()
+    others = {name: each for name, each in state.client_data.items() if name != key}
+    if len(others) >= limits.CLIENT_DATA_KEYS:
+        raise RateLimited(f"{limits.CLIENT_DATA_KEYS} things are kept beside {state.id!r}; take some away.")
+    if len(msgspec.json.encode(value)) > _SMALL_BYTES:
+        _check_size([others, value], limits.CLIENT_DATA_BYTES, "What is kept beside a session", "value")
+    return value
+
+
+def _check_size(what: object, limit: int, words: str, field: str) -> None:
+    size = len(msgspec.json.encode(what))
+    if size > limit:
+        raise TooLarge(f"{words}: {limit} bytes at most, and these are {size}.", field=field)
+
+
+def set_draft(state: SessionState, command: c.SetDraft, context: Context) -> Outcome:
     check_open(state)
     before = state.client_data.get(DRAFT)
     if not command.text:
         cleared: list[e.Event] = [e.ClientKept(key=DRAFT, value=None, by=context.by)] if before is not None else []
-        return Decision(cleared, c.DraftText(""))
+        return Outcome(cleared, c.DraftText(""))
     typed: Json = {"text": command.text, "origin": {"kind": "user"}}
     value = typed if command.typed else offer(command.text, before)
     check_message(Message(value["text"]), blank=True)
-    return Decision([e.ClientKept(key=DRAFT, value=value, by=context.by)], c.DraftText(value["text"]))
+    kept = _kept(state, DRAFT, value, context)
+    return Outcome([e.ClientKept(key=DRAFT, value=kept, by=context.by)], c.DraftText(value["text"]))
 
 
 def checked_title(title: str) -> str:

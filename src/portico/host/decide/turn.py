@@ -5,21 +5,21 @@ import msgspec
 from portico import commands as c
 from portico import events as e
 from portico import limits
-from portico.errors import BadRequest, Conflict, NotFound, TooLarge, TurnInProgress
+from portico.errors import BadRequest, Conflict, Forbidden, NotFound, TooLarge, TurnInProgress
 from portico.events import Message, PendingKind
 from portico.host import autonomy, customization
 from portico.host.command_turn import COMMAND_LINE, command_line
-from portico.host.decide.decision import Context, Decision, check_open
+from portico.host.decide.decision import Context, Outcome, check_open
 from portico.host.state import PendingState, SessionState
 
 
-def send(state: SessionState, command: c.SendMessage, context: Context) -> Decision:
+def send(state: SessionState, command: c.SendMessage, context: Context) -> Outcome:
     found = _check_commands(state, command.message, context)
     decision = _send(state, command, context)
     return msgspec.structs.replace(decision, host_events=autonomy.audited(state.id, found, context.by))
 
 
-def _send(state: SessionState, command: c.SendMessage, context: Context) -> Decision:
+def _send(state: SessionState, command: c.SendMessage, context: Context) -> Outcome:
     message = command.message
     check_message(message, blank=command.blank)
     check_open(state)
@@ -30,14 +30,14 @@ def _send(state: SessionState, command: c.SendMessage, context: Context) -> Deci
     if state.active is None and (command.busy != "queue" or not state.queue):
         context.check_room()
         turn = command.turn or context.new_id("t")
-        return Decision(_begin(state, message, context.by, turn, command.pending), c.TurnBegun(turn))
+        return Outcome(_begin(state, message, context.by, turn, command.pending), c.TurnBegun(turn))
     if command.busy == "refuse":
         raise TurnInProgress(f"A turn is running in {state.id!r}; queue the message or wait.")
     waiting = _waiting(state, message, "steer" if command.busy == "steer" else "queue", None, context)
     return _queued(state, waiting, context)
 
 
-def run(state: SessionState, command: c.RunCommand, context: Context) -> Decision:
+def run(state: SessionState, command: c.RunCommand, context: Context) -> Outcome:
     line = command.line.strip()
     message = Message(command.text or line, meta={COMMAND_LINE: line})
     check_message(Message(line))
@@ -48,10 +48,10 @@ def run(state: SessionState, command: c.RunCommand, context: Context) -> Decisio
         raise TurnInProgress(f"A turn is running in {state.id!r}; wait for its end, or open a terminal.")
     context.check_room()
     turn = command.turn or context.new_id("t")
-    return Decision(_begin(state, message, context.by, turn, None), c.TurnBegun(turn))
+    return Outcome(_begin(state, message, context.by, turn, None), c.TurnBegun(turn))
 
 
-def _queued(state: SessionState, added: e.QueueAdded, context: Context) -> Decision:
+def _queued(state: SessionState, added: e.QueueAdded, context: Context) -> Outcome:
     """An idle session goes on with whatever waits first."""
     queue = [*state.queue, PendingState(added.pending, added.kind, added.message, added.by)]
     events: list[e.Event] = [added]
@@ -59,17 +59,17 @@ def _queued(state: SessionState, added: e.QueueAdded, context: Context) -> Decis
         turn = context.new_id("t")
         events += _begin(state, following.message, following.by, turn, following.id)
         if following.id == added.pending:
-            return Decision(events, c.TurnBegun(turn))
+            return Outcome(events, c.TurnBegun(turn))
         queue.remove(following)
-    return Decision(events, c.Queued(True, added.pending, [each.id for each in queue].index(added.pending) + 1))
+    return Outcome(events, c.Queued(True, added.pending, [each.id for each in queue].index(added.pending) + 1))
 
 
-def go_on(state: SessionState, context: Context) -> Decision:
+def go_on(state: SessionState, context: Context) -> Outcome:
     """After a turn: the next of the queue, unless it is held."""
     following = _next(state.queue)
     if following is None or state.active is not None or state.queue_held or state.closed or context.stopping:
-        return Decision()
-    return Decision(_begin(state, following.message, following.by, context.new_id("t"), following.id))
+        return Outcome()
+    return Outcome(_begin(state, following.message, following.by, context.new_id("t"), following.id))
 
 
 def _next(queue: list[PendingState]) -> PendingState | None:
@@ -84,7 +84,7 @@ def _begin(state: SessionState, message: Message, by: str, turn: str, pending: s
     return events
 
 
-def resume(state: SessionState, command: c.ResumeTurn, context: Context) -> Decision:
+def resume(state: SessionState, command: c.ResumeTurn, context: Context) -> Outcome:
     """The last turn failed or was interrupted: it goes on where it stopped, with all it has said."""
     check_open(state)
     last = state.turns[-1] if state.turns else None
@@ -93,18 +93,18 @@ def resume(state: SessionState, command: c.ResumeTurn, context: Context) -> Deci
     if command_line(last.message) is not None:
         raise Conflict("A command is not resumed: run it again.")
     context.check_room()
-    return Decision([e.TurnResumed(turn=last.id, by=context.by)], c.TurnBegun(last.id))
+    return Outcome([e.TurnResumed(turn=last.id, by=context.by)], c.TurnBegun(last.id))
 
 
 # -- the queue -------------------------------------------------------------------------------------------------
 
 
-def queue(state: SessionState, command: c.QueueMessage, context: Context) -> Decision:
+def queue(state: SessionState, command: c.QueueMessage, context: Context) -> Outcome:
     check_message(command.message)
     found = _check_commands(state, command.message, context)
     added = _waiting(state, command.message, command.kind, command.pending, context)
     answer = c.Queued(True, added.pending, len(state.queue) + 1)
-    return Decision([added], answer, autonomy.audited(state.id, found, context.by))
+    return Outcome([added], answer, autonomy.audited(state.id, found, context.by))
 
 
 def _waiting(
@@ -118,38 +118,38 @@ def _waiting(
     return e.QueueAdded(pending=ident or context.new_id("m"), kind=kind, message=message, by=context.by)
 
 
-def edit(state: SessionState, command: c.EditQueued, context: Context) -> Decision:
+def edit(state: SessionState, command: c.EditQueued, context: Context) -> Outcome:
     check_message(command.message)
     found = _check_commands(state, command.message, context)
     kind = waiting_message(state, command.pending).kind
     edited = e.QueueEdited(pending=command.pending, message=command.message, by=context.by, kind=kind)
-    return Decision([edited], host_events=autonomy.audited(state.id, found, context.by))
+    return Outcome([edited], host_events=autonomy.audited(state.id, found, context.by))
 
 
-def reorder(state: SessionState, command: c.ReorderQueue, context: Context) -> Decision:
+def reorder(state: SessionState, command: c.ReorderQueue, context: Context) -> Outcome:
     for ident in () if command.lenient else command.order:
         waiting_message(state, ident)
-    return Decision([e.QueueReordered(order=command.order, by=context.by)])
+    return Outcome([e.QueueReordered(order=command.order, by=context.by)])
 
 
-def remove(state: SessionState, command: c.RemoveQueued, context: Context) -> Decision:
+def remove(state: SessionState, command: c.RemoveQueued, context: Context) -> Outcome:
     kind = waiting_message(state, command.pending).kind
-    return Decision([e.QueueRemoved(pending=command.pending, by=context.by, kind=kind)])
+    return Outcome([e.QueueRemoved(pending=command.pending, by=context.by, kind=kind)])
 
 
-def release(state: SessionState, command: c.ReleaseQueue, context: Context) -> Decision:
-    return Decision([e.QueueHeld(held=False, by=context.by)] if state.queue_held else [])
+def release(state: SessionState, command: c.ReleaseQueue, context: Context) -> Outcome:
+    return Outcome([e.QueueHeld(held=False, by=context.by)] if state.queue_held else [])
 
 
-def steered(state: SessionState, ident: str, taken: bool, by: str) -> Decision:
+def steered(state: SessionState, ident: str, taken: bool, by: str) -> Outcome:
     """A waiting message was offered to the running agent: it took it, or it is the next of the queue."""
     pending = state.pending(ident)
     if pending is None:  # the turn has ended meanwhile, and the message has become one of its own
-        return Decision()
+        return Outcome()
     if taken:
-        return Decision([e.QueueRemoved(pending=ident, by=by, reason="steered", kind=pending.kind)])
+        return Outcome([e.QueueRemoved(pending=ident, by=by, reason="steered", kind=pending.kind)])
     others = [each.id for each in state.queue if each.id != ident]
-    return Decision([e.QueueReordered(order=[ident, *others], by=by)])
+    return Outcome([e.QueueReordered(order=[ident, *others], by=by)])
 
 
 def waiting_message(state: SessionState, ident: str) -> PendingState:
@@ -163,6 +163,8 @@ def waiting_message(state: SessionState, ident: str) -> PendingState:
 
 
 def check_message(message: Message, *, blank: bool = False) -> None:
+    if COMMAND_LINE in message.meta:  # what is said to an agent runs nothing, whatever a client puts beside it
+        raise Forbidden(f"A message carries no {COMMAND_LINE!r}: 'command.run' runs one, with the scope 'terminal'.")
     if not blank and not message.text.strip() and not message.attachments:
         raise BadRequest("A message needs some text.", field="text")
     try:

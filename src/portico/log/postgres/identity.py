@@ -8,9 +8,9 @@ from typing import Any
 from portico.errors import LogDamaged
 from portico.log.identity import Identity
 from portico.log.postgres.schema import LOCK
-from portico.log.sqlite.mark import Files, Mark, Marked
+from portico.log.sqlite.mark import LogFiles, Mark, Marked
 
-_NOWHERE = Files(0, 0, 0)
+_NOWHERE = LogFiles(0, 0, 0)
 
 
 async def identify(connection: Any, mark: Mark) -> Identity:

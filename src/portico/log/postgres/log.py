@@ -17,7 +17,7 @@ import asyncpg
 from portico import faults, limits
 from portico.errors import LogTooNew, LogUnavailable, PorticoError
 from portico.events import HOST, Channel, Delta, Event, Record
-from portico.log.group_commit import PROBE_SECONDS, Committed
+from portico.log.group_commit import PROBE_SECONDS, CommittedBatch
 from portico.log.identity import Identity
 from portico.log.log import DiskUse, NotOwner
 from portico.log.notes import KeyValue
@@ -157,10 +157,10 @@ class PostgresLog(StoredLog):
         if self.head(channel) and not self.owns(channel):
             raise NotOwner(channel)
 
-    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[Committed]":
+    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[CommittedBatch]":
         return self._loop.create_task(self._commit_batch(taken, values), name="log commit")
 
-    async def _commit_batch(self, taken: list[Pending], values: list[KeyValue]) -> Committed:
+    async def _commit_batch(self, taken: list[Pending], values: list[KeyValue]) -> CommittedBatch:
         wholes = [pending.whole() for pending in taken]
         while True:
             ids = await self._rows.ids([*(p.channel for p in taken), *(v.channel for v in values)])
@@ -175,12 +175,12 @@ class PostgresLog(StoredLog):
                 channel = self._rows.channel_in(error.detail or "")
                 wholes = self._give_up(taken, wholes, channel)
                 if not taken and not values:
-                    return Committed(Page(), {})
+                    return CommittedBatch(Page(), {})
                 continue
             break
         faults.reach("after-commit")
         if not events:
-            return Committed(Page(), {})
+            return CommittedBatch(Page(), {})
         last, at, heads = answer
         places = numbers(rows[1], [ids[channel] for channel, _, _ in events], shared, last, heads)
         records = Page(
@@ -191,7 +191,7 @@ class PostgresLog(StoredLog):
             if record.pos == 1:
                 self.began(record.channel)
         await self._catch_up_surely(records[0].seq - 1)
-        return Committed(records, {record.channel: record.pos for record in records})
+        return CommittedBatch(records, {record.channel: record.pos for record in records})
 
     def _clocked(self) -> list[Any]:
         clock = self.opening.clock

@@ -20,7 +20,7 @@ from portico.log.notes import KeyValue
 from portico.log.sqlite import schema
 from portico.log.sqlite.identify import check_files, check_pair, identify
 from portico.log.sqlite.journal import Journal
-from portico.log.sqlite.mark import Files, Mark, Marked
+from portico.log.sqlite.mark import LogFiles, Mark, Marked
 from portico.log.sqlite.reader import Reader
 from portico.log.sqlite.trouble import translate
 from portico.log.stored import compacted_key
@@ -38,7 +38,7 @@ class _Piece(msgspec.Struct):
 _piece = msgspec.json.Decoder(_Piece)
 
 
-class Row(NamedTuple):
+class EventRow(NamedTuple):
     seq: int
     channel: Channel
     pos: int
@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 class Batch(NamedTuple):
-    rows: list[Row]
+    rows: list[EventRow]
     heads: dict[Channel, int]
     values: list[KeyValue]
 
@@ -58,7 +58,7 @@ class Database(Reader):
         super().__init__(path, db, identity.salt)
         self._mark = mark
         self._name = str(path)
-        self._files = Files.of(path)
+        self._files = LogFiles.of(path)
         self.identity = identity
         self.journal = Journal(path)
         self.clock: Callable[[], float] = time.time
@@ -128,7 +128,7 @@ class Database(Reader):
         if batch.rows:
             self._mark.put(batch.rows[-1].seq)
 
-    def _put_rows(self, rows: list[Row], heads: dict[Channel, int]) -> None:
+    def _put_rows(self, rows: list[EventRow], heads: dict[Channel, int]) -> None:
         ids = self._ids
         self._db.executemany(
             "INSERT INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -149,7 +149,7 @@ class Database(Reader):
 
     def check(self) -> None:
         """Is the file that we write to still the one that the next start will find?"""
-        found = Files.of(self._name)
+        found = LogFiles.of(self._name)
         if found == self._files:
             return
         if not self._files.wal and found[:2] == self._files[:2]:
@@ -313,5 +313,5 @@ def _identified(db: sqlite3.Connection, path: Path, mark: Mark, marked: Marked |
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
-    mark.begin(Marked(identity.epoch, identity.salt, identity.last, Files.of(path)))
+    mark.begin(Marked(identity.epoch, identity.salt, identity.last, LogFiles.of(path)))
     return identity

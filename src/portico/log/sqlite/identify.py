@@ -9,7 +9,7 @@ from pathlib import Path
 
 from portico.errors import LogDamaged
 from portico.log.identity import Identity
-from portico.log.sqlite.mark import Files, Marked, wal_of
+from portico.log.sqlite.mark import LogFiles, Marked, wal_of
 
 
 def check_files(path: Path) -> None:
@@ -25,7 +25,7 @@ def check_files(path: Path) -> None:
 
 def check_pair(path: Path, marked: Marked | None) -> None:
     """SQLite takes any write-ahead log for that of the log beside it."""
-    now, wal = Files.of(path), wal_of(path)
+    now, wal = LogFiles.of(path), wal_of(path)
     if marked is None or not wal.exists() or wal.stat().st_size == 0:
         return
     same_log = (now.device, now.log) == marked.files[:2]
@@ -43,7 +43,7 @@ def identify(db: sqlite3.Connection, path: Path, marked: Marked | None) -> Ident
     epoch, lost = stored.get("epoch", ""), int(stored.get("lost", "0"))
     own = marked if marked is not None and marked.epoch == epoch else None
     missing = max(0, own.seq - seq) if own is not None else 0
-    why = _reason(epoch, own, missing, Files.of(path))
+    why = _reason(epoch, own, missing, LogFiles.of(path))
     known = marked.salt if marked is not None else secrets.randbits(32)  # a damaged table has lost it
     salt = int(stored.get("salt", known))
     if why:
@@ -54,7 +54,7 @@ def identify(db: sqlite3.Connection, path: Path, marked: Marked | None) -> Ident
     return Identity(epoch, salt, lost, missing, seq + missing, why if stored.get("epoch") else "")
 
 
-def _reason(epoch: str, own: Marked | None, missing: int, files: Files) -> str:
+def _reason(epoch: str, own: Marked | None, missing: int, files: LogFiles) -> str:
     if not epoch:
         return "it is new"
     if own is None:

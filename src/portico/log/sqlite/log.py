@@ -11,13 +11,13 @@ from typing import Literal, TypeVar
 from portico import limits
 from portico.errors import LogUnavailable
 from portico.events import Channel, Delta, Event, Record
-from portico.log.group_commit import Committed
+from portico.log.group_commit import CommittedBatch
 from portico.log.log import DiskUse
 from portico.log.notes import KeyValue
 from portico.log.page import Page
 from portico.log.pending import Pending
 from portico.log.sqlite.checkpoints import Checkpoints
-from portico.log.sqlite.database import Batch, Database, Row
+from portico.log.sqlite.database import Batch, Database, EventRow
 from portico.log.stored import StoredLog
 
 Durability = Literal["normal", "full"]
@@ -114,14 +114,14 @@ class SqliteLog(StoredLog):
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[Committed]":
+    def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[CommittedBatch]":
         heads: dict[Channel, int] = {}
         records = self._number(taken, heads)
-        rows = [Row(r.seq, r.channel, r.pos, r.time, _part(r.event), r.data) for r in records]
-        committed = Committed(records, heads)
+        rows = [EventRow(r.seq, r.channel, r.pos, r.time, _part(r.event), r.data) for r in records]
+        committed = CommittedBatch(records, heads)
         return self._loop.run_in_executor(self._threads.writer, self._put, Batch(rows, heads, values), committed)
 
-    def _put(self, batch: Batch, committed: Committed) -> Committed:
+    def _put(self, batch: Batch, committed: CommittedBatch) -> CommittedBatch:
         self._database.write(batch)
         return committed
 

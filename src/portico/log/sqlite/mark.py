@@ -17,7 +17,7 @@ _SIZE = _FIELDS.size + _SUM.size
 _MAGIC = b"portico1"
 
 
-class Files(NamedTuple):
+class LogFiles(NamedTuple):
     """Which files these are; 0 for one that is not there."""
 
     device: int
@@ -25,7 +25,7 @@ class Files(NamedTuple):
     wal: int
 
     @classmethod
-    def of(cls, path: Path | str) -> "Files":
+    def of(cls, path: Path | str) -> "LogFiles":
         log, wal = _stat(str(path)), _stat(f"{path}-wal")
         return cls(log.st_dev if log else 0, log.st_ino if log else 0, wal.st_ino if wal else 0)
 
@@ -34,7 +34,7 @@ class Marked(NamedTuple):
     epoch: str
     salt: int
     seq: int
-    files: Files
+    files: LogFiles
 
 
 class Mark:
@@ -42,7 +42,7 @@ class Mark:
         self._descriptor = os.open(path.with_name(path.name + "-mark"), os.O_CREAT | os.O_RDWR, 0o600)
         self._epoch = b""
         self._salt = self._seq = 0
-        self._files = Files(0, 0, 0)
+        self._files = LogFiles(0, 0, 0)
 
     def read(self) -> Marked | None:
         """None: there was none, or it is damaged."""
@@ -51,7 +51,7 @@ class Mark:
             return None
         magic, epoch, salt, seq, *files = _FIELDS.unpack(data[: _FIELDS.size])
         name = epoch.rstrip(b"\0").decode("ascii", "replace")
-        return Marked(name, salt, seq, Files(*files)) if magic == _MAGIC else None
+        return Marked(name, salt, seq, LogFiles(*files)) if magic == _MAGIC else None
 
     def begin(self, marked: Marked) -> None:
         self._epoch, self._salt, self._files = marked.epoch.encode(), marked.salt, marked.files

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from portico.commands import ArchiveSession, Command, RenameSession, ShareData
 from portico.doors.ahp.act.client_action import ClientAction
-from portico.host.decide.decision import Decision
+from portico.host.decide.decision import Outcome
 from portico.host.draft import DRAFT
 from portico.host.session import Session
 
@@ -28,7 +28,7 @@ class ActionBatch:
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
-        self._waiting: list[tuple[ClientAction, Decision]] = []
+        self._waiting: list[tuple[ClientAction, Outcome]] = []
         self._subject: Session | None = None
         """What those that wait are about."""
         self._name = ""
@@ -45,7 +45,7 @@ class ActionBatch:
     def remember(self, name: str, session: Session) -> None:
         self._name, self._session = name, session
 
-    def add(self, client_action: ClientAction, session: Session, decision: Decision) -> None:
+    def add(self, client_action: ClientAction, session: Session, decision: Outcome) -> None:
         if session is not self._subject or len(self._waiting) >= _TOGETHER:
             self._append()
             self._subject = session
@@ -65,7 +65,7 @@ class ActionBatch:
             self._appending.add(task)
             task.add_done_callback(self._appending.discard)
 
-    async def _write(self, session: Session, waiting: list[tuple[ClientAction, Decision]]) -> None:
+    async def _write(self, session: Session, waiting: list[tuple[ClientAction, Outcome]]) -> None:
         host = self._connection.host
         error = await host.commands.write(session, [decision for _, decision in waiting])
         if error is None:

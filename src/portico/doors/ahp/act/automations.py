@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from portico import commands as c
 from portico.automation.automations import Automations
 from portico.automation.state import AutomationState
-from portico.doors.ahp.act.command import Command, optional, text
+from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import automations as view
 from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.record import Json
@@ -27,7 +27,7 @@ def offered(connection: "Connection") -> Json:
     if connection.broker.automations is None or not connection.dialect.since("0.9.0"):
         return {}
     can: Json = {"create": {}, "schedules": {}, "runCancellation": {}, "runHistoryLimit": view.HISTORY}
-    return {"automations": can} if connection.caller.may("jobs") and connection.view.whole else {}
+    return {"automations": can} if connection.caller.may(c.RunAutomation.scope) and connection.view.whole else {}
 
 
 def _all(connection: "Connection") -> Automations:
@@ -151,7 +151,7 @@ def _known(automations: Automations, name: str) -> AutomationState:
 
 
 COMMANDS = {
-    "listAutomationTriggerDefinitions": Command(definitions, "read", seed=False, since="0.9.0"),
-    "runAutomation": Command(run, "jobs", seed=False, since="0.9.0"),
-    "fetchAutomationRuns": Command(fetch, "read", seed=False, since="0.9.0"),
+    "listAutomationTriggerDefinitions": Method(definitions, "automations", seed=False, since="0.9.0"),
+    "runAutomation": Method(run, c.RunAutomation, seed=False, since="0.9.0"),
+    "fetchAutomationRuns": Method(fetch, "automations", seed=False, since="0.9.0"),
 }

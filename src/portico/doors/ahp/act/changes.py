@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from portico import commands as c
 from portico.changes.room import captures_of
-from portico.doors.ahp.act.command import Command, text
+from portico.doors.ahp.act.command import Method, text
 from portico.doors.ahp.view import names, parts
 from portico.doors.ahp.view.snapshots import REVIEWED
 from portico.doors.ahp.view.targets import Target
@@ -32,10 +32,19 @@ if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
 
 OPERATIONS: list[Json] = [
-    {"id": "commit", "label": "Commit all", "scopes": ["changeset"], "status": "idle"},
+    {
+        "id": "commit",
+        "label": "Commit all",
+        "icon": "git-commit",
+        "group": "commit",
+        "scopes": ["changeset"],
+        "status": "idle",
+    },
     {
         "id": "discard",
         "label": "Discard",
+        "icon": "discard",
+        "group": "discard",
         "scopes": ["changeset", "resource"],
         "confirmation": "The changes are lost for good.",
         "status": "idle",
@@ -52,7 +61,7 @@ _OF_CHAT = ("session", "turn", "compare-turns")
 _TRUNKS = ("main", "master", "trunk")
 
 
-class View(NamedTuple):
+class Changeset(NamedTuple):
     session: Session
     kind: str
     turns: tuple[str, ...] = ()
@@ -87,7 +96,7 @@ def catalogue(of: SessionState) -> list[Json]:
 
 
 async def state(connection: "Connection", target: Target) -> Json:
-    connection.require("files")
+    connection.view.require("changes")
     return await _state(connection.broker, target)
 
 
@@ -96,11 +105,11 @@ async def _state(broker: "Broker", target: Target) -> Json:
     return {"status": "ready", "files": await _files(view), **_operations(view)}
 
 
-def _operations(view: View) -> Json:
+def _operations(view: Changeset) -> Json:
     return {"operations": OPERATIONS} if view.kind == "uncommitted" else {}
 
 
-async def _view(broker: "Broker", target: Target) -> View:
+async def _view(broker: "Broker", target: Target) -> Changeset:
     ident, _, rest = target.ident.partition("/")
     kind, *turns = [unquote(each) for each in rest.split("/")]
     wanted = {"uncommitted": 0, "session": 0, "branch": 0, "turn": 1, "compare": 2}
@@ -109,7 +118,7 @@ async def _view(broker: "Broker", target: Target) -> View:
     session = await broker.host.get(ident)
     if turns:
         session = await _chat_of(broker, session, turns[0])
-    return View(session, kind, tuple(turns))
+    return Changeset(session, kind, tuple(turns))
 
 
 async def _chat_of(broker: "Broker", session: Session, turn: str) -> Session:
@@ -121,15 +130,20 @@ async def _chat_of(broker: "Broker", session: Session, turn: str) -> Session:
     raise NotFound("turn", turn)
 
 
-async def _files(view: View) -> list[Json]:
+async def _files(view: Changeset) -> list[Json]:
     found = await _differences(view)
     return [
-        {"id": each.path, "edit": parts.changed(view.session.summary, each), "reviewed": _is_reviewed(view, each)}
+        {"id": _id(view, each), "edit": parts.changed(view.session.summary, each), "reviewed": _is_reviewed(view, each)}
         for each in (found.files if found is not None else [])
     ]
 
 
-async def _differences(view: View) -> Differences | None:
+def _id(view: Changeset, of: Change) -> str:
+    """The file's own name; clients find a file's changes by it. Only the new one, where it was renamed."""
+    return names.file_uri(f"{view.session.state.cwd}/{of.path}")
+
+
+async def _differences(view: Changeset) -> Differences | None:
     captures = captures_of(view.session)
     match view.kind:
         case "session":
@@ -244,7 +258,7 @@ def _say_status(broker: "Broker", target: Target, fields: Json) -> None:
         each.say(target, Outgoing("operationStatusChanged", fields))
 
 
-def _path(view: View, params: Json) -> str | None:
+def _path(view: Changeset, params: Json) -> str | None:
     """The one file that is meant, relative to the folder."""
     wanted = params.get("target")
     if wanted is None:
@@ -271,7 +285,7 @@ async def _discard(connection: "Connection", session: Session, path: str | None)
 # -- reviewed --------------------------------------------------------------------------------------------------
 
 
-def _is_reviewed(view: View, of: Change) -> bool:
+def _is_reviewed(view: Changeset, of: Change) -> bool:
     """A file that has changed since is to be reviewed again."""
     said = view.session.state.client_data.get(view.review_key + of.path)
     return said is not None and said.get("content") == of.after
@@ -281,16 +295,16 @@ async def review(connection: "Connection", target: Target, action: Json, by: str
     view = await _view(connection.broker, target)
     connection.view.check(view.session.id, "drive")
     found = await _differences(view)
-    contents = {each.path: each.after for each in (found.files if found is not None else [])}
-    unknown = [name for name in action["files"] if name not in contents]
+    shown = {_id(view, each): each for each in (found.files if found is not None else [])}
+    unknown = [name for name in action["files"] if name not in shown]
     if unknown:
         raise Conflict(f"The changeset has no file {unknown[0]!r}.")
-    for name in action["files"]:
-        value: Json | None = {"content": contents[name]} if action["reviewed"] else None
-        await connection.do(c.ShareData(session=view.session.id, key=view.review_key + name, value=value))
+    for change in [shown[name] for name in action["files"]]:
+        value: Json | None = {"content": change.after} if action["reviewed"] else None
+        await connection.do(c.ShareData(session=view.session.id, key=view.review_key + change.path, value=value))
     for each in list(connection.broker.hearers(target)):
         if each is not connection:
             each.say(target, Outgoing("filesReviewChanged", {"files": action["files"], "reviewed": action["reviewed"]}))
 
 
-COMMANDS = {"invokeChangesetOperation": Command(invoke, "files", seed=False)}
+COMMANDS = {"invokeChangesetOperation": Method(invoke, c.CommitChanges, seed=False)}

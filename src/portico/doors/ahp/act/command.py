@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from portico.commands import Command, Readable
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import Dialect
-from portico.doors.route import Scope
 from portico.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -15,9 +15,11 @@ Run = Callable[["Connection", Json], Awaitable[Any]]
 T = TypeVar("T")
 
 
-class Command(NamedTuple):
+class Method(NamedTuple):
     run: Run
-    scope: Scope = "drive"
+    needs: Readable | type[Command] | None = None
+    """What it shows or the command it becomes: who may not, learns nothing else first. None: it becomes a command that
+    everybody who is connected may send, or `host.do` refuses it."""
     beside: bool = False
     """May run beside others: it does not touch what they order."""
     seed: bool = True

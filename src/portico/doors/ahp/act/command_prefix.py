@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from portico.commands import RunCommand
 from portico.doors.ahp.wire.record import Json
 
 if TYPE_CHECKING:
@@ -22,4 +23,4 @@ def line_of(connection: "Connection", text: str) -> str | None:
 
 
 def _knows(connection: "Connection") -> bool:
-    return connection.dialect.since("0.5.2") and connection.caller.may("terminal")
+    return connection.dialect.since("0.5.2") and connection.caller.may(RunCommand.scope)

@@ -5,7 +5,7 @@ VS Code asks on the session's channel, also before its first message; the Copilo
 
 from typing import TYPE_CHECKING
 
-from portico.doors.ahp.act.command import Command, optional, text
+from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.record import Json
 from portico.errors import NotFound
@@ -43,7 +43,7 @@ async def _items(connection: "Connection", chat: Session, word: str, start: int)
     chats = _other_chats(connection, chat, word) if word.startswith("#") else []
     if word.startswith(_CHATS):
         return chats
-    connection.require("files")
+    connection.view.require("files")
     return [*chats, *await _files(chat, word[0], word[1:])]
 
 
@@ -106,4 +106,4 @@ def _command(name: str, description: str) -> Json:
     return {"insertText": f"/{name} ", "attachment": attachment}
 
 
-COMMANDS = {"completions": Command(completions, "read", beside=True, seed=False)}
+COMMANDS = {"completions": Method(completions, "sessions", beside=True, seed=False)}

@@ -143,7 +143,6 @@ async def _perform(client_action: ClientAction, target: Target) -> bool:
             terminal = connection.view.terminal(target.ident)
             return await terminal_commands.act(client_action, terminal)
         case "changeset":
-            connection.require("files")
             await changes.review(connection, target, client_action.action, client_action.by)
             return False
         case "automations":

@@ -47,7 +47,7 @@ class Edit(Struct, forbid_unknown_fields=True):
     diff: str | None = None
 
 
-class Document(NamedTuple):
+class OpenDocument(NamedTuple):
     uri: str
     editor: "Connection | None"
     """None: its editor has gone."""
@@ -78,13 +78,13 @@ def has_editor(state: SessionState) -> bool:
     return bool(state.clients)
 
 
-def find(broker: "Broker", session: Session) -> Document:
+def find(broker: "Broker", session: Session) -> OpenDocument:
     """The last document that was attached to a message of this session."""
     for turn in reversed(session.state.turns):
         for each in reversed(turn.message.attachments):
             name = each.get("uri")
             if isinstance(name, str) and each.get("type") in _DOCUMENTS:
-                return Document(name, broker.clients.get(client_of(session.state, turn.id)), _attached(each))
+                return OpenDocument(name, broker.clients.get(client_of(session.state, turn.id)), _attached(each))
     raise NotFound("document", "active", "The editor has attached none; ask the user to attach it to a message.")
 
 
@@ -98,7 +98,7 @@ def _attached(each: Json) -> str | None:
         return None
 
 
-async def text_of(document: Document) -> str:
+async def text_of(document: OpenDocument) -> str:
     """As the editor has it now; else as it came with the message."""
     text = await _asked(document)
     if text is None:
@@ -111,7 +111,7 @@ async def text_of(document: Document) -> str:
     return text
 
 
-async def _asked(document: Document) -> str | None:
+async def _asked(document: OpenDocument) -> str | None:
     if document.editor is None:
         return None
     params = {"channel": uri.ROOT, "uri": document.uri, "encoding": "utf-8"}
@@ -136,7 +136,7 @@ def _edit(arguments: Json) -> Edit:
     return edit
 
 
-async def _apply(document: Document, edit: Edit, call: Call) -> ToolResult:
+async def _apply(document: OpenDocument, edit: Edit, call: Call) -> ToolResult:
     if document.editor is None:
         raise Conflict(f"The editor that has {document.uri!r} open is not connected.")
     before = await text_of(document)

@@ -87,7 +87,7 @@ _levels = _Levels()
 
 
 def follow(connection: "Connection", target: Target) -> None:
-    connection.require("admin")
+    connection.view.require("logs")
     handler = Lines(connection, target.ident)
     connection.handlers[target] = handler
     _levels.add(handler)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, get_args
 
 from portico import commands as c
-from portico.doors.ahp.act.command import Command, text
+from portico.doors.ahp.act.command import Method, text
 from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.envelope import Outgoing
 from portico.doors.ahp.wire.record import Json
@@ -75,6 +75,6 @@ def _code(error: Json) -> int:
 
 
 COMMANDS = {
-    operation: Command(_asking(operation), "approve", beside=True, seed=False)
+    operation: Method(_asking(operation), c.AskServer, beside=True, seed=False)
     for operation in get_args(c.ServerOperation)
 }

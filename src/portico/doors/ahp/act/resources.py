@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from portico import commands as c
-from portico.doors.ahp.act.command import Command, optional, text
+from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire import rpc
 from portico.doors.ahp.wire.record import Json
@@ -37,8 +37,7 @@ def files(connection: "Connection") -> Files:
 async def read(connection: "Connection", params: Json) -> Json:
     name, wanted = text(params, "uri"), optional(params, "encoding", str)
     if name.startswith(names.GIT):
-        data = await _committed(connection, name.removeprefix(names.GIT))
-        kind, binary = "", False
+        data, kind, binary = await _committed(connection, name), "", False
     elif name.startswith(names.EDIT):
         data, kind, binary = await _proposed(connection, name), "", False
     elif name.startswith(names.DIFF):
@@ -52,9 +51,8 @@ async def read(connection: "Connection", params: Json) -> Json:
 
 
 async def _committed(connection: "Connection", name: str) -> bytes:
-    """A file's content as a changeset refers to it: `SESSION/BLOB/PATH`. The path is only for those who show it."""
-    ident, _, rest = name.partition("/")
-    blob = rest.partition("/")[0]
+    """A file's content as a changeset refers to it: `SESSION/BLOB`."""
+    ident, blob, *_ = [*names.version_key(names.GIT, name), ""]
     session = connection.view.find(ident)
     if session is None:
         raise NotFound("resource", name)
@@ -62,9 +60,8 @@ async def _committed(connection: "Connection", name: str) -> bytes:
 
 
 async def _proposed(connection: "Connection", name: str) -> bytes:
-    """A file as an approval shows it, before or after the edit: `APPROVAL/before/PATH` or `APPROVAL/after/PATH`."""
-    ident, _, rest = name.removeprefix(names.EDIT).partition("/")
-    side = rest.partition("/")[0]
+    """A file as an approval shows it, before or after the edit: `APPROVAL/before` or `APPROVAL/after`."""
+    ident, side, *_ = [*names.version_key(names.EDIT, name), ""]
     session = await connection.view.get(connection.view.session_of(ident))
     found = find_approval(session.state, ident)
     if found is None or not found[1].file or side not in ("before", "after"):
@@ -82,8 +79,8 @@ async def _proposed(connection: "Connection", name: str) -> bytes:
 
 
 async def _edited(connection: "Connection", name: str) -> bytes:
-    """A file as a call has found or left it: `SESSION/CALL/INDEX/before/PATH` or `.../after/PATH`."""
-    ident, call, index, side, *_ = [*name.removeprefix(names.DIFF).split("/", 4), "", "", ""]
+    """A file as a call has found or left it: `SESSION/CALL/INDEX/before` or `.../after`."""
+    ident, call, index, side, *_ = [*names.version_key(names.DIFF, name), "", "", ""]
     session = await connection.view.get(ident)
     at, field = f"{ident}/{call}/{index}", {"before": "old", "after": "new"}.get(side)
     for part in (each for turn in session.state.turns for each in turn.parts if isinstance(each, CallPart)):
@@ -196,13 +193,13 @@ async def request(connection: "Connection", params: Json) -> Json:
 
 
 COMMANDS = {
-    "resourceRead": Command(read, "files", beside=True),
-    "resourceWrite": Command(write, "files", beside=True),
-    "resourceList": Command(list_folder, "files", beside=True),
-    "resourceCopy": Command(copy, "files", beside=True),
-    "resourceMove": Command(move, "files", beside=True),
-    "resourceDelete": Command(delete, "files", beside=True),
-    "resourceResolve": Command(resolve, "files", beside=True, seed=False),
-    "resourceMkdir": Command(mkdir, "files", beside=True, seed=False),
-    "resourceRequest": Command(request, "files", beside=True, seed=False),
+    "resourceRead": Method(read, "files", beside=True),
+    "resourceWrite": Method(write, c.WriteFile, beside=True),
+    "resourceList": Method(list_folder, "files", beside=True),
+    "resourceCopy": Method(copy, c.CopyFile, beside=True),
+    "resourceMove": Method(move, c.MoveFile, beside=True),
+    "resourceDelete": Method(delete, c.DeleteFile, beside=True),
+    "resourceResolve": Method(resolve, "files", beside=True, seed=False),
+    "resourceMkdir": Method(mkdir, c.MakeFolder, beside=True, seed=False),
+    "resourceRequest": Method(request, "files", beside=True, seed=False),
 }

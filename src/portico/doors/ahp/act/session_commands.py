@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from portico import commands as c
 from portico.commands import Isolation
 from portico.doors.ahp.act import attachments, clients, plugins, sign_in, working_directories
-from portico.doors.ahp.act.command import Command, optional, subject, text
+from portico.doors.ahp.act.command import Method, optional, subject, text
 from portico.doors.ahp.view import message, names, parts, snapshots
 from portico.doors.ahp.view.targets import ROOT, Target
 from portico.doors.ahp.wire import rpc, uri
@@ -163,6 +163,7 @@ async def list_sessions(connection: "Connection", params: Json) -> Json:
     items = [
         snapshots.summary(each, connection.dialect, below[each.id], connection.broker.activity(each.id))
         | (connection.broker.automation_feed.origin(each.by) if connection.dialect.since("0.9.0") else {})
+        | connection.broker.meta(each)
         for each in found[start:end]
     ]
     result: Json = {"items": items}
@@ -208,7 +209,7 @@ async def create_chat(connection: "Connection", params: Json) -> None:
         raise rpc.exists(error) from error
     for client in owner.state.clients:
         joins = c.JoinSession(session=chat.id, client=client.id, name=client.name, tools=client.tools, meta=client.meta)
-        await connection.do(joins)
+        await host.do(joins, c.Caller.inside(connection.as_client.by))  # whoever is in the session is in its chats
     await plugins.hand_down(owner, chat)
     if opening is not None:
         said = {field: getattr(opening, field) for field in opening.__struct_fields__}
@@ -337,11 +338,11 @@ async def _fetch_old(connection: "Connection", params: Json) -> Json:
 
 
 COMMANDS = {
-    "createSession": Command(create_session),
-    "disposeSession": Command(dispose_session),
-    "listSessions": Command(list_sessions, "read"),
-    "createChat": Command(create_chat, seed=False),
-    "disposeChat": Command(dispose_chat, seed=False),
-    "moveChat": Command(move_chat, seed=False, since="1.0.0"),
-    "fetchTurns": Command(fetch_turns, "read"),
+    "createSession": Method(create_session),
+    "disposeSession": Method(dispose_session),
+    "listSessions": Method(list_sessions, "sessions"),
+    "createChat": Method(create_chat, seed=False),
+    "disposeChat": Method(dispose_chat, seed=False),
+    "moveChat": Method(move_chat, seed=False, since="1.0.0"),
+    "fetchTurns": Method(fetch_turns, "sessions"),
 }

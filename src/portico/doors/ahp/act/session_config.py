@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from portico.doors.ahp.act import working_directories
-from portico.doors.ahp.act.command import Command, optional, text
+from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import config
 from portico.doors.ahp.wire.record import Json
 from portico.errors import NotFound
@@ -47,6 +47,6 @@ async def property_completions(connection: "Connection", params: Json) -> Json:
 
 
 COMMANDS = {
-    "resolveSessionConfig": Command(resolve, "read", beside=True),
-    "sessionConfigCompletions": Command(property_completions, "read", beside=True),
+    "resolveSessionConfig": Method(resolve, "sessions", beside=True),
+    "sessionConfigCompletions": Method(property_completions, "sessions", beside=True),
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from portico import commands as c
-from portico.doors.ahp.act.command import Command, optional, text, texts
+from portico.doors.ahp.act.command import Method, optional, text, texts
 from portico.doors.ahp.view import snapshots
 from portico.doors.ahp.wire import rpc, uri
 from portico.doors.ahp.wire.record import Json
@@ -67,4 +67,4 @@ def tell(connection: "Connection", info: AgentInfo, channel: str = uri.ROOT) -> 
             connection.push(rpc.notification("auth/required", told))
 
 
-COMMANDS = {"authenticate": Command(authenticate)}
+COMMANDS = {"authenticate": Method(authenticate)}

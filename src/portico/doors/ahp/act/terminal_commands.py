@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico import commands as c
 from portico import events as e
-from portico.doors.ahp.act.command import Command, optional, subject
+from portico.doors.ahp.act.command import Method, optional, subject
 from portico.doors.ahp.view import names
 from portico.doors.ahp.wire.check import check
 from portico.doors.ahp.wire.record import Json
@@ -124,6 +124,6 @@ async def _narrow(host: Host, terminal: TerminalState, claim: Json) -> None:
 
 
 COMMANDS = {
-    "createTerminal": Command(create, "terminal"),
-    "disposeTerminal": Command(dispose, "terminal"),
+    "createTerminal": Method(create, c.OpenTerminal),
+    "disposeTerminal": Method(dispose, c.CloseTerminal),
 }

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from typing import TYPE_CHECKING
 
-from portico.doors.ahp.act.command import Command, optional, text
+from portico.doors.ahp.act.command import Method, optional, text
 from portico.doors.ahp.view import names
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire.envelope import Outgoing
@@ -93,7 +93,7 @@ def state(connection: "Connection", target: Target) -> Json:
         raise NotFound("watch", target.ident)
     if found.caller != connection.caller.id:
         raise Forbidden("This watch belongs to somebody else.")
-    connection.require("files")
+    connection.view.require("files")
     if found.ending is not None:
         found.ending.cancel()
         found.ending = None
@@ -117,4 +117,4 @@ def _end(broker: "Broker", name: str) -> None:
         found.task.cancel()
 
 
-COMMANDS = {"createResourceWatch": Command(create, "files", beside=True, seed=False)}
+COMMANDS = {"createResourceWatch": Method(create, "files", beside=True, seed=False)}

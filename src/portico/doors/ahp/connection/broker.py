@@ -59,11 +59,12 @@ _KNOWN = 10_000
 """Clients remembered in memory; the log remembers them all."""
 
 
-class Known(Struct):
+class ClientRecord(Struct):
     """What is remembered of a client, so that it can come back: whose it is, and what it speaks."""
 
     caller: str
-    version: str
+    version: str = ""
+    """Empty: it has never been here as an editor."""
     span: int = 1024
     """What its numbers were made with. They mean nothing to a host that has another `SPAN`."""
     epoch: str = ""
@@ -78,9 +79,11 @@ class Broker:
         self.agents: dict[str, AgentInfo] = {}
         self.git_folders = Cache[str, bool](_FOLDERS)
         self._git_meta = Cache[str, Json](_FOLDERS)
+        self.on_git: Callable[[str], None] = lambda folder: None
+        """Told of a folder that stands otherwise in git than before."""
         self.connections: set[Connection] = set()
         self.clients: dict[str, Connection] = {}
-        self.known = Cache[str, Known](_KNOWN)
+        self.known = Cache[str, ClientRecord](_KNOWN)
         self.away: dict[str, Connection] = {}
         """Clients that may run calls and have lost their last connection, for as long as they are waited for."""
         self._past = Cache[str, TerminalState](limits.SUBSCRIPTIONS)
@@ -139,7 +142,7 @@ class Broker:
             if connection.ready and (connection.dialect.seed or connection in self.hearers(ROOT)):
                 sign_in.tell(connection, info)
 
-    def remember(self, client_id: str, known: Known) -> None:
+    def remember(self, client_id: str, known: ClientRecord) -> None:
         """At once: a client may drop and come back before the log has written its note."""
         self.known[client_id] = known
 
@@ -427,15 +430,19 @@ class Broker:
             return
         before, found = self._git_meta.get(folder, {}), await git_meta.of_folder(Path(folder))
         self._git_meta[folder] = found
-        if found == before or not before:
+        if found == before:
+            return
+        self.on_git(folder)
+        if not before:
             return
         for target in (*self.heard("session"), *self.heard("seed")):
             if (state := self.state(target.ident)) is not None and state.cwd == folder:
                 for connection in list(self.hearers(target)):
                     connection.say(target, self.meta_changed(state))
 
-    def meta(self, state: SessionState) -> Json:
-        found = self._git_meta.get(state.cwd, {})
+    def meta(self, of: SessionState | Summary) -> Json:
+        """Of a folder that nobody has looked at yet nothing is known."""
+        found = self._git_meta.get(of.cwd, {})
         return {"_meta": {"git": found}} if found else {}
 
     def meta_changed(self, state: SessionState) -> Outgoing:

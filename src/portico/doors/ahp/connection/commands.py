@@ -15,7 +15,7 @@ from portico.doors.ahp.act import (
     terminal_commands,
     watches,
 )
-from portico.doors.ahp.act.command import Command
+from portico.doors.ahp.act.command import Method
 from portico.doors.ahp.connection import lifecycle
 from portico.doors.ahp.view.targets import Target
 from portico.doors.ahp.wire import rpc
@@ -24,7 +24,7 @@ from portico.doors.ahp.wire.rpc import Incoming, WireError
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
 
-COMMANDS: dict[str, Command] = {
+COMMANDS: dict[str, Method] = {
     **lifecycle.COMMANDS,
     **session_commands.COMMANDS,
     **session_config.COMMANDS,
@@ -41,7 +41,7 @@ COMMANDS: dict[str, Command] = {
 _BEFORE = ("initialize", "reconnect", "ping")
 
 
-def find(method: str) -> Command | None:
+def find(method: str) -> Method | None:
     return COMMANDS.get(method)
 
 
@@ -51,7 +51,8 @@ async def perform(connection: "Connection", incoming: Incoming) -> Any:
         raise WireError(rpc.METHOD_NOT_FOUND, f"There is no method {incoming.method!r}.")
     if not connection.ready and incoming.method not in _BEFORE:
         raise WireError(rpc.INVALID_REQUEST, "Initialize first.")
-    connection.require(command.scope)
+    if command.needs is not None:
+        connection.view.require(command.needs)
     return await command.run(connection, incoming.params)
 
 

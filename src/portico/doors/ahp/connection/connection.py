@@ -28,8 +28,7 @@ from portico.doors.ahp.wire.envelope import Act, Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import Incoming, WireError
 from portico.doors.ahp.wire.versions import SEED
-from portico.doors.route import Scope
-from portico.doors.websocket import Line, line
+from portico.doors.websocket import WsProtocol, line
 from portico.errors import NotFound, PorticoError
 from portico.people.view import View
 
@@ -56,13 +55,13 @@ _REPLY_SECONDS = 30.0
 
 class Connection:
     __slots__ = (
+        "_action_batch",
         "_aliases",
         "_as_client",
         "_asked",
         "_asks",
         "_beside",
         "_end",
-        "_facts",
         "_flushing",
         "_inbox",
         "_inbox_bytes",
@@ -120,9 +119,9 @@ class Connection:
         self.joined: set[str] = set()
         self.handlers: dict[Target, logging.Handler] = {}
         self._socket = socket
-        self._line: Line = line(socket.scope)
+        self._line: WsProtocol = line(socket.scope)
         self._loop = asyncio.get_running_loop()
-        self._facts: ActionBatch | None = None
+        self._action_batch: ActionBatch | None = None
         self._knows = actions.known(self.dialect)
         self._inbox: list[Incoming] = []
         self._inbox_bytes = 0
@@ -147,9 +146,9 @@ class Connection:
     @property
     def action_batch(self) -> ActionBatch:
         """What this client has said and only needs to be written down."""
-        if self._facts is None:
-            self._facts = ActionBatch(self)
-        return self._facts
+        if self._action_batch is None:
+            self._action_batch = ActionBatch(self)
+        return self._action_batch
 
     @property
     def as_client(self) -> Caller:
@@ -161,9 +160,6 @@ class Connection:
 
     async def do(self, command: Command) -> Any:
         return await self.host.do(command, self.as_client)
-
-    def require(self, scope: Scope) -> None:
-        self.caller.require(scope)
 
     # -- the life of a connection ------------------------------------------------------------------------------
 
@@ -296,8 +292,8 @@ class Connection:
 
     async def settle(self) -> None:
         """Waits for what was noted before, so that everything is answered in order."""
-        if self._facts is not None:
-            await self._facts.settle()
+        if self._action_batch is not None:
+            await self._action_batch.settle()
 
     async def ask(self, method: str, params: Json) -> Any:
         """A request of ours to the client."""
@@ -393,7 +389,7 @@ class Connection:
             return acts
         return [envelope.renamed(act, target.kind, name, self.dialect.seed) for act in acts]
 
-    def catch_up(self, mark: numbers.Mark | None = None) -> None:
+    def catch_up(self, mark: numbers.ReadMark | None = None) -> None:
         """The client has everything up to now: from a snapshot, or from a replay after its `mark`."""
         if self.host.log.seq > self._seq:
             self._seq, self._own = self.host.log.seq, 0
@@ -417,7 +413,7 @@ class Connection:
             self._late.append((target, said))
             return
         name = self.targets.get(target) or targets.uri_of(self.host, target, self.dialect.seed)
-        action = envelope.Address(target.kind, name, self.dialect.seed).action(said)
+        action = envelope.ActionTarget(target.kind, name, self.dialect.seed).action(said)
         if action["type"] in self._knows:
             made = envelope.enveloped(name, action, self.own_number(), self.dialect.seed, None)
             self.push(envelope.framed(made))

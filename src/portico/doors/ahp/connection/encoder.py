@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from portico import events as e
 from portico.doors.ahp.view import catalogue, customizations, names, targets, terminals, translate
 from portico.doors.ahp.view.targets import Target
-from portico.doors.ahp.wire.envelope import Act, Address, Outgoing
+from portico.doors.ahp.wire.envelope import Act, ActionTarget, Outgoing
 from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.versions import SUPPORTED
 from portico.events import HOST, Channel, Record
@@ -36,7 +36,7 @@ class Encoder:
             "terminal": terminals.actions,
             "annotations": catalogue.annotations,
         }.get(target.kind, _configured)
-        self._address: Address | None = None
+        self._address: ActionTarget | None = None
         self._states: dict[Channel, SessionState | None] = {}
 
     def acts(self, record: Record) -> list[Act]:
@@ -46,7 +46,7 @@ class Encoder:
             return []
         if self._address is None:
             name = targets.uri_of(self._broker.host, self._target, self._seed)
-            self._address = Address(self._target.kind, name, self._seed)
+            self._address = ActionTarget(self._target.kind, name, self._seed)
         return self._address.acts(record.seq, said)
 
     def _conversation(self, record: Record) -> list[Outgoing]:

@@ -10,8 +10,8 @@ from portico import __version__, limits
 from portico import commands as c
 from portico import events as e
 from portico.doors.ahp.act import automations, changes, clients, command_prefix, completions, relay
-from portico.doors.ahp.act.command import Command, optional, subject, text, texts
-from portico.doors.ahp.connection.broker import Known
+from portico.doors.ahp.act.command import Method, optional, subject, text, texts
+from portico.doors.ahp.connection.broker import ClientRecord
 from portico.doors.ahp.connection.encoder import Encoder
 from portico.doors.ahp.view import names, targets
 from portico.doors.ahp.view.targets import ROOT, Target
@@ -21,7 +21,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.doors.ahp.wire.rpc import WireError
 from portico.errors import BadRequest, Conflict, Forbidden, NotFound, PorticoError, RateLimited
 from portico.events import HOST, Record
-from portico.host.handlers import CLIENT
+from portico.host.clients import CLIENT
 
 if TYPE_CHECKING:
     from portico.doors.ahp.connection.connection import Connection
@@ -111,12 +111,12 @@ async def _identify(connection: "Connection", params: Json) -> str:
     return client_id
 
 
-async def _remembered(connection: "Connection", client_id: str) -> Known | None:
+async def _remembered(connection: "Connection", client_id: str) -> ClientRecord | None:
     known = connection.broker.known.get(client_id)
     if known is not None:
         return known
     data = await connection.host.log.get_kv(HOST, CLIENT + client_id)
-    return msgspec.json.decode(data, type=Known) if data else None
+    return msgspec.json.decode(data, type=ClientRecord) if data else None
 
 
 async def _welcome(connection: "Connection", client_id: str, version: str) -> None:
@@ -128,7 +128,7 @@ async def _welcome(connection: "Connection", client_id: str, version: str) -> No
         connection.joined |= before.joined
     connection.start(client_id, version)
     epoch, shows_apps = connection.host.log.epoch, connection.shows_apps
-    known = Known(connection.caller.id, version, numbers.SPAN, epoch, shows_apps)
+    known = ClientRecord(connection.caller.id, version, numbers.SPAN, epoch, shows_apps)
     connection.broker.remember(client_id, known)
     await connection.host.do(c.IdentifyClient(client=client_id, value=msgspec.to_builtins(known)), connection.caller)
 
@@ -167,7 +167,7 @@ async def _target(connection: "Connection", name: str) -> Target:
 
 async def _prepare(connection: "Connection", target: Target) -> None:
     if target.kind == "terminal":
-        connection.require("terminal")  # a shell shows keys and files
+        connection.view.require("terminals")  # a shell shows keys and files
     session = await connection.broker.prepare(target)
     if session is not None:
         await clients.sort_out(connection, session)
@@ -232,7 +232,7 @@ async def reconnect(connection: "Connection", params: Json) -> Json:
         raise BadRequest("'lastSeenServerSeq' must be a number.", field="lastSeenServerSeq")
     wanted = list(dict.fromkeys(texts(params, "subscriptions")))
     known = await _remembered(connection, client_id)
-    if known is None or known.caller != connection.caller.id:
+    if known is None or not known.version or known.caller != connection.caller.id:
         raise WireError(rpc.NOT_FOUND, "This host does not know the client; initialize first.")
     connection.behind = True
     connection.shows_apps = known.shows_apps
@@ -293,7 +293,7 @@ async def _come_back(connection: "Connection", wanted: list[str], last_seen: int
     return {"type": "replay", "actions": envelopes, "missing": missing}
 
 
-def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> Acts | None:
+def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.ReadMark) -> Acts | None:
     """All that was missed, if it is still kept as others heard it."""
     replay, seed = connection.broker.replay, connection.dialect.seed
     buffers = {target: replay.buffer(target, seed) for target in found if target != ROOT}
@@ -302,7 +302,7 @@ def _at_hand(connection: "Connection", found: dict[Target, str], mark: numbers.M
     return {target: list(buffer.acts) for target, buffer in buffers.items() if buffer is not None}
 
 
-async def _from_the_log(connection: "Connection", found: dict[Target, str], mark: numbers.Mark) -> Acts | None:
+async def _from_the_log(connection: "Connection", found: dict[Target, str], mark: numbers.ReadMark) -> Acts | None:
     """The same, translated again and kept for the next who comes back; None when a snapshot has to do."""
     channels = {channel: target for target in found for channel in _channels(connection, target)}
     records = await _missed(connection, list(channels), mark, found)
@@ -326,7 +326,7 @@ def _channels(connection: "Connection", target: Target) -> list[str]:
 
 
 async def _missed(
-    connection: "Connection", channels: list[str], mark: numbers.Mark, found: dict[Target, str]
+    connection: "Connection", channels: list[str], mark: numbers.ReadMark, found: dict[Target, str]
 ) -> list[Record] | None:
     """Every record since, up to this very moment; None when a snapshot has to do."""
     log = connection.host.log
@@ -380,7 +380,7 @@ def _now(connection: "Connection", target: Target, said: list[Outgoing]) -> list
     """How things are by now, for a client that could not hear what became of them."""
     seed = connection.dialect.seed
     name = connection.targets.get(target) or targets.uri_of(connection.host, target, seed)
-    to = envelope.Address(target.kind, name, seed)
+    to = envelope.ActionTarget(target.kind, name, seed)
     return [to.act(each, connection.own_number()) for each in said]
 
 
@@ -389,8 +389,8 @@ async def ping(connection: "Connection", params: Json) -> None:
 
 
 COMMANDS = {
-    "initialize": Command(initialize, "read"),
-    "reconnect": Command(reconnect, "read"),
-    "subscribe": Command(subscribe, "read"),
-    "ping": Command(ping, "read"),
+    "initialize": Method(initialize, "sessions"),
+    "reconnect": Method(reconnect, "sessions"),
+    "subscribe": Method(subscribe, "sessions"),
+    "ping": Method(ping, "sessions"),
 }

@@ -30,7 +30,7 @@ _SEED = Dialect("1", lambda: 0)
 _MODERN = Dialect("1.0.0", lambda: 0)
 
 
-class Notices:
+class CatalogueNotices:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._told = {each.id: each for each in broker.host.list()}
@@ -42,22 +42,33 @@ class Notices:
         self._touched: dict[str, str] = {}
         self._activities: dict[str, str] = {}
         """What each session was last said to be doing."""
+        self._metas: dict[str, Json] = {}
+        """How the folder of each session was last said to stand in git."""
         self._timer: asyncio.TimerHandle | None = None
         for each in self._told.values():
             if each.parent is not None:
                 self._take_in(each.id, self._root(each.id, each))
         broker.host.watch(self._watch)
+        broker.on_git = self._look_at
 
-    def _watch(self, ident: str, summary: Summary | None) -> None:
-        self._touched[ident] = self._root(ident, summary)
+    def _touch(self, ident: str, root: str) -> None:
+        self._touched[ident] = root
         if len(self._touched) > _TOUCHED:
             self._flush()
         elif self._timer is None and self._broker.connections:
             self._timer = asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._flush)
+
+    def _look_at(self, folder: str) -> None:
+        for ident in [each.id for each in self._told.values() if each.parent is None and each.cwd == folder]:
+            self._touch(ident, ident)
+
+    def _watch(self, ident: str, summary: Summary | None) -> None:
+        self._touch(ident, self._root(ident, summary))
         if summary is None:
             self._changed.pop(ident, None)
             self._chats.pop(ident, None)
             self._activities.pop(ident, None)
+            self._metas.pop(ident, None)
             told = self._told.pop(ident, None)
             if told is not None:
                 self._tell_seed(told, "sessionRemoved", {})
@@ -66,7 +77,9 @@ class Notices:
             if summary.agent and not summary.draft:
                 self._told[ident] = summary
                 self._tell_seed(summary, "sessionAdded", {"summary": snapshots.summary(summary, _SEED)})
-                self._tell_modern(summary, "sessionAdded", {"summary": snapshots.summary(summary, _MODERN)})
+                self._metas[ident] = self._broker.meta(summary)
+                line = snapshots.summary(summary, _MODERN) | self._metas[ident]
+                self._tell_modern(summary, "sessionAdded", {"summary": line})
         else:
             before = self._changed.get(ident, self._told[ident])
             self._changed[ident] = summary
@@ -105,7 +118,8 @@ class Notices:
 
     def _line(self, root: str) -> Json:
         chats = list(self._chats.get(root, {}).values())
-        return snapshots.summary(self._told[root], _MODERN, chats, self._activities.get(root, ""))
+        line = snapshots.summary(self._told[root], _MODERN, chats, self._activities.get(root, ""))
+        return line | self._metas.get(root, {})
 
     def _flush(self) -> None:
         self._timer = None
@@ -116,6 +130,7 @@ class Notices:
         for ident in was:
             if ident in self._told:
                 self._activities[ident] = self._broker.activity(ident)
+                self._metas[ident] = self._broker.meta(self._told[ident])
         for ident, root in touched.items():
             if ident != root and root in self._told:
                 self._take_in(ident, root)

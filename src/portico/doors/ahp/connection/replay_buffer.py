@@ -42,13 +42,13 @@ class ReplayBuffer:
         before = self.size
         self.acts += acts
         self.size += sum([len(act.frame) for act in acts])
-        if self.size > limits.RECENT_BYTES:
+        if self.size > limits.REPLAY_BUFFER_BYTES:
             self._shrink()
         return self.size - before
 
     def _shrink(self) -> None:
         cut, kept = 0, self.size
-        while kept > limits.RECENT_BYTES // 2:
+        while kept > limits.REPLAY_BUFFER_BYTES // 2:
             kept -= len(self.acts[cut].frame)
             cut += 1
         self.since = numbers.mark(self.acts[cut - 1].number).seq
@@ -58,7 +58,7 @@ class ReplayBuffer:
         del self.acts[:cut]
         self.size = kept
 
-    def reaches(self, mark: numbers.Mark) -> bool:
+    def reaches(self, mark: numbers.ReadMark) -> bool:
         """Whether all that a client at this mark has missed is here."""
         return self.since < mark.seq or (self.since == mark.seq and mark.subscription >= numbers.SHARED - 1)
 
@@ -117,15 +117,15 @@ class ReplayBuffers:
     def add(self, buffer: ReplayBuffer, acts: list[Act]) -> None:
         if buffer.kept:
             self._size += buffer.add(acts)
-        if self._size > limits.RECENT_TOTAL_BYTES:
+        if self._size > limits.REPLAY_BUFFERS_BYTES:
             self._make_room()
 
     def _make_room(self) -> None:
         for key, _ in self._left():
-            if self._size <= limits.RECENT_TOTAL_BYTES // 2:
+            if self._size <= limits.REPLAY_BUFFERS_BYTES // 2:
                 return
             self._forget(key)
-        if self._size > limits.RECENT_TOTAL_BYTES:
+        if self._size > limits.REPLAY_BUFFERS_BYTES:
             self.clear()
 
     def refill(self, target: Target, seed: bool, since: int, acts: list[Act]) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from portico.doors.ahp.wire.record import Json
 from portico.doors.markdown import escape, is_disguised, visible
+from portico.host.customization import SERVER
 from portico.host.state import Approval, CallPart, QuestionPart, SessionState
 
 _KINDS = {"execute": "terminal", "read": "read", "search": "search"}
@@ -116,18 +117,31 @@ def last_asked(call: CallPart) -> Approval | None:
 def meta(call: CallPart, seed: bool) -> Json:
     """`_meta`, but for what an approval adds. Version 1 hears it only when the call starts."""
     if seed or not call.ready:
-        return started(call.kind) | call.meta
+        return started(call.kind, call.server, call.tool) | call.meta
     if is_shell(call) and is_disguised(tool_input(call)):
         return {"language": "shellscript"} | call.meta  # a terminal view would hide some of it: the message does not
-    return started("execute" if is_shell(call) else call.kind) | call.meta
+    kind = "execute" if is_shell(call) else call.kind
+    return started(kind, call.server, call.tool) | subagent(call) | call.meta
 
 
-def started(kind: str) -> Json:
-    """What can be said of a call of this kind before anything else is known."""
+def subagent(call: CallPart) -> Json:
+    """Where the sub-agent that the call has started can be watched, who it is and what it is to do."""
+    found = next((each for each in call.content if each.get("type") == "subagent" and each.get("uri")), None)
+    if found is None:
+        return {}
+    words = {"subagentAgentName": found.get("agent"), "subagentDescription": found.get("title")}
+    shown = {"toolKind": "subagent", "subagentChatUri": found["uri"]}
+    return shown | {key: visible(str(value)) for key, value in words.items() if value}
+
+
+def started(kind: str, server: str, tool: str) -> Json:
+    """What can be said of a call of this kind, and of the MCP server it goes to, before anything else is known."""
+    name = server.removeprefix(SERVER)
+    shown: Json = {"mcpServerName": name, "mcpToolName": tool.removeprefix(f"{name}__")} if server else {}
     view = _KINDS.get(kind)
     if view is None:
-        return {}
-    return {"toolKind": view, "language": "shellscript"} if view == "terminal" else {"toolKind": view}
+        return shown
+    return shown | ({"toolKind": view, "language": "shellscript"} if view == "terminal" else {"toolKind": view})
 
 
 def message(call: CallPart) -> Json:

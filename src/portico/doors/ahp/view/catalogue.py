@@ -20,6 +20,11 @@ ChatLine = Callable[[str], Json | None]
 
 
 def catalogue(record: Record, state: SessionState, line: ChatLine) -> list[Outgoing]:
+    said = _said(record, state, line)
+    return [*said, Outgoing("ready", {})] if state.parent is None and record.pos == state.begun else said
+
+
+def _said(record: Record, state: SessionState, line: ChatLine) -> list[Outgoing]:
     event = record.event
     if isinstance(event, e.ChildStarted):
         summary = line(event.session)

@@ -130,9 +130,27 @@ def file_uri(path: str) -> str:
     return "file://" + quote(path)
 
 
+def version_uri(scheme: str, key: str, path: str) -> str:
+    """A file as it was or would be. The path is the file's own: by it editors show name and language, and know that
+    both sides of a diff are one file. Which of its versions it is stands before it, as hex: editors write an authority
+    in small letters."""
+    return f"{scheme}/{key.encode().hex()}{quote(path)}"
+
+
+def version_key(scheme: str, name: str) -> list[str]:
+    """What `version_uri` was made with. An older Portico wrote it as the beginning of the path."""
+    rest = name.removeprefix(scheme)
+    if rest.startswith("/"):
+        try:
+            rest = bytes.fromhex(rest[1:].partition("/")[0]).decode()
+        except ValueError:
+            raise NotFound("resource", name) from None
+    return rest.split("/")
+
+
 def diff_uri(at: object, side: str, path: str) -> str:
-    """One side of an edit that a call has made, where it is known; it ends with the file's path: editors show that."""
-    return f"{DIFF}{at}/{side}{quote(path)}" if isinstance(at, str) else file_uri(path)
+    """One side of an edit that a call has made, where it is known."""
+    return version_uri(DIFF, f"{at}/{side}", path) if isinstance(at, str) else file_uri(path)
 
 
 def path_of(name: str) -> str:

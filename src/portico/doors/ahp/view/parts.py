@@ -5,7 +5,6 @@ in every dialect. `tests/doors/ahp/test_translate.py` holds that true for histor
 """
 
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -193,6 +192,11 @@ def meta(part: CallPart, seed: bool) -> Json:
     return card.meta(part, seed) | ({"portico": asking(asked)} if asked is not None else {})
 
 
+def later_meta(part: CallPart, seed: bool) -> Json:
+    """For actions behind the one that says how the call looks: what could not be known then."""
+    return {"_meta": meta(part, seed)} if not seed and card.subagent(part) else {}
+
+
 def asking(approval: Approval) -> Json:
     shown = {"kind": approval.kind, "path": approval.path, "command": approval.command, "diff": approval.diff}
     return {key: value for key, value in shown.items() if value is not None}
@@ -221,7 +225,7 @@ def edit(approval: str, path: str, diff: str) -> Json:
     shown: Json = {"diff": {"added": added, "removed": removed}}
     for side, missing in (("before", "--- /dev/null"), ("after", "+++ /dev/null")):
         if missing not in lines:
-            content = {"uri": f"{names.EDIT}{approval}/{side}{quote(path)}"}
+            content = {"uri": names.version_uri(names.EDIT, f"{approval}/{side}", path)}
             shown[side] = {"uri": names.file_uri(path), "content": content}
     return shown
 
@@ -234,8 +238,9 @@ def changed(of: Summary | SessionState, change: Change) -> Json:
         ("after", change.after, change.path),
     ):
         if blob:
-            content = {"uri": f"{names.GIT}{of.id}/{blob}/{quote(path)}"}
-            made[side] = {"uri": names.file_uri(f"{of.cwd}/{path}"), "content": content}
+            whole = f"{of.cwd}/{path}"
+            content = {"uri": names.version_uri(names.GIT, f"{of.id}/{blob}", whole)}
+            made[side] = {"uri": names.file_uri(whole), "content": content}
     return made
 
 

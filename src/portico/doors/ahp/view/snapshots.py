@@ -304,7 +304,7 @@ def session(
         "status": bits,
         "workingDirectory": names.file_uri(state.cwd),
         "workingDirectories": directories(state),
-        "lifecycle": "ready",
+        "lifecycle": "creating" if state.draft else "ready",
         "activeClients": [client(each) for each in state.clients],
         "chats": chats,
         "defaultChat": names.chat_uri(state),

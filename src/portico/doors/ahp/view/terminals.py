@@ -7,7 +7,7 @@ from portico.doors.ahp.wire.record import Json
 from portico.events import Record
 from portico.host.host import Host
 from portico.terminals.state import TerminalState
-from portico.workspace.scrollback import Command
+from portico.workspace.scrollback import ShellCommand
 
 
 def claim(host: Host, of: TerminalState) -> Json:
@@ -51,7 +51,7 @@ def _life(of: TerminalState) -> Json:
 
 
 def _part(part: object) -> Json:
-    if not isinstance(part, Command):
+    if not isinstance(part, ShellCommand):
         return {"type": "unclassified", "value": getattr(part, "value", "")}
     shown: Json = {
         "type": "command",

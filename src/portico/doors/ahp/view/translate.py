@@ -199,7 +199,7 @@ def _tool_started(event: e.ToolStarted, scene: Scene) -> list[Outgoing]:
         fields |= {"toolClientId": event.owner} if scene.seed else {"contributor": parts.contributor(event.owner)}
     elif event.server and not scene.seed:
         fields["contributor"] = parts.of_server(event.server)
-    meta = card.started(event.kind) | event.meta
+    meta = card.started(event.kind, event.server, event.tool) | event.meta
     if meta:
         fields["_meta"] = meta
     return [Outgoing("toolCallStart", fields)]
@@ -255,7 +255,9 @@ def _again(turn: str, call: CallPart, seed: bool) -> list[Outgoing]:
     shown = content.content_of(call, seed)
     if not shown or call.done:
         return []
-    return [Outgoing("toolCallContentChanged", {**_of(turn, call.id), "content": shown})]
+    return [
+        Outgoing("toolCallContentChanged", {**_of(turn, call.id), "content": shown, **parts.later_meta(call, seed)})
+    ]
 
 
 def _tool_output(event: e.ToolOutput, scene: Scene) -> list[Outgoing]:
@@ -273,7 +275,8 @@ def _tool_content(event: e.ToolContent, scene: Scene) -> list[Outgoing]:
     if call is None or (call.done and not event.by):
         return []
     shown = content.content_of(call, scene.seed) if not call.done else event.content
-    return [Outgoing("toolCallContentChanged", {**_of(event.turn, event.call), "content": shown}, event.by)]
+    fields: Json = {**_of(event.turn, event.call), "content": shown, **parts.later_meta(call, scene.seed)}
+    return [Outgoing("toolCallContentChanged", fields, event.by)]
 
 
 def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Outgoing]:
@@ -288,10 +291,8 @@ def _tool_ended(event: e.ToolEnded, scene: Scene) -> list[Outgoing]:
             _refusal(event.turn, call.id, {"reason": "skipped"}),
         ]
     said = [] if call.ready else [_ready(scene, event.turn, call, "not-needed")]
-    return [
-        *said,
-        Outgoing("toolCallComplete", {**_of(event.turn, call.id), "result": parts.result(call, scene.seed)}, event.by),
-    ]
+    fields: Json = {**_of(event.turn, call.id), "result": parts.result(call, scene.seed)}
+    return [*said, Outgoing("toolCallComplete", {**fields, **parts.later_meta(call, scene.seed)}, event.by)]
 
 
 def _sign_in_asked(event: e.SignInAsked, scene: Scene) -> list[Outgoing]:

@@ -60,7 +60,7 @@ class Act(Struct, frozen=True, gc=False):
     since: str | None = None
 
 
-class Address:
+class ActionTarget:
     """Where actions go; what many of them have in common is encoded once."""
 
     __slots__ = ("_author", "_heads", "_inside", "_opening", "_place", "_prefix", "name")

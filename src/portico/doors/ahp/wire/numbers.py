@@ -17,7 +17,7 @@ FOREIGN = 2**53
 """A number that this host has never given: whoever has seen it gets a snapshot."""
 
 
-class Mark(NamedTuple):
+class ReadMark(NamedTuple):
     """A client's position: the record it has seen something of, and the last place within it."""
 
     seq: int
@@ -33,5 +33,5 @@ def through(seq: int) -> int:
     return seq * SPAN + SHARED - 1
 
 
-def mark(server_seq: int) -> Mark:
-    return Mark(*divmod(server_seq, SPAN))
+def mark(server_seq: int) -> ReadMark:
+    return ReadMark(*divmod(server_seq, SPAN))

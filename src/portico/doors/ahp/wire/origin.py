@@ -9,7 +9,7 @@ from typing import NamedTuple
 CLIENT = "client:"
 
 
-class Origin(NamedTuple):
+class ActionOrigin(NamedTuple):
     client: str
     number: int
     type: str
@@ -24,7 +24,7 @@ def written(client: str, number: int, type: str) -> str:
     return f"{CLIENT}{client}#{number}.{type}"
 
 
-def read(by: str) -> Origin | None:
+def read(by: str) -> ActionOrigin | None:
     if not by.startswith(CLIENT):
         return None
     client, _, tail = by[len(CLIENT) :].rpartition("#")
@@ -32,4 +32,4 @@ def read(by: str) -> Origin | None:
     digits = number[1:] if number[:1] == "-" else number
     if not client or not (digits.isascii() and digits.isdigit()):
         return None
-    return Origin(client, int(number), type)
+    return ActionOrigin(client, int(number), type)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from portico.host.turn import Turn
 
 
-class Part:
+class Component:
     """A room's share in the life of a host: each method is called at its time, and does nothing unless overridden."""
 
     prefix: str = ""

@@ -30,7 +30,7 @@ def filled(replay: ReplayBuffers, chat: Target) -> ReplayBuffer:
 @given(st.lists(st.lists(st.integers(1, 400), max_size=4), max_size=40))
 def test_a_ring_holds_all_behind_its_beginning(records: list[list[int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "RECENT_BYTES", 1_000)
+        patch.setattr(limits, "REPLAY_BUFFER_BYTES", 1_000)
         buffer, told = ReplayBuffer(9), []
         for seq, sizes in enumerate(records, 10):
             acts = [act(seq, subscription, size) for subscription, size in enumerate(sizes)]
@@ -49,7 +49,7 @@ def test_how_far_a_ring_reaches() -> None:
 
 
 def test_all_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "RECENT_TOTAL_BYTES", 1_000)
+    monkeypatch.setattr(limits, "REPLAY_BUFFERS_BYTES", 1_000)
     replay = ReplayBuffers()
     replay.keep(CHAT, False, 9)
     replay.keep(ROOT, False, 9)
@@ -63,7 +63,7 @@ def test_all_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_what_was_left_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "RECENT_TOTAL_BYTES", 1_000)
+    monkeypatch.setattr(limits, "REPLAY_BUFFERS_BYTES", 1_000)
     replay, chats = ReplayBuffers(), [Target("chat", f"session-{index}") for index in range(4)]
     for chat in chats:
         replay.keep(chat, False, 9)
@@ -78,7 +78,7 @@ async def test_what_was_left_longest_ago_goes_first(monkeypatch: pytest.MonkeyPa
 
 def test_what_was_let_go_in_the_middle_of_a_batch_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of the batch still goes to it. That was counted for ever, so that soon nothing was kept at all."""
-    monkeypatch.setattr(limits, "RECENT_TOTAL_BYTES", 1_000)
+    monkeypatch.setattr(limits, "REPLAY_BUFFERS_BYTES", 1_000)
     replay, other = ReplayBuffers(), Target("chat", "session-2")
     replay.keep(CHAT, False, 9)
     buffer = filled(replay, CHAT)

@@ -1,0 +1,80 @@
+"""People and their own tokens as commands: added, removed, erased, and on record."""
+
+import time
+
+from portico import commands as c
+from portico.commands import Caller
+from portico.doors.app import App
+from portico.doors.identity import NamedToken, new_token, read_tokens, remove_person, revoke_token
+from portico.doors.people import add_person, read_people
+from portico.errors import BadRequest, Forbidden, NotFound
+from portico.home import Home
+from portico.people.quotas import Quotas
+from portico.people.retention import DAY_MS, Retention
+
+
+def own_tokens(home: Home, who: Caller) -> list[NamedToken]:
+    mine = [each for each in read_tokens(home) if each.person == who.person]
+    return [each for each in mine if who.person and not each.expired]
+
+
+class PeopleCommands:
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._host = app.host
+        self._home = app.home
+        app.host.commands.handle(c.AddPerson, self._add)
+        app.host.commands.handle(c.RemovePerson, self._remove)
+        app.host.commands.handle(c.ErasePerson, self._erase)
+        app.host.commands.handle(c.AddOwnToken, self._add_own_token)
+        app.host.commands.handle(c.RevokeOwnToken, self._revoke_own_token)
+
+    async def _add(self, command: c.AddPerson, caller: Caller) -> c.PersonShown:
+        made = add_person(self._home, command.name, command.scopes or self._app.settings.people.scopes)
+        await self._host.audit("person.added", caller.by, person=made.name, scopes=made.scopes)
+        return c.PersonShown(made.name, made.scopes, made.created, "", self._host.part(Quotas).of(made.name))
+
+    async def _remove(self, command: c.RemovePerson, caller: Caller) -> c.Done:
+        remove_person(self._home, command.name)
+        await self._host.audit("person.removed", caller.by, person=command.name)
+        return c.Done()
+
+    async def _erase(self, command: c.ErasePerson, caller: Caller) -> c.RetentionDone:
+        retention = self._host.part(Retention)
+        planned = retention.of_person(command.name)
+        if not planned and all(each.name != command.name for each in read_people(self._home)):
+            raise NotFound("person", command.name)
+        return await retention.answer(planned, command.dry_run, caller)
+
+    async def _add_own_token(self, command: c.AddOwnToken, caller: Caller) -> c.OwnTokenMade:
+        if not caller.person:
+            raise BadRequest("This token belongs to no person; `portico token` manages the host's own.")
+        scopes = ["read"] if command.scopes is None else command.scopes
+        if not scopes or not caller.scopes.issuperset(scopes):
+            raise Forbidden(f"Choose from your own scopes: {', '.join(sorted(caller.scopes))}.", field="scopes")
+        self._check_end(caller, command.days)
+        token = new_token(self._home, command.name, scopes, person=caller.person, days=command.days)
+        made = next(each for each in own_tokens(self._home, caller) if each.name == command.name)
+        await self._host.audit("token.made", caller.by, name=made.name, scopes=made.scopes, person=caller.person)
+        return c.OwnTokenMade(made.name, made.scopes, made.created, made.expires, token=token)
+
+    def _check_end(self, who: Caller, days: float | None) -> None:
+        """A token that ends by itself makes none that goes on; a login may: its person has proved who they are."""
+        asking = next((each for each in own_tokens(self._home, who) if each.id == who.id), None)
+        if asking is None or asking.login or not asking.expires:
+            return
+        left = (asking.expires - time.time() * 1000) / DAY_MS
+        if days is None or days > left:
+            words = f"The token {who.name!r} ends in {left:.1f} days: what it makes ends before. Or log in."
+            raise Forbidden(words, field="days")
+
+    async def _revoke_own_token(self, command: c.RevokeOwnToken, caller: Caller) -> c.Done:
+        name = command.name
+        if not caller.person:
+            raise NotFound("token", name, "Yours belongs to no person; `portico token` manages the host's own.")
+        named = [each for each in own_tokens(self._home, caller) if each.name == name]
+        if not caller.scopes.issuperset(scope for each in named for scope in each.scopes):
+            raise Forbidden(f"The token {name!r} may do more than this one: log in, or end it with itself.")
+        revoke_token(self._home, name, caller.person)
+        await self._host.audit("token.revoked", caller.by, name=name, person=caller.person)
+        return c.Done()

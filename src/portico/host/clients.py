@@ -1,0 +1,47 @@
+"""Clients with an id of their own: whose it is.
+
+The attack: a token that may drive finishes a call that somebody's editor runs, with a result of its own, or lets that
+editor leave. So an id belongs to the token that used it first, and no command names another's.
+"""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portico import commands as c
+from portico import limits
+from portico.errors import BadRequest, Forbidden
+from portico.events import HOST
+
+if TYPE_CHECKING:
+    from portico.host.host import Host
+
+CLIENT = "ahp.client/"
+"""Beside the host's channel: the clients of editors. The name is that of the first protocol that had them."""
+
+
+async def identify(host: "Host", command: c.IdentifyClient, caller: c.Caller) -> c.Done:
+    key = CLIENT + command.client
+    if len(command.client) > limits.CLIENT_ID_CHARS:
+        raise BadRequest(f"A client's id has at most {limits.CLIENT_ID_CHARS} characters.", field="client")
+    async with host.shared.lock:
+        data = await host.log.get_kv(HOST, key)
+        if data is not None and msgspec.json.decode(data).get("caller") != caller.id:
+            raise Forbidden("This client's id belongs to somebody else.", field="client")
+        if data is None or command.value:
+            host.log.put_kv(HOST, key, msgspec.json.encode({**command.value, "caller": caller.id}))
+            await host.log.flush()
+    return c.Done()
+
+
+async def check_client(host: "Host", client: str, caller: c.Caller, *, takes: bool = False) -> None:
+    """A client's id is its token's: nobody else joins, answers or leaves in its name. `takes`: one that is nobody's
+    becomes the caller's."""
+    if not caller.outside or caller.client == client:
+        return
+    if takes:
+        await identify(host, c.IdentifyClient(client=client), caller)
+        return
+    data = await host.log.get_kv(HOST, CLIENT + client)
+    if data is not None and msgspec.json.decode(data).get("caller") != caller.id:
+        raise Forbidden("This client's id belongs to somebody else.", field="client")
