@@ -87,9 +87,9 @@ test("a browser is told, shows it, and leads to what waits", async () => {
     self.dispatchEvent(new (self as unknown as { NotificationEvent: new (name: string, init: object) => Event }).NotificationEvent("notificationclick", { notification }));
   });
   await page.waitForURL(`**${told.path}`);
-  await page.click(`[aria-labelledby="title-${asked.id}"] button.option:first-of-type`); // the tap opens the card itself
-  await page.waitForFunction(() => document.querySelector("h2")?.textContent === "Nothing waits for you.");
+  await page.click(`[aria-labelledby="title-${asked.id}"] button:text-is("Decline")`); // the tap opens the card itself
+  await page.waitForFunction(() => document.querySelector(".empty-inbox h2")?.textContent === "Nothing waits for you.");
   await page.goto(`${host.url}${told.path}`);
-  await page.waitForFunction(() => document.querySelector(".trouble")?.textContent?.startsWith("This does not wait any more"));
+  await page.waitForFunction(() => document.querySelector(".inbox .trouble")?.textContent?.startsWith("This does not wait any more"));
   expect(await shown()).toEqual([]);
 });
