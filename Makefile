@@ -10,7 +10,7 @@ HOURS ?= 1
 
 LIVE := tests/live/node_modules/.installed
 
-.PHONY: docs image run test check unit web-test browser-test bench cluster soak dist outdated screenshots clean
+.PHONY: docs image run test check unit web-test browser-test bench cluster soak dist outdated screenshots pictures clean
 
 # What a step prints is shown when it fails.
 QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
@@ -96,6 +96,10 @@ $(LIVE): tests/live/package.json tests/live/package-lock.json
 
 screenshots: $(VENV)/.core $(WEB)
 	cd web && npm run screenshots
+
+# The pictures of the documentation's first page: scenes of a browser test.
+pictures: $(VENV)/.core $(WEB)
+	cd web && npm run --silent pictures
 
 web/node_modules/.installed: web/package.json web/package-lock.json
 	@command -v npm >/dev/null || { echo "The web pages are built with Node 20.19 or newer, and npm is not on the PATH: install Node, then try again." >&2; exit 1; }

@@ -2,7 +2,7 @@
 
 The suite drives real agents, browsers, databases and kills on machines that are busy with other work. One that passes
 alone is told as unstable: the first failure stands above, and is worth a look, for it may be a race of the product.
-More than three are a failure whatever they do alone.
+More than six are a failure whatever they do alone.
 """
 
 import subprocess
@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-MOST_UNSTABLE = 3
+MOST_UNSTABLE = 6  # of 5,000: a thousandth
 
 
 class Failures:

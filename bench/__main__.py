@@ -8,7 +8,7 @@ import time
 import bench
 from bench.row import Row, show
 
-NOT_QUESTIONS = {"row", "tasks", "place", "flood", "soak", "kills", "pages", "__main__"}
+NOT_QUESTIONS = {"row", "tasks", "place", "flood", "soak", "kills", "pages", "bare_sdk", "__main__"}
 
 
 def main() -> None:

@@ -77,3 +77,17 @@ def test_links_between_documents_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text("utf-8")):
             if "://" not in target and not target.startswith("mailto:"):
                 assert (path.parent / target).exists(), f"{path.relative_to(root)}: {target}"
+
+
+def test_the_pictures_are_there_shown_and_small() -> None:
+    """`make pictures` makes those of the first page; a clone should not carry megabytes of them."""
+    shown = {
+        (path.parent / found).resolve()
+        for path in DOCS.rglob("*.md")
+        for found in re.findall(r"!\[[^]]+\]\(([^)]+)\)", path.read_text("utf-8"))
+    }
+    pictures = {path.resolve() for path in (DOCS / "images").iterdir()}
+    assert shown == pictures
+    assert {path.name for path in pictures if path.stat().st_size > 150_000} == set()
+    story = re.findall(r"images/story-(\d)-\w+\.png", page("index.md"))
+    assert story == ["1", "2", "3", "4", "5", "6"]

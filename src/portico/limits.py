@@ -116,6 +116,9 @@ SILENCE_SECONDS = (20.0, 120.0, 600.0)
 DESCRIBE_SECONDS = 5.0
 """An agent that has not described itself by then is listed as one that does not answer: lists of agents are waited for
 by people, and finding a local model server takes a second."""
+JOB_DESCRIBE_SECONDS = 60.0
+"""So long the step of a job waits for agents that are late: nobody looks on, and a machine that has just started, with
+everything else that starts, is slow. A job that is taken up after a crash must not fail of that."""
 SERVER_SECONDS = 120.0
 """For an MCP server that is asked outside of a turn: a page of an editor waits for it, and has nobody to show progress
 to."""

@@ -245,6 +245,21 @@ async def test_no_token_gains_by_an_automation(
                 await automations.host.do(command, caller)
 
 
+async def test_a_folder_elsewhere_is_not_watched_for_everybody(open_host: HostOpener, tmp_path: Path) -> None:
+    """A prompt is told the names of the files that changed."""
+    automations = await opened(await open_host(), tmp_path)
+    elsewhere = tmp_path.with_name(f"{tmp_path.name}-elsewhere")
+    elsewhere.mkdir()
+    plan: dict[str, Any] = {"files": {"folder": str(elsewhere)}, "prompt": {"text": "{{files}}", "agent": "scripted"}}
+    driver = c.Caller("x", "x", frozenset({"jobs", "drive"}))
+    with pytest.raises(Forbidden) as refused:
+        await made(automations, "mine", driver, **plan)
+    assert refused.value.field == "files.folder"
+    await made(automations, "mine", c.Caller("y", "y", frozenset({"jobs", "drive", "approve"})), **plan)
+    with pytest.raises(Forbidden):
+        await automations.host.do(c.EditAutomation(automation="mine", name="x"), driver)
+
+
 async def test_history_is_kept_as_long_as_it_says(open_host: HostOpener, tmp_path: Path, clock: FakeClock) -> None:
     automations = await opened(await open_host(clock=clock), tmp_path)
     await made(automations, "often", schedule={"every": "1h"}, keep_runs=2, keep_days=1)

@@ -26,7 +26,8 @@ def test_every_verb_is_there() -> None:
     names = {name.split()[0] for name, _ in commands()}
     assert names == set(VERBS)
     assert {name for name, _ in commands() if name.startswith("sessions ")} == {
-        f"sessions {verb}" for verb in ("list", "show", "tail", "resume", "changes", "export", "import", "delete")
+        f"sessions {verb}"
+        for verb in ("list", "show", "tail", "resume", "changes", "share", "export", "import", "delete")
     }
     assert {name for name, _ in commands() if name.startswith("token ")} == {
         f"token {verb}" for verb in ("new", "list", "revoke")

@@ -9,9 +9,11 @@ import msgspec
 import pytest
 
 from portico import commands as c
+from portico.cluster.open import open_log
 from portico.errors import LogTooNew, LogUnavailable, PlaceAway
 from portico.log.postgres import schema
 from portico.log.postgres.connect import _BOUNDS, connect
+from portico.settings import ClusterSettings, LogSettings, Settings
 from tests.cluster.conftest import Nodes
 from tests.cluster.test_cluster import ADA, found, say
 from tests.cluster.test_doors import flags
@@ -107,4 +109,19 @@ async def test_a_host_ends_when_a_newer_one_has_migrated_the_log(databases: Data
         with pytest.raises(LogTooNew, match="Install the newer version"):
             await a.server.host.start(by="test", agent="scripted")
     await _sql(url, f"UPDATE meta SET value = '{schema.VERSION}' WHERE key = 'version'")
+    databases.give_back(url)
+
+
+async def test_a_host_that_takes_long_to_start_is_not_taken_for_dead(databases: Databases, tmp_path: Path) -> None:
+    """On a busy machine it loaded for longer than its lease, and ended as soon as it was ready."""
+    url = await databases.new()
+    left = "SELECT extract(epoch FROM expires - clock_timestamp()) FROM hosts"
+    (tmp_path / "a").mkdir()
+    settings = Settings(log=LogSettings(url=url), cluster=ClusterSettings(host="a", lease_seconds=1.0))
+    log = await open_log(settings, tmp_path / "a")
+    assert await log.run(lambda db: db.fetchval(left)) > 30
+    log.starting_seconds = 0.0  # as when it listens
+    await log.renew_now()
+    assert await log.run(lambda db: db.fetchval(left)) <= 1
+    await log.close()
     databases.give_back(url)

@@ -11,6 +11,7 @@ from portico.errors import Conflict, NotFound, PlaceAway, PorticoError
 from portico.events import Message
 from portico.host.session import Session
 from portico.host.state import SessionState
+from portico.log.postgres.log import OWNED
 from portico.queries.activity import waiting_of
 from tests.cluster.conftest import Node, Nodes
 from tests.log.events import fact
@@ -262,3 +263,15 @@ async def test_what_several_hosts_write_is_numbered_by_the_database(nodes: Nodes
     await a.log.catch_up()
     assert [record.pos for record in await a.log.read_all("automation/x")] == [*range(1, 21)]
     assert a.log.head("automation/x") == 20
+
+
+async def test_what_is_another_hosts_may_be_written_where_the_database_gives_the_positions(nodes: Nodes) -> None:
+    """On Temporal every host of a place writes about the same job; all but its owner were refused."""
+    a, b = await nodes("a"), await nodes("b")
+    for node in (a, b):
+        node.log.opening = node.log.opening._replace(owned=tuple(each for each in OWNED if each != "job/"))
+    await a.log.append("job/shared", fact(1))
+    await b.log.catch_up()
+    await b.log.append("job/shared", fact(2))
+    assert [record.pos for record in await b.log.read_all("job/shared")] == [1, 2]
+    assert (a.cluster.owns("job/shared"), b.cluster.owns("job/shared")) == (True, False)

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from portico.doors.ahp.wire import uri
 from portico.doors.identity import new_token, revoke_token
+from tests.doors.ahp.wire_client import WireClient
 from tests.doors.rest.test_terminals import viewing
-from tests.doors.standing import Standing, standing
+from tests.doors.standing import Standing, read_events, standing
 from tests.postgres import Databases
 
 
@@ -44,6 +46,78 @@ async def test_a_client_goes_on_at_another_host(servers: tuple[Standing, Standin
     assert [*page["events"], *more["events"]] == whole["events"]
     states = [(await each.http.get(f"/v1/sessions/{session}")).json() for each in servers]
     assert states[0] == states[1]
+
+
+async def test_an_event_stream_goes_on_at_another_host(servers: tuple[Standing, Standing]) -> None:
+    a, b = servers
+    session = await a.start()
+    await a.say(session, "[[say:first]]")
+    for path in (f"/v1/sessions/{session}/events", "/v1/events"):
+        whole = (await a.http.get(path, params={"after": 0, "limit": 1000})).json()["events"]
+        seen: list[Any] = []
+        cursor: dict[str, str] = {}
+        half = len(whole) // 2
+        for host, count in ((a, half), (b, len(whole) - half)):
+            async with host.http.stream("GET", path, headers={"Accept": "text/event-stream", **cursor}) as answer:
+                seen += (await read_events(answer, count))[:count]
+            cursor = {"Last-Event-ID": str(seen[-1][0])}
+        assert [data for _, data in seen] == whole, path
+
+
+async def test_the_long_poll_of_a_page_goes_on_at_another_host(servers: tuple[Standing, Standing]) -> None:
+    a, b = servers
+    session = (await a.http.post("/api/copilot/session/start/gpt-5-mini")).json()["sessionId"]
+
+    async def heard(host: Standing, page: str, turns: int) -> list[Any]:
+        found: list[Any] = []
+        while sum(each.get("callback") == "onIdle" for each in found) < turns:
+            answer = await host.http.get(f"/api/copilot/session/{session}/live/{page}?seq=1&prompts=1")
+            found += answer.json().get("responses", [])
+        return found
+
+    for text, host, other in (("[[say:first]]", a, b), ("[[say:second]]", b, a)):
+        assert (await other.http.post(f"/api/copilot/session/{session}/query", content=text)).json() == {}
+        await heard(host, "moving", 1)
+    assert (await a.http.post(f"/api/copilot/session/{session}/query", content="[[say:third]]")).json() == {}
+    rest = await heard(a, "moving", 1)
+    whole = await heard(b, "late", 3)
+    assert len(rest) < len(whole)
+    assert whole[-len(rest) :] == rest
+
+
+async def test_an_editor_goes_on_at_another_host(servers: tuple[Standing, Standing]) -> None:
+    a, b = servers
+    session, version = "scripted:/moving", "0.9.0"
+    chat = uri.default_chat(session)
+    at = {host: f"{host.url}/ahp?tkn={host.home.token()}".replace("http", "ws", 1) for host in servers}
+    editor, other = WireClient(at[a], "editor", version), WireClient(at[b], "other", version)
+    await editor.open()
+    await editor.initialize()
+    await editor.request("createSession", channel=session)
+    await editor.subscribe(chat)
+
+    async def say(client: WireClient, turn: str) -> None:
+        message = {"text": f"[[say:{turn}]]", "origin": {"kind": "user"}}
+        fields = {"turnId": turn, "startedAt": "2026-01-01T00:00:00.000Z", "message": message}
+        await client.dispatch(chat, "chat/turnStarted", **fields)
+        await client.wait(lambda: [each["id"] for each in client.states[chat]["turns"]][-1:] == [turn])
+
+    await say(editor, "first")
+    await editor.drop()
+    await other.open()
+    await other.initialize()
+    await other.subscribe(chat)
+    await say(other, "second")
+    editor.url = at[b]
+    await editor.open()
+    known = {"lastSeenServerSeq": editor.last_seen, "subscriptions": [*editor.states]}
+    answer = await editor.request("reconnect", clientId="editor", **known)
+    assert answer["type"] == "replay"
+    # A chat's title changes in its session's list only.
+    await editor.wait(lambda: editor.states[chat] == {**other.states[chat], "title": editor.states[chat]["title"]})
+    await say(editor, "third")
+    for client in (editor, other):
+        await client.close()
 
 
 async def test_the_hosts_are_listed_and_say_who_they_are(servers: tuple[Standing, Standing]) -> None:

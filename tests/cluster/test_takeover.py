@@ -25,6 +25,12 @@ async def take(node: Node, dead: Node) -> None:
             await asyncio.sleep(0.05)
 
 
+async def until_away(node: Node, dead: Node) -> None:
+    async with asyncio.timeout(30):
+        while any(peer.name == dead.cluster.name and peer.alive for peer in await node.cluster.roster.peers()):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
 async def stop_watching(node: Node) -> None:
     for task in node.cluster._tasks:
         task.cancel()
@@ -87,6 +93,79 @@ async def test_a_takeover_that_is_cut_off_is_finished(nodes: Nodes, monkeypatch:
         await cut.wait()
         await there.wait_until(lambda state: state.active is None)
     assert await ends(b, session) == ["interrupted"]
+
+
+async def test_a_look_leaves_a_takeover_alone_that_is_under_way(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took back what an administrator's give-up was about to end, which then failed with `NotOwner`."""
+    a, b = await nodes("a", place="attic", lease=1.0), await nodes("b", place="cellar")
+    session = await a.host.start(by="test", agent="play")
+    there = await found(b, session.id)
+    await say(a, session.id, "wait")
+    await until(b, session.id, lambda state: state.active is not None)
+    await stop_watching(b)
+    await a.kill()
+    await until_away(b, a)
+    whole = b.host.catalogue.close_open
+
+    async def looked_at(sessions: list[Session]) -> None:
+        monkeypatch.setattr(b.log, "catch_up", asyncio.Event().wait)
+        async with asyncio.timeout(30):
+            await b.cluster.look()
+        monkeypatch.undo()
+        await whole(sessions)
+
+    monkeypatch.setattr(b.host.catalogue, "close_open", looked_at)
+    assert await b.host.members.give_up("a") == 1
+    await there.wait_until(lambda state: state.active is None)
+    assert await ends(b, session) == ["interrupted"]
+
+
+async def test_nothing_is_taken_before_the_fence(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that ended between the two steps of a takeover: its host still wrote what was another's."""
+    a, b = await nodes("a"), await nodes("b")
+    await a.log.append("session/kept", fact(1))
+    await stop_watching(b)
+    roster = b.cluster.roster
+    whole = roster._value
+
+    async def ends_behind(sql: str, *args: object) -> object:
+        found = await whole(sql, *args)
+        if "take_epoch" in sql:
+            await whole("UPDATE hosts SET expires = clock_timestamp() WHERE id = $1", a.log.lease.host)
+        return found
+
+    monkeypatch.setattr(roster, "_value", ends_behind)
+    assert await roster.take_some(a.log.lease.host) == []
+    assert "session/kept" in await roster.take_some(a.log.lease.host)
+    with pytest.raises(LogUnavailable):
+        await a.log.append("session/kept", fact(2))
+
+
+@pytest.mark.parametrize("kind", ["session", "job"])
+async def test_what_a_host_took_without_hearing_of_it_is_its_own(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The connection was lost between the takeover and its answer; a job was nobody's until the next restart."""
+    a, b = await nodes("a", lease=1.0), await nodes("b")
+    await a.log.append(f"{kind}/left", fact(1))
+    whole = b.cluster.roster.take_some
+
+    async def cut_off(dead: int) -> list[str]:
+        if not await whole(dead):
+            return []
+        monkeypatch.setattr(b.cluster.roster, "take_some", whole)
+        raise LogUnavailable("The connection is gone.")
+
+    monkeypatch.setattr(b.cluster.roster, "take_some", cut_off)
+    resumed = asyncio.Event()
+
+    async def resume() -> None:
+        assert b.cluster.owns(f"{kind}/left")
+        resumed.set()
+
+    b.cluster.taken.append(resume)
+    await a.kill()
+    await asyncio.wait_for(resumed.wait(), 30)
 
 
 async def test_a_host_that_writes_nothing_notices_that_it_was_taken_for_dead(nodes: Nodes) -> None:

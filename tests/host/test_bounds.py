@@ -101,12 +101,34 @@ async def test_a_terminal_that_prints_for_ever_does_not_fill_the_disk(
         async for records in host.log.follow(terminal.channel):
             if any(isinstance(each.event, e.TerminalData) and "the end" in each.event.text for each in records):
                 break
+    whole = await host.log.read(terminal.channel, limit=10_000)
+    size = terminal.shown.size
+    assert sum(len(each.data) for each in whole) < 4 * limits.TERMINAL_BYTES + 2 * size, "also of what was shown before"
     await terminal.close(by="test")
     kept = await host.log.read(terminal.channel, limit=10_000)
     pieces = [record for record in kept if isinstance(record.event, e.TerminalData)]
     assert sum(len(record.data) for record in pieces) < 3 * limits.TERMINAL_BYTES, "of 2 MB that were printed"
     shown = [record.event for record in kept if isinstance(record.event, e.TerminalShown)]
     assert "the end" in shown[-1].text
+
+
+async def test_what_a_closed_terminal_has_printed_goes_at_once(host: Host, tmp_path: Path) -> None:
+    """A loop that opens a terminal, prints three megabytes and closes it wrote two gigabytes in an hour."""
+    terminal = await host.part(Terminals).start(
+        claim={}, cwd=str(tmp_path), by="test", command=["/bin/sh", "-c", PRINTS]
+    )
+    async with asyncio.timeout(60):
+        async for records in host.log.follow(terminal.channel):
+            if any(isinstance(each.event, e.TerminalData) and "the end" in each.event.text for each in records):
+                break
+    await terminal.close(by="test")
+    kept = await host.log.read(terminal.channel, limit=10_000)
+    assert [type(each.event) for each in kept if isinstance(each.event, e.TerminalData | e.TerminalShown)] == [
+        e.TerminalShown
+    ]
+    past = await host.part(Terminals).past(terminal.id)
+    assert past is not None
+    assert "the end" in past.shown.text()
 
 
 async def test_a_session_over_its_bound_takes_no_messages(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

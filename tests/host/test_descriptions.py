@@ -6,7 +6,9 @@ import pytest
 
 from portico import limits
 from portico.agents.agent import AgentInfo
+from portico.errors import NotFound
 from portico.host.host import Host
+from portico.jobs.choice import choose
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
 from tests.host.plays import idle
@@ -76,3 +78,22 @@ async def test_a_start_without_an_agent_takes_the_first_that_is_ready(host: Host
     await host.describe()
     await host.describe()
     assert (await host.start(by="test", cwd="/")).summary.agent == "good"
+
+
+async def test_a_job_waits_for_an_agent_that_is_late(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that had just started, a job that was taken up after a crash failed: the agent's first description
+    took more than 5 seconds."""
+    agent = host.agents["hanging"]
+    assert isinstance(agent, Hanging)
+    await host.describe()
+    await host.describe()  # the second one comes late
+    settle = host.descriptions.settle
+
+    async def answer(seconds: float) -> bool:
+        agent.let_go.set()
+        return await settle(seconds)
+
+    monkeypatch.setattr(host.descriptions, "settle", answer)
+    assert await asyncio.wait_for(choose(host, "hanging/large"), 60) == ("hanging", "large")
+    with pytest.raises(NotFound):  # nobody is late any more: this is not waited for
+        await asyncio.wait_for(choose(host, "hanging/huge"), 60)

@@ -251,7 +251,7 @@ async def test_audit_records_are_on_the_hosts_channel(host: Host) -> None:
 
 
 async def test_idle_sessions_leave_memory_and_come_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico.host.host._IDLE_SECONDS", -1.0)
+    monkeypatch.setattr("portico.host.session.IDLE_SECONDS", -1.0)
     session = await host.start(by="test", cwd="/")
     await session.wait(await session.send(Message("[[say:hi]]"), by="test"))
     await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name().startswith("turn ")))

@@ -301,5 +301,18 @@ async def test_whoever_gives_up_waiting_does_not_keep_the_session_in_memory(sess
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.wait({waiting})
+    session.used_at = -1e9
     session.unload()
     assert not session.loaded
+
+
+async def test_a_command_that_waits_for_the_lock_finds_its_session_loaded(session: Session) -> None:
+    """A takeover unloaded what it had ended, in the moment between two holders of the lock: "is not loaded"."""
+    async with session.lock:
+        renaming = asyncio.ensure_future(session.queue.release(by="test"))
+        async with asyncio.timeout(30):
+            while not session.lock._waiters:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+    session.unload()
+    await renaming
+    assert session.loaded

@@ -302,6 +302,16 @@ async def test_a_task_that_is_always_interrupted_waits_for_a_person(
 
 
 @both_engines
+async def test_what_runs_here_goes_on_when_something_of_another_host_is_taken_over(host: Host, tmp_path: Path) -> None:
+    """A takeover looks for tasks without an end, and ended those that this very host was running."""
+    jobs = await opened(host, make({"slow": task("[[delay:500]] [[say:done]]")}))
+    job = await jobs.start_job("main", cwd=str(tmp_path), by="test")
+    await until_started(host.log, job)
+    await jobs.recover()
+    assert short(await until_ended(host.log, f"job/{job}")) == ["+0", "-0 ok", "jobSucceeded"]
+
+
+@both_engines
 async def test_no_work_begins_while_the_host_stops(open_host: HostOpener, tmp_path: Path) -> None:
     """One did, counted as stopped, and the job had failed after the restart."""
     host = await open_host()

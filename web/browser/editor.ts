@@ -17,6 +17,8 @@ export class Editor {
   private constructor(
     private readonly page: Page,
     readonly chat: string,
+    /** The conversation as it was when the editor came. */
+    readonly opened: { activeTurn?: { responseParts: { content?: string }[] } },
   ) {}
 
   /** Connects, and follows the conversation of a session. */
@@ -44,8 +46,8 @@ export class Editor {
     const found = items.find(({ resource }) => resource.endsWith(session));
     if (!found) throw new Error(`The editor does not see ${session} among ${JSON.stringify(items)}.`);
     const chat = `ahp-chat://default/${Buffer.from(found.resource).toString("base64url")}`;
-    await Editor.ask(page, "subscribe", { channel: chat });
-    return new Editor(page, chat);
+    const { snapshot } = (await Editor.ask(page, "subscribe", { channel: chat })) as { snapshot: { state: Editor["opened"] } };
+    return new Editor(page, chat, snapshot.state);
   }
 
   private static ask(page: Page, method: string, params: object): Promise<unknown> {

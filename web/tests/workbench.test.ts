@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type Comment, hasMoved, messageOf } from "../src/app/comments";
 import { type Entry, entryOfJob, entryOfSession, fits, groupOf, grouped, type JobRow, type Row } from "../src/app/entries";
 import { splitHtml } from "../src/app/fileDiff";
-import { JobHistory, lanesOf, type Run, stepsOf, treeOf, type TreeNode, type WorkTree } from "../src/app/jobModel";
+import { JobHistory, lanesOf, type Run, said, stepsOf, treeOf, type TreeNode, type WorkTree } from "../src/app/jobModel";
 import { offersAt, placeIn } from "../src/app/jsonPlace";
 import { markWords } from "../src/app/list";
 import { pathOf, type Place, placeOf } from "../src/app/router";
@@ -237,3 +237,12 @@ describe("writing an entry", () => {
     ['{"models": {"driving": "x"} ', undefined],
   ])("%s", (text, wanted) => expect(offers(text)).toEqual(wanted));
 });
+
+/** A failed job showed its error as the JSON of the portal's protocol. */
+test.each([
+  ['{"name":"AgentUnavailable","message":"No agent is ready.","stack":"AgentUnavailable: No agent is ready."}', "No agent is ready."],
+  ['{"name":"Odd"}', '{"name":"Odd"}'],
+  ['{"name": not JSON', '{"name": not JSON'],
+  ["[CRITERIA] Decision: exit 1", "exit 1"],
+  ["plain words", "plain words"],
+])("the error of a job in words: %s", (error, words) => expect(said(error)).toBe(words));

@@ -142,7 +142,19 @@ async def needed_scopes(plan: AutomationPlan, host: "Host", caller: c.Caller) ->
         if not caller.may(scope):
             words = f"What it starts needs the scope {scope!r}, which the token {caller.name!r} does not have."
             raise Forbidden(words, field="job" if plan.job is not None else "prompt")
+    _check_watched(plan, host, caller)
     return list(needed)
+
+
+def _check_watched(plan: AutomationPlan, host: "Host", caller: c.Caller) -> None:
+    """A prompt is told which files change: elsewhere that is for whoever could look there."""
+    if plan.files is None:
+        return
+    try:
+        check_reach(host, caller, folder_of(plan.files.folder), "approve", "terminal")
+    except Forbidden as error:
+        error.field = "files.folder"
+        raise
 
 
 async def _for_job(action: JobAction, host: "Host") -> list[c.Scope]:

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import signal
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -17,6 +18,7 @@ from portico.errors import BadRequest
 from portico.home import Home
 from portico.testing.postgres import PostgresServer
 from portico.testing.round_robin import RoundRobin
+from portico.testing.temporal import TemporalServer
 
 app = typer.Typer(help="Try several hosts on this machine.", no_args_is_help=True)
 
@@ -36,16 +38,41 @@ def up(
     script: Annotated[Path | None, typer.Option(help="What the scripted agent plays.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the addresses as JSON when all hosts are up.")] = False,
 ) -> None:
-    """Start PostgreSQL, several hosts and a proxy that gives each connection to the next one, until Ctrl-C.
+    """Start PostgreSQL, Temporal, several hosts and a proxy that gives each connection to the next, until Ctrl-C.
 
     Example: portico cluster up --hosts 3
     """
     with _place(folder) as place, contextlib.ExitStack() as stack:
         server = PostgresServer(place / "postgres").start()
         stack.callback(server.stop)
+        temporal = _temporal(place / "temporal")
+        if temporal is not None:
+            stack.callback(temporal.stop)
+        about = _About(server.url(), temporal.address if temporal else "", script)
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_run(place, server.url(), hosts, port, script, as_json))
+            asyncio.run(_run(place, about, hosts, port, as_json))
     print("Stopped.", file=sys.stderr)
+
+
+class _About(NamedTuple):
+    """What all hosts are started with."""
+
+    log: str
+    temporal: str
+    """Empty: each host runs its own jobs."""
+    script: Path | None
+
+
+def _temporal(folder: Path) -> TemporalServer | None:
+    """None, and a word about it, where it is not installed."""
+    try:
+        if importlib.util.find_spec("temporalio") is None:
+            raise BadRequest("Temporal's library is not here.")
+        return TemporalServer(folder).start()
+    except BadRequest as error:
+        hint = "pip install 'portico[cluster-demo]'"
+        print(f"{error.message} Each host runs its own jobs; for Temporal: {hint}", file=sys.stderr)
+        return None
 
 
 @contextlib.contextmanager
@@ -59,11 +86,11 @@ def _place(folder: Path | None) -> Iterator[Path]:
         yield Path(made)
 
 
-async def _run(place: Path, url: str, count: int, port: int, script: Path | None, as_json: bool) -> None:
+async def _run(place: Path, about: _About, count: int, port: int, as_json: bool) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    hosts = [_Host(place, url, index + 1, script) for index in range(count)]
+    hosts = [_Host(place, about, index + 1) for index in range(count)]
     proxy = RoundRobin([])
     try:
         for host in hosts:  # the first one makes the tables and the token
@@ -72,10 +99,13 @@ async def _run(place: Path, url: str, count: int, port: int, script: Path | None
         at = await proxy.start(port)
         login = f"http://127.0.0.1:{at}/login?tkn={Home(hosts[0].home).token()}"
         if as_json:
-            each = [{"name": host.name, "port": host.port, "home": str(host.home)} for host in hosts]
-            print_json({"url": f"http://127.0.0.1:{at}", "login": login, "log": url, "hosts": each})
+            each = [{"name": host.name, "port": host.port, "home": str(host.home), "pid": host.pid} for host in hosts]
+            servers = {"log": about.log, "temporal": about.temporal}
+            print_json({"url": f"http://127.0.0.1:{at}", "login": login, **servers, "hosts": each})
         print(f"\n{count} hosts behind http://127.0.0.1:{at}", file=sys.stderr)
         print(f"Log in with: {login}", file=sys.stderr)
+        if about.temporal:
+            print(f"Temporal:    {about.temporal}", file=sys.stderr)
         print(f"Hosts:       portico hosts list --home {hosts[0].home}", file=sys.stderr, flush=True)
         await stop.wait()
     finally:
@@ -86,22 +116,27 @@ async def _run(place: Path, url: str, count: int, port: int, script: Path | None
 class _Host:
     """One `portico serve`, whose lines are shown in its colour."""
 
-    def __init__(self, place: Path, url: str, number: int, script: Path | None) -> None:
+    def __init__(self, place: Path, about: _About, number: int) -> None:
         self.name = f"host-{number}"
         self.home = place / self.name
         self.port = 0
         self._colour = _COLOURS[number % len(_COLOURS)] if sys.stderr.isatty() else 0
-        self._script = ["--script", str(script.absolute())] if script else []
+        self._flags = ["--log", about.log, *(["--script", str(about.script.absolute())] if about.script else [])]
         self._environment = {**os.environ, "PORTICO_CLUSTER_HOST": self.name, "PORTICO_CLUSTER_PLACE": "demo"}
-        self._url = url
+        if about.temporal:
+            self._environment |= {"PORTICO_JOBS_ENGINE": "temporal", "PORTICO_JOBS_ADDRESS": about.temporal}
         self._process: asyncio.subprocess.Process | None = None
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process is not None else 0
 
     async def start(self) -> None:
         command = [sys.executable, "-m", "portico", "serve", "--port", "0", "--print-ready", "--home", str(self.home)]
         self._process = await asyncio.create_subprocess_exec(
             *command,
-            *("--log", self._url, *self._script),
+            *self._flags,
             env=self._environment,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

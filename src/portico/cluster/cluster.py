@@ -5,6 +5,7 @@ State is read everywhere (each host folds what it hears from the log); commands 
 """
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
@@ -35,6 +36,8 @@ STRIDE = 1_000
 """Each host gives every thousandth number, its own, so no id is given twice: a thousand names of hosts on one log."""
 WATCH_SECONDS = 1.0
 """Between two looks at the other hosts: far below a lease."""
+HEAR_SECONDS = 1.0
+"""A request waits no longer for what other hosts have done: a look comes every second anyway."""
 SCHEDULER = "scheduler"
 """The lease of the one host that starts what is due."""
 
@@ -55,6 +58,8 @@ class Cluster(Component, Members):
         self._mine: set[Channel] = set()
         self._unfinished: set[Channel] = set()
         """Ours, and not yet given their end here: the database went away in the middle of it."""
+        self._doubtful = False
+        """Some may be ours without our knowing: the answer to a takeover was lost."""
         self._before: set[Channel] | None = None
         """What was ours until another host took over; None when it is known what of it is left to us."""
         self._owners: dict[Channel, tuple[int, str]] = {}
@@ -88,6 +93,7 @@ class Cluster(Component, Members):
 
     def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
         self.url = url
+        self.log.starting_seconds = 0.0
         self.taken.append(resume_jobs)
         self._host.own(self.log.renew_now(), "announce")
 
@@ -164,19 +170,20 @@ class Cluster(Component, Members):
         new = {channel for channel in channels if channel not in self._mine}
         if not new:
             return
-        self._unfinished |= new
-        await self.log.catch_up()
-        if epoch != self.log.lease.epoch:  # what others have taken since is theirs
-            self._unfinished -= new
-            return
-        self._mine |= new
-        for channel in new:
-            self._owners.pop(channel, None)
-        sessions = [session for session in map(self._session, new) if session is not None]
-        for part in self._host.parts:
-            await part.take_over(frozenset(new))
-        await self._host.catalogue.close_open(sessions)
-        self._unfinished -= new
+        try:
+            await self.log.catch_up()
+            if epoch != self.log.lease.epoch:  # what others have taken since is theirs
+                return
+            self._mine |= new
+            for channel in new:
+                self._owners.pop(channel, None)
+            sessions = [session for session in map(self._session, new) if session is not None]
+            for part in self._host.parts:
+                await part.take_over(frozenset(new))
+            await self._host.catalogue.close_open(sessions)
+        except BaseException:  # also where whoever asked has given up waiting
+            self._unfinished |= new
+            raise
 
     def _session(self, channel: Channel) -> Session | None:
         kind, _, ident = channel.partition("/")
@@ -204,6 +211,12 @@ class Cluster(Component, Members):
 
     async def catch_up(self) -> None:
         await self.log.catch_up()
+
+    async def hear(self) -> None:
+        if self.log.down is None:
+            with contextlib.suppress(LogUnavailable, TimeoutError):
+                async with asyncio.timeout(HEAR_SECONDS):
+                    await self.log.catch_up()
 
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> Forward | None:
         channel = self._subject(command)
@@ -314,6 +327,7 @@ class Cluster(Component, Members):
             left, self._unfinished = self._unfinished & own, set()
             self._mine -= left
             await self._adopt(left, epoch)
+            await self._tell_taken()
         for dead in await self.roster.dead():
             await self._take(dead)
         self._peers = await self.roster.peers()
@@ -321,22 +335,31 @@ class Cluster(Component, Members):
         self.draining = me is not None and me.state == "draining"
         if self.draining:
             await self._hand_over_idle()
-        elif me is not None and me.sessions > sum(channel.startswith("session/") for channel in self._mine):
-            epoch = self.log.lease.epoch
-            await self._adopt(await self.roster.own(), epoch)  # another host has handed them over
+        elif me is not None:
+            handed = me.sessions > sum(channel.startswith("session/") for channel in self._mine)
+            if handed or self._doubtful:
+                epoch = self.log.lease.epoch
+                await self._adopt(await self.roster.own(), epoch)
+                self._doubtful = False
+                await self._tell_taken()
 
     async def _take(self, dead: int) -> list[Channel]:
         taken: list[Channel] = []
         epoch = self.log.lease.epoch
+        self._doubtful = True
         while some := await self.roster.take_some(dead):
             await self._adopt(some, epoch)
             taken += some
+        self._doubtful = False
         if taken:
             self._takeovers += len(taken)
             logger.warning("took over %d channels of host %d", len(taken), dead)
-            for listener in self.taken:
-                await listener()
+            await self._tell_taken()
         return taken
+
+    async def _tell_taken(self) -> None:
+        for listener in self.taken:
+            await listener()
 
     async def _hand_over_idle(self) -> None:
         for channel in tuple(self._mine):
@@ -346,8 +369,8 @@ class Cluster(Component, Members):
             other = await self.roomiest()
             if other is None:
                 return
-            await session.load()
             async with session.lock:
+                await session.load()
                 idle = not session.state.active and (session.state.queue_held or not session.state.queue)
                 if idle and await self.roster.hand_over(channel, other):
                     self._mine.discard(channel)

@@ -8,6 +8,10 @@ from portico.cluster.shared_files import SharedFiles
 from portico.log.postgres.log import OWNED, Opening, PostgresLog
 from portico.settings import Settings
 
+START_SECONDS = 60.0
+"""A start takes a second or two, and many times that on a machine that has much to do; others must not take over in the
+middle of it, for then it ends."""
+
 __all__ = ["Cluster", "SharedFiles", "open_log"]
 
 
@@ -18,4 +22,7 @@ async def open_log(settings: Settings, folder: Path) -> PostgresLog:
     # On Temporal every host of a place works at the same job, so the database gives the positions of its events.
     shared = ("job/",) if settings.jobs.engine == "temporal" else ()
     owned = tuple(each for each in OWNED if each not in shared)
-    return await PostgresLog.open(Opening(settings.log.url, folder, name, place, lease, owned=owned))
+    log = await PostgresLog.open(Opening(settings.log.url, folder, name, place, lease, owned=owned))
+    log.starting_seconds = START_SECONDS
+    await log.renew_now()
+    return log

@@ -104,8 +104,11 @@ class Roster:
         return [ident for (ident,) in rows]
 
     async def take_some(self, dead: int) -> list[str]:
-        """Some of its channels, for this host alone; empty when none is left or it is back."""
+        """Some of its channels, for this host alone; empty when none is left or it is back. Only behind the fence: its
+        lease may end just after `take_epoch` has found it valid."""
         await self._value("SELECT take_epoch($1)", dead)
+        if await self._value("SELECT state FROM hosts WHERE id = $1", dead) not in ("away", "stopped"):
+            return []
         rows = await self._fetch("SELECT * FROM share_out($1, $2, $3)", dead, self._log.lease.host, CHUNK)
         return [channel for (channel,) in rows]
 

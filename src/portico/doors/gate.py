@@ -87,6 +87,8 @@ class Gate:
         self.connections = 0
         self.by_proxy: Callable[[str], Caller] | None = None
         """Who somebody is whom a trusted proxy has logged in."""
+        self.catch_up: Callable[[], Awaitable[None]] | None = None
+        """Several hosts: what another one has acknowledged before this request is known here when it returns."""
         self._audit = audit
         self._router = Router()
         self.heads = Heads(cookie)
@@ -141,6 +143,8 @@ class Gate:
             self._check_origin(scope, head, entry)
         self.tokens.seen(caller)
         scope["portico.caller"], scope[HEAD] = caller, head
+        if self.catch_up is not None and route.scope != "open" and (scope["path_params"] or entry.held):
+            await self.catch_up()
         if isinstance(route, Socket):
             await self._hold(caller, entry, scope, receive, send)
             return

@@ -61,7 +61,7 @@ def login_routes(app: App) -> Table:
             summary="Where the provider sends the browser back to.",
             doc={
                 "media": "text/html",
-                "others": nothing,
+                "others": {**nothing, 403: "text/html"},
                 "query": {
                     "code": "from the provider",
                     "state": "ours, come back",

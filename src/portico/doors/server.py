@@ -7,6 +7,7 @@ close the doors and the log, unlock. `tests/doors/test_server.py` holds both ord
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import os
 import resource
@@ -174,6 +175,8 @@ class Server:
             cookie=f"portico-{log.epoch if settings.log.url else self.port}",
             audit=self._audit,
         )
+        if self.host.members.several:
+            self.gate.catch_up = self.host.members.hear
         self.app = App(
             self.host,
             self.home,
@@ -228,7 +231,8 @@ class Server:
         settings = self.loaded.settings.jobs
         if settings.engine == "local":
             return await Jobs.open(self.host, source)
-        try:
+        try:  # it takes a second; on a machine that has much to do, as long as a lease
+            await asyncio.to_thread(importlib.import_module, "portico.jobs.temporal")
             from portico.jobs.temporal import TemporalJobs
         except ImportError as error:
             words = f"Jobs on Temporal need more packages: pip install 'portico[temporal]' ({error})."

@@ -31,6 +31,8 @@ class TerminalShown(Event, frozen=True, tag="terminal.shown"):
 
     upto: int
     text: str
+    part: str = ""
+    """The terminal's id while it runs: the next one takes this one's place, and it goes with the output before it."""
 
 
 class TerminalCommand(Event, frozen=True, tag="terminal.command"):

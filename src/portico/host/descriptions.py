@@ -40,6 +40,13 @@ class Descriptions:
             return self._missing(agent, f"It did not answer in {limits.DESCRIBE_SECONDS:g} seconds.")
         return self._result(agent, asked)
 
+    async def settle(self, seconds: float) -> bool:
+        """Waits for those that are late; False when there is none."""
+        late = set(self._late.values())
+        if late:
+            await asyncio.wait(late, timeout=seconds)
+        return bool(late)
+
     def _result(self, agent: Agent, asked: "asyncio.Task[AgentInfo]") -> AgentInfo:
         error = None if asked.cancelled() else asked.exception()
         if asked.cancelled() or error is not None:

@@ -59,8 +59,6 @@ _SWEEP_SECONDS = 60.0
 _EXPIRING = {"live": 30, "ahp.client/": 90, RECEIPTS: 2}
 """Values that are kept for clients which may never come back (cursors of pages, clients of AHP, ids of commands), and
 after how many days without a change they go."""
-_IDLE_SECONDS = 120.0
-"""A session that nobody asked for this long leaves memory."""
 
 
 class Host:
@@ -258,10 +256,8 @@ class Host:
         await self.grants.expire()
         for part in self.parts:
             await part.sweep()
-        old = time.monotonic() - _IDLE_SECONDS
         for session in self.catalogue:
-            if session.loaded and session.used_at < old:
-                session.unload()
+            session.unload()
         before = self.now() - int(self.retention_hours * 3_600_000)
         keep = {channel: pos for part in self.parts for channel, pos in (await part.compactable(before)).items()}
         keep |= {s.channel: s.state.active.pos for s in self.catalogue if s.loaded and s.state.active}

@@ -36,6 +36,9 @@ class Members:
     async def catch_up(self) -> None:
         """Returns when what other hosts have written so far is known here."""
 
+    async def hear(self) -> None:
+        """The same for whoever only reads: while the database does not answer, what is known has to do."""
+
     async def elsewhere(self, command: c.Command, caller: c.Caller) -> "Forward | None":
         """Who does this command, if it is another host."""
         return None

@@ -7,6 +7,8 @@ running turn need no lock: they only add.
 
 import asyncio
 import contextlib
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 SNAPSHOT = "snapshot"
 SUMMARY = "summary"
+IDLE_SECONDS = 120.0
+"""Since somebody last asked for it; then its memory is freed."""
 _FOLDED = 2_000
 """Events folded in one go while a long session is loaded: some 10 ms, and others are served in between."""
 
@@ -62,7 +66,7 @@ class Session:
         self._waiters: list[asyncio.Future[None]] = []
         self._resting = 0
         self._effects: set[asyncio.Task[Any]] = set()
-        self.used_at = 0.0
+        self.used_at = -math.inf
 
     # -- state -------------------------------------------------------------------------------------------------
 
@@ -110,8 +114,10 @@ class Session:
             self._loading = None
 
     def unload(self) -> None:
-        """Frees the memory of an idle session; the next command loads it again."""
-        if self.running is None and not self.lock.locked() and not self._waiters:
+        """Frees the memory of an idle session; the next command loads it again. Who has just asked for it may wait for
+        the lock, and is not seen there in the moment it becomes free."""
+        used = time.monotonic() - self.used_at <= IDLE_SECONDS
+        if not used and self.running is None and not self.lock.locked() and not self._waiters:
             self._state = None
 
     def apply(self, records: list[Record]) -> None:

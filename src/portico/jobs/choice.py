@@ -1,5 +1,6 @@
 """Which agent answers for a model id: the first ready one that has it; `agent/model` names one exactly."""
 
+from portico import limits
 from portico.errors import AgentUnavailable, NotFound
 from portico.host.agent import AgentInfo, Model
 from portico.host.host import Host
@@ -17,6 +18,15 @@ async def offered(host: Host) -> list[Model]:
 
 async def choose(host: Host, ident: str) -> tuple[str, str | None]:
     """The agent and its own id of the model; None: only the agent was named, its first model will do."""
+    try:
+        return await _choose(host, ident)
+    except (AgentUnavailable, NotFound):
+        if not await host.descriptions.settle(limits.JOB_DESCRIBE_SECONDS):
+            raise
+        return await _choose(host, ident)
+
+
+async def _choose(host: Host, ident: str) -> tuple[str, str | None]:
     infos = await _ready(host)
     for info in infos:
         if any(model.id == ident for model in info.models):

@@ -412,16 +412,21 @@ class Jobs:
     # -- after a crash -----------------------------------------------------------------------------------------
 
     async def recover(self) -> int:
-        """Gives every task that was in flight its end, and takes up the jobs; returns how many go on."""
+        """Gives every task that was in flight its end, and takes up the jobs; returns how many go on. Also called when
+        something of another host was taken over: what runs here goes on."""
         owns = self.host.members.owns
         for channel in await self.host.log.list_kv(OPEN):
-            if channel.startswith("task/") and owns(channel):
-                await self._close_task(channel.removeprefix("task/"))
+            task = channel.removeprefix("task/")
+            if channel.startswith("task/") and owns(channel) and not self._runs_here(task):
+                await self._close_task(task)
         unfinished = [each.id for each in self._engine.summaries.values() if not each.done and owns(f"job/{each.id}")]
         for job in unfinished:
             if self._engine.summaries[job].status == "running" and job not in self._runs:
                 await self._take_up(job)
         return len(self._runs)
+
+    def _runs_here(self, task: str) -> bool:
+        return task in self._lent or any(task in run.tasks for run in self._runs.values())
 
     async def _close_task(self, task: str) -> None:
         opened: dict[str, None] = {}

@@ -170,7 +170,8 @@ class JobRun:
             raise
         finally:
             del self.tasks[task]
-            if ended is not None and not run.silent and self.state.runs[path].outcome is None:
+            begun = self.state.runs.get(path)
+            if ended is not None and not run.silent and (begun is None or begun.outcome is None):
                 faults.reach("work-before-end")
                 await self._engine.put(self._job, *left, ended)
                 faults.reach("work-ended")

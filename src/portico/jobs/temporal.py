@@ -7,6 +7,7 @@ not answer, jobs wait, and everything else goes on.
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
@@ -32,6 +33,8 @@ from portico.jobs.temporal_messages import JOB, VERSION
 from portico.jobs.temporal_workflow import JobWorkflow
 from portico.jobs.work import work_at
 from portico.settings import JobSettings
+
+logging.getLogger("temporalio").setLevel(logging.WARNING)  # it tells each stop of a worker, with "7 days"
 
 RETRY_SECONDS = 1.0
 """Between two attempts to reach Temporal."""

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from portico import limits
 from portico.errors import BadRequest, TooLarge
-from portico.events import Channel, Delta, Event, encode
+from portico.events import Channel, Delta, Event, TerminalShown, encode
 
 
 class Pending(Struct, eq=False, gc=False):
@@ -86,3 +86,8 @@ def _clean(value: Any) -> Any:
     if isinstance(value, list):
         return [_clean(each) for each in value]
     return value
+
+
+def compactable_part(event: Event) -> str | None:
+    """The part that it is a piece of: it may go when all of that is written down."""
+    return (event.part or None) if isinstance(event, Delta | TerminalShown) else None

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from portico.errors import LogDamaged
+from portico.events import Unreadable, encode
 from portico.log.checksum import channel_sum, event_sum, kv_sum
 from portico.log.sqlite.mark import Mark
 from portico.log.sqlite.schema import VERSION, blobs_in, prepare
@@ -25,6 +26,7 @@ _EVENTS = "SELECT seq, channel, pos, time, delta, data, sum FROM events WHERE se
 _BLOBS = "SELECT rowid, digest, data FROM blobs WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
 _INSERT = "INSERT OR IGNORE INTO events (seq, channel, pos, time, delta, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _FAR = 2**62
+_GAP = encode(Unreadable(reason="checksum"))
 
 Row = tuple[Any, ...]
 
@@ -100,8 +102,9 @@ def repair(path: Path) -> RepairReport:
     with _opened(path) as old, contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as new:
         prepare(new)
         new.execute("BEGIN")
-        _copy(old, new, report)
-        _keep_salt(new, _salt(old, path, report))
+        salt = _salt(old, path, report)
+        _copy(old, new, salt, report)
+        _keep_salt(new, salt)
         new.execute("COMMIT")
     draft.chmod(0o600)
     aside = path.with_name(f"{path.name}.damaged-{int(time.time())}")
@@ -123,7 +126,7 @@ def _keep_salt(new: sqlite3.Connection, salt: int | None) -> None:
         new.execute("INSERT OR REPLACE INTO meta VALUES ('salt', ?)", (str(salt),))
 
 
-def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: RepairReport) -> None:
+def _copy(old: sqlite3.Connection, new: sqlite3.Connection, salt: int | None, report: RepairReport) -> None:
     names: dict[int, str] = dict(_all(old, "SELECT id, name FROM channels WHERE id != 0", report, "the channels"))
     heads: dict[int, int] = dict(_all(old, "SELECT id, pos FROM channels", report, "the channels' heads"))
     last = heads.pop(0, 0)
@@ -131,7 +134,10 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, report: RepairReport
         if channel not in names:
             names[channel] = f"lost/{channel}"
             report.add(f"channel {channel}: its name is lost; its events are in 'lost/{channel}'")
-        # With the sum as it was: an event that was changed stays recognisable as one.
+        if None not in (stored, salt) and stored != event_sum(salt or 0, seq, channel, pos, when, data):
+            # What readers are shown of it, for good: else every later check would find it again.
+            data, stored = _GAP, event_sum(salt or 0, seq, channel, pos, when, _GAP)
+            report.add(f"event {seq} ({names[channel]}, position {pos}): it was changed; it is an unreadable one now")
         new.execute(_INSERT, (seq, channel, pos, when, delta, data, stored))
         new.executemany("INSERT OR IGNORE INTO blob_users VALUES (?, ?)", [(each, channel) for each in blobs_in(data)])
         heads[channel] = max(heads.get(channel, 0), pos)

@@ -34,6 +34,10 @@ OPEN = "terminal"
 _AHEAD_BYTES = 1024 * 1024
 """Output that may be ahead of the disk before the program is held up: a fifth of a second at full speed."""
 
+_PIECES_BYTES = 256 * limits.KIB
+"""Output of a closed terminal that waits in pieces for the retention; of more only what it showed at its end stays: a
+loop that opens and closes terminals filled the disk."""
+
 _LISTED = (e.TerminalStarted, e.TerminalTitled, e.TerminalClaimed, e.TerminalExited)
 """What changes the line of a terminal in a list."""
 
@@ -53,7 +57,7 @@ class LiveTerminal(TerminalState):
         self._terminals = terminals
         self._listener = listener
         self._ahead = 0
-        self._stored = 0
+        self.stored = 0
         """Bytes of output that the log holds in pieces."""
         self._holding = False
         self.pty = pty.Terminal(
@@ -71,9 +75,9 @@ class LiveTerminal(TerminalState):
         super().apply(record)
         match record.event:
             case e.TerminalData():
-                self._stored += len(record.data)
-                if self._stored > limits.TERMINAL_BYTES:
-                    self._stored = 0
+                self.stored += len(record.data)
+                if self.stored > limits.TERMINAL_BYTES:
+                    self.stored = 0
                     self._terminals.host.own(self._trim(), f"trim {self.channel}")
             case e.TerminalResized(cols=cols, rows=rows):
                 self.pty.resize(cols, rows)
@@ -132,7 +136,10 @@ class LiveTerminal(TerminalState):
         """A program that prints for ever must not fill the disk: what is shown now is one event, and the pieces go."""
         if not self.exited:
             await self.keep()
-            await self._terminals.host.log.compact_channel(self.channel, self.kept + 1)
+            await self.drop_pieces()
+
+    async def drop_pieces(self) -> None:
+        await self._terminals.host.log.compact_channel(self.channel, self.kept + 1)
 
     # -- what people do ----------------------------------------------------------------------------------------
 
@@ -148,8 +155,8 @@ class LiveTerminal(TerminalState):
         await self._terminals.dispose(self.id, by=by)
 
     async def keep(self, *events: e.Event) -> None:
-        """Writes down in one event what is shown now, and `events` behind it."""
-        shown = e.TerminalShown(upto=self.pos, text=self.shown.text())
+        """Writes down in one event what is shown now, for good if its end (`events`) comes behind it."""
+        shown = e.TerminalShown(upto=self.pos, text=self.shown.text(), part="" if events else self.id)
         await self._append(*([shown] if shown.text else []), *events)
 
     async def _append(self, *events: e.Event) -> None:
@@ -330,6 +337,8 @@ class Terminals(Component):
         await self.host.log.flush()
         self.host.log.put_kv(terminal.channel, OPEN, None)
         await terminal.keep(e.TerminalRemoved(by=by))
+        if terminal.stored > _PIECES_BYTES:
+            await terminal.drop_pieces()
         self._open.pop(terminal.id, None)
         self.changed()
 

@@ -1,6 +1,7 @@
 /** What stands in the list: sessions and jobs, each with its state, the line that says what happens, and its group. */
 
 import type { Summary } from "../conversation/state";
+import { said } from "./jobModel";
 import { type Day, dayOf } from "./time";
 
 export interface Waiting {
@@ -160,7 +161,7 @@ function jobLine({ status, reason, error }: JobRow, current: string | undefined)
   if (status === "waiting") return reason || "Waits for your word";
   if (status === "running") return current ? `Working on ${current}` : "Working";
   if (status === "canceled") return "Stopped";
-  return status === "failed" ? `Failed${error || reason ? `: ${error || reason}` : ""}` : "Succeeded";
+  return status === "failed" ? `Failed${error || reason ? `: ${said(error || reason || "")}` : ""}` : "Succeeded";
 }
 
 export function groupOf(entry: Entry, now: number, pinned: ReadonlySet<string> = new Set()): Group {

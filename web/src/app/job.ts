@@ -255,7 +255,7 @@ export class JobView implements View {
       this.strip.replaceChildren(icon("need"), make("span", "strip-text", whole.reason || "This job waits for your word."), make("span", "spring"), makeButton("primary", "Resume", () => void this.attempt(() => v1.resumeJob(this.id))));
     } else if (whole && (whole.status === "failed" || whole.status === "canceled")) {
       this.strip.replaceChildren(
-        make("span", "strip-text", whole.status === "failed" ? `Failed${whole.error || whole.reason ? `: ${plain(whole.error || whole.reason || "")}` : "."}` : "Stopped."),
+        make("span", "strip-text", whole.status === "failed" ? `Failed${whole.error || whole.reason ? `: ${plain(said(whole.error || whole.reason || ""))}` : "."}` : "Stopped."),
         make("span", "spring"),
         makeButton("", "Resume", () => void this.attempt(async () => this.shell.go({ at: "job", id: (await v1.resumeJob(this.id)).job }))),
         makeButton("", "Run again", () => void this.attempt(async () => this.shell.go({ at: "job", id: (await v1.retryJob(this.id)).job }))),

@@ -74,8 +74,17 @@ export class JobHistory {
   }
 }
 
-/** Without the tag that the portal's protocol puts before a reason. */
-export const said = (reason: string) => reason.replace(/^\[[A-Z ]+\] (?:Decision: )?/, "");
+/** Without the tag that the portal's protocol puts before a reason, and without the JSON it has around an error. */
+export function said(reason: string): string {
+  const text = reason.replace(/^\[[A-Z ]+\] (?:Decision: )?/, "");
+  if (!text.startsWith('{"name":')) return text;
+  try {
+    const { message } = JSON.parse(text) as { message?: unknown };
+    return typeof message === "string" && message ? message : text;
+  } catch {
+    return text; // it only begins like one
+  }
+}
 
 export type StepState = "todo" | "work" | "need" | "done" | "failed" | "stopped";
 

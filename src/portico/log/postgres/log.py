@@ -16,13 +16,13 @@ import asyncpg
 
 from portico import faults, limits
 from portico.errors import LogTooNew, LogUnavailable, PorticoError
-from portico.events import HOST, Channel, Delta, Event, Record
+from portico.events import HOST, Channel, Event, Record
 from portico.log.group_commit import PROBE_SECONDS, CommittedBatch
 from portico.log.identity import Identity
 from portico.log.log import DiskUse, NotOwner
 from portico.log.notes import KeyValue
 from portico.log.page import Page
-from portico.log.pending import Pending
+from portico.log.pending import Pending, compactable_part
 from portico.log.postgres.columns import blob_users, note_columns, numbers
 from portico.log.postgres.connect import connect, pool
 from portico.log.postgres.identity import identify, mark_of
@@ -84,7 +84,8 @@ class PostgresLog(StoredLog):
         """Asked before anything is taken in: a channel of another host is not written here."""
         self.began: Callable[[Channel], None] = lambda _: None
         """Told of each channel that this host begins, before anybody sees it."""
-        self.renewed: list[Callable[[], None]] = []
+        self.starting_seconds = 0.0
+        """The lease is at least so long while a host starts: it loads much, and gives no sign of life meanwhile."""
         self.fenced: list[Callable[[], None]] = []
         """Called when another host has taken over, before anything can be written again: nothing that this one had
         is its own any more."""
@@ -154,7 +155,7 @@ class PostgresLog(StoredLog):
 
     def _check_owner(self, channel: Channel) -> None:
         """Until the commit it can be lost only by the fence, which refuses the commit."""
-        if self.head(channel) and not self.owns(channel):
+        if channel.startswith(self.opening.owned) and self.head(channel) and not self.owns(channel):
             raise NotOwner(channel)
 
     def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[CommittedBatch]":
@@ -214,7 +215,7 @@ class PostgresLog(StoredLog):
                 positions.append(heads[channel])
         numbers = [ids[channel] for channel, _, _ in events]
         sums = [stored_sum(self._identity.salt, ids[channel], data) for channel, _, data in events]
-        deltas = [isinstance(event, Delta) for _, event, _ in events]
+        deltas = [compactable_part(event) is not None for _, event, _ in events]
         common = [ids[channel] for channel in shared]
         return [numbers, positions, deltas, sums, [data for _, _, data in events], common], common
 
@@ -374,8 +375,6 @@ class PostgresLog(StoredLog):
                 continue
             try:
                 await self.renew_now()
-                for listener in self.renewed:
-                    listener()
             except LogUnavailable as error:
                 if isinstance(error, Fenced):
                     self.lost_lease = True
@@ -384,10 +383,9 @@ class PostgresLog(StoredLog):
                     self._fail(error, [])
 
     async def renew_now(self) -> None:
+        seconds = max(self.opening.lease_seconds, self.starting_seconds)
         async with self._background:
-            await self._rows.with_connection(
-                lambda connection: renew(connection, self.lease, self.opening.lease_seconds, self.info())
-            )
+            await self._rows.with_connection(lambda connection: renew(connection, self.lease, seconds, self.info()))
 
     # -- the bell ----------------------------------------------------------------------------------------------
 
@@ -456,7 +454,9 @@ class PostgresLog(StoredLog):
 
     async def catch_up(self) -> None:
         """Returns when everything that is committed by now is known here."""
-        await self._catch_up_behind(await self._rows.last())
+        last = await self._rows.last()
+        if self._seq < last:
+            await self._catch_up_behind(last)
 
     async def seen(self, seq: int) -> None:
         """Returns when this number is known here: what another host says it has done can then be read."""

@@ -10,12 +10,12 @@ from typing import Literal, TypeVar
 
 from portico import limits
 from portico.errors import LogUnavailable
-from portico.events import Channel, Delta, Event, Record
+from portico.events import Channel, Record
 from portico.log.group_commit import CommittedBatch
 from portico.log.log import DiskUse
 from portico.log.notes import KeyValue
 from portico.log.page import Page
-from portico.log.pending import Pending
+from portico.log.pending import Pending, compactable_part
 from portico.log.sqlite.checkpoints import Checkpoints
 from portico.log.sqlite.database import Batch, Database, EventRow
 from portico.log.stored import StoredLog
@@ -117,7 +117,7 @@ class SqliteLog(StoredLog):
     def _write(self, taken: list[Pending], values: list[KeyValue]) -> "asyncio.Future[CommittedBatch]":
         heads: dict[Channel, int] = {}
         records = self._number(taken, heads)
-        rows = [EventRow(r.seq, r.channel, r.pos, r.time, _part(r.event), r.data) for r in records]
+        rows = [EventRow(r.seq, r.channel, r.pos, r.time, compactable_part(r.event), r.data) for r in records]
         committed = CommittedBatch(records, heads)
         return self._loop.run_in_executor(self._threads.writer, self._put, Batch(rows, heads, values), committed)
 
@@ -187,7 +187,3 @@ class SqliteLog(StoredLog):
         self._threads.close()
         self._checkpoints.shutdown()
         self._database.close()
-
-
-def _part(event: Event) -> str | None:
-    return event.part if isinstance(event, Delta) else None
