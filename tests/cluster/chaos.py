@@ -1,8 +1,9 @@
 """Three real hosts on a real database, clients that change hosts at random, and everything that can happen to them.
 
-`python -m tests.cluster.chaos --seconds 300 --seed 7` is the long run; the suite has a short one. What must hold then:
-nothing acknowledged is missing or there twice, positions have no gap, every turn has one end, a reader has seen a
-prefix of its channel without a gap or a repeat, whichever hosts it read from.
+`python -m tests.cluster.chaos --seconds 300 --seed 7 --temporal` is the long run; the suite has a short one. What must
+hold then: nothing acknowledged is missing or there twice, positions have no gap, every turn has one end, nobody but its
+owner wrote to a session, a reader has seen a prefix of its channel without a gap or a repeat, whichever hosts it read
+from. With Temporal jobs run meanwhile, and it is restarted, too: they all end, and no work that had ended ran again.
 """
 
 import argparse
@@ -19,18 +20,41 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 
-from portico.events import QueueAdded, TurnEnded, TurnStarted, decode
+from portico.events import JobEnded, QueueAdded, TurnEnded, TurnStarted, WorkEnded, WorkStarted, decode
 from portico.log.postgres.connect import connect
 from portico.testing.postgres import PostgresServer
+from portico.testing.temporal import TemporalServer
+from tests.jobs.playing import make, task
+from tests.jobs.samples import par, ref, seq
 from tests.process import environment
 
 LEASE = 3.0
+WRITERS = """
+CREATE TABLE wrote (host int, last bigint PRIMARY KEY);
+CREATE TABLE owned (channel text, host int, after bigint, at bigserial);
+CREATE FUNCTION note_writer() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO wrote VALUES (NEW.host, NEW.seq) ON CONFLICT DO NOTHING; RETURN NEW; END $$;
+CREATE FUNCTION note_owner() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO owned (channel, host, after) SELECT NEW.channel, NEW.host,
+  CASE WHEN TG_OP = 'INSERT' THEN 0 ELSE last_value END FROM seq; RETURN NEW; END $$;
+CREATE TRIGGER note_writer BEFORE INSERT ON batches FOR EACH ROW WHEN (NEW.seq > 0) EXECUTE FUNCTION note_writer();
+CREATE TRIGGER note_owner AFTER INSERT OR UPDATE ON owners FOR EACH ROW EXECUTE FUNCTION note_owner();
+"""
+STRANGERS = """
+SELECT c.name, e.seq, w.host, o.host AS owner
+  FROM events e JOIN channels c ON c.id = e.channel AND c.name LIKE 'session/%'
+  CROSS JOIN LATERAL (SELECT host FROM wrote WHERE last >= e.seq ORDER BY last LIMIT 1) w
+  CROSS JOIN LATERAL (SELECT host FROM owned WHERE channel = c.name AND after < e.seq ORDER BY at DESC LIMIT 1) o
+  WHERE w.host != o.host LIMIT 5
+"""
 CLIENTS = 3
 
 
 class Process:
-    def __init__(self, folder: Path, url: str, number: int) -> None:
+    def __init__(self, folder: Path, url: str, number: int, more: dict[str, str]) -> None:
+        self._more = more
         self.name = f"host-{number}"
         self.home = folder / self.name
         self._log = folder / f"{self.name}.log"
@@ -46,12 +70,12 @@ class Process:
             self.process = await asyncio.create_subprocess_exec(
                 *command,
                 *more,
-                env=environment(**about, PORTICO_CLUSTER_LEASE_SECONDS=str(LEASE)),
+                env=environment(**about, **self._more, PORTICO_CLUSTER_LEASE_SECONDS=str(LEASE)),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
             )
         assert self.process.stdout is not None
-        line = (await asyncio.wait_for(self.process.stdout.readline(), 60)).decode()
+        line = (await asyncio.wait_for(self.process.stdout.readline(), 120)).decode()
         if not line and tries > 1:  # taken for dead before it was ready: a supervisor starts it again
             return await self.start(tries - 1)
         assert line.startswith("READY:"), self._log.read_text("utf-8")[-3000:]
@@ -69,10 +93,15 @@ class Process:
 
 
 class Chaos:
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, temporal: bool = False) -> None:
         self.random = random.Random(seed)
+        self.temporal = TemporalServer(folder / "temporal").start() if temporal else None
+        engine = (
+            {"PORTICO_JOBS_ENGINE": "temporal", "PORTICO_JOBS_ADDRESS": self.temporal.address} if self.temporal else {}
+        )
+        self.folder, self.jobs = folder, list[str]()
         self.server = PostgresServer(folder / "postgres", settings={"fsync": "off"}).start()
-        self.hosts = [Process(folder, self.server.url(), number) for number in range(1, 4)]
+        self.hosts = [Process(folder, self.server.url(), number, engine) for number in range(1, 4)]
         self.acknowledged: dict[str, str] = {}
         """What was said, and to which session."""
         self.seen: dict[str, list[int]] = {}
@@ -82,6 +111,7 @@ class Chaos:
     async def run(self, seconds: float) -> dict[str, Any]:
         try:
             await self.hosts[0].start()  # makes the tables and the token
+            await self._watch_writers()
             await asyncio.gather(*(host.start() for host in self.hosts[1:]))
             token = (self.hosts[0].home / "token").read_text("ascii").strip()
             headers = {"authorization": f"Bearer {token}"}
@@ -91,6 +121,8 @@ class Chaos:
                     for number, session in enumerate(sessions):
                         tasks.create_task(self._talk(http, session, number))
                         tasks.create_task(self._read(http, session))
+                    if self.temporal is not None:
+                        tasks.create_task(self._run_jobs(http))
                     await self._disturb(seconds)
                     self.done.set()
                 await self._settle(http, sessions)
@@ -100,6 +132,8 @@ class Chaos:
                 host.tell(signal.SIGCONT)
                 await host.end(signal.SIGKILL)
             self.server.stop(at_once=True)
+            if self.temporal is not None:
+                self.temporal.stop(at_once=True)
 
     def _any(self) -> str:
         return self.random.choice(self.hosts).address
@@ -146,11 +180,29 @@ class Chaos:
                     seen += [event["pos"] for event in answer.json()["events"]]
             await asyncio.sleep(self.random.uniform(0, 0.1))
 
+    async def _run_jobs(self, http: httpx.AsyncClient) -> None:
+        entry = msgspec.to_builtins(
+            make({"step": task("[[delay:300]] [[say:done]]")}, seq(par(*[ref("step")] * 3), ref("step")))
+        )
+        body = {"job": "main", "cwd": str(self.folder), "entry": entry}
+        while not self.done.is_set():
+            key = f"job-{len(self.jobs)}"
+            while not self.done.is_set():
+                with contextlib.suppress(httpx.HTTPError):
+                    answer = await http.post(f"{self._any()}/v1/jobs", json=body, headers={"Idempotency-Key": key})
+                    if answer.status_code < 400:
+                        self.jobs.append(answer.json()["job"])
+                        break
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(self.random.uniform(0.5, 3))
+
     # -- what happens ------------------------------------------------------------------------------------------
 
     async def _disturb(self, seconds: float) -> None:
         until = asyncio.get_running_loop().time() + seconds
         kinds = [self._kill, self._pause, self._restart_database, self._cut]
+        if self.temporal is not None:
+            kinds.append(self._restart_temporal)
         self.random.shuffle(kinds)
         turn = 0
         while asyncio.get_running_loop().time() < until or turn < len(kinds):
@@ -178,6 +230,18 @@ class Chaos:
         await asyncio.sleep(self.random.uniform(0, 1))
         await asyncio.to_thread(self.server.start)
 
+    async def _restart_temporal(self) -> None:
+        assert self.temporal is not None
+        await asyncio.to_thread(self.temporal.stop, at_once=self.random.random() < 0.5)
+        await asyncio.sleep(self.random.uniform(0, 2))
+        await asyncio.to_thread(self.temporal.start)
+
+    async def _watch_writers(self) -> None:
+        """Who writes, and who is the owner, as the database itself sees it."""
+        db = await connect(self.server.url(), "chaos")
+        await db.execute(WRITERS)
+        await db.close()
+
     async def _cut(self) -> None:
         for _ in range(5):
             with contextlib.suppress(Exception):
@@ -193,13 +257,22 @@ class Chaos:
         """Everybody is there again, knows the same, and no turn runs or is about to. Two looks: what was asked by a
         client that gave up waiting may still be on its way."""
         before: object = None
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(240):
+            while not await self._jobs_done(http):  # noqa: ASYNC110
+                await asyncio.sleep(1)
             while True:
                 now = await self._at_rest(http, sessions)
                 if now is not None and now == before:
                     return
                 before = now
                 await asyncio.sleep(1)
+
+    async def _jobs_done(self, http: httpx.AsyncClient) -> bool:
+        with contextlib.suppress(httpx.HTTPError):
+            answer = await http.get(f"{self._any()}/v1/jobs")
+            listed = {each["id"]: each["status"] for each in answer.json().get("jobs", [])}
+            return all(listed.get(job) not in (None, "running") for job in self.jobs)
+        return False
 
     async def _at_rest(self, http: httpx.AsyncClient, sessions: list[str]) -> list[int] | None:
         """How far every session is; None while something runs, or hosts differ."""
@@ -240,19 +313,34 @@ class Chaos:
             seen = self.seen[session]
             assert seen == positions[: len(seen)], "a reader has seen a prefix"
             counts.update(events=len(rows), turns=len(begun), seen=len(seen))
+        strangers = await db.fetch(STRANGERS)
+        assert not strangers, f"somebody else than the owner wrote: {strangers}"
+        for job in self.jobs:
+            counts.update(await self._check_job(db, job))
         await db.close()
         return {"acknowledged": len(self.acknowledged), **counts, "happened": dict(self.happened)}
 
+    async def _check_job(self, db: Any, job: str) -> dict[str, int]:
+        sql = "SELECT data FROM events e JOIN channels c ON c.id = e.channel WHERE c.name = $1 ORDER BY e.pos"
+        events = [decode(data) for (data,) in await db.fetch(sql, f"job/{job}")]
+        ends = [event for event in events if isinstance(event, JobEnded)]
+        assert [end.outcome for end in ends] == ["succeeded"], (job, ends)
+        done = Counter(each.path for each in events if isinstance(each, WorkEnded) and each.outcome == "succeeded")
+        assert list(done.values()) == [1] * 4, (job, done)
+        attempts = Counter((each.path, each.attempt) for each in events if isinstance(each, WorkStarted))
+        return {"jobs": 1, "works": len(done), "attempts": len(attempts)}
 
-async def chaos(seconds: float, seed: int) -> dict[str, Any]:
+
+async def chaos(seconds: float, seed: int, temporal: bool = False) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="portico-chaos-") as folder:
         os.chmod(folder, 0o755)
-        return await Chaos(Path(folder), seed).run(seconds)
+        return await Chaos(Path(folder), seed, temporal).run(seconds)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--temporal", action="store_true", help="run jobs on Temporal meanwhile")
     given = parser.parse_args()
-    print(json.dumps(asyncio.run(chaos(given.seconds, given.seed)), indent=2))
+    print(json.dumps(asyncio.run(chaos(given.seconds, given.seed, given.temporal)), indent=2))

@@ -1,6 +1,7 @@
 """Rule × grantor × door: what must always ask asks, whoever has let everything pass, and through whichever door."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from portico.command_shapes import method_name
+from portico.commands import COMMANDS
+from portico.doors.mcp.tools import WITHOUT
 from portico.events import Message
 from portico.host.session import Session
 from portico.host.state import CallPart
@@ -130,3 +134,58 @@ async def test_an_editor_that_approves_everything(tmp_path: Path) -> None:
         session = await here.server.host.get(NAME)
         await holds(session)
         assert [await said(session, text) for text in PASSES] == ["passed", "passed"]
+
+
+WHOLE: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "the session's settings": [("session.configure", {"session": "{s}", "values": EVERYTHING["approvals"]})],
+    "the host's settings": [("host.configure", {"values": {"globalAutoApproveEnabled": True}})],
+    "a grant for all tools in the session": [
+        ("grant.add", {"agent": "scripted", "tool": "*", "allow": True, "session": "{s}"})
+    ],
+    "a grant for a tool in the folder": [
+        ("grant.add", {"agent": "scripted", "tool": "shell", "allow": True, "project": "{cwd}"})
+    ],
+    "an answer for all calls of the tool": [
+        ("approval.answer", {"approval": "{a}", "option": "allow-session", "covers": "all"})
+    ],
+    "an answer for what was shown": [
+        ("approval.answer", {"approval": "{a}", "option": "allow-session", "covers": "shown"})
+    ],
+}
+"""Whoever says more than yes, in words of the host: `/v1` and the tools of MCP take the same. Portal and Anywhere know
+a single yes and no settings of approval."""
+
+
+async def _told(here: Standing, door: str, name: str, said: dict[str, Any]) -> None:
+    if door == "rest" or name in WITHOUT:
+        answer = await here.http.post("/v1/commands", json={"command": name, "arguments": said})
+        assert answer.status_code == 200, answer.text
+        return
+    params = {"name": method_name(COMMANDS[name]), "arguments": said}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    answer = await here.http.post("/mcp", json=body)
+    assert "result" in answer.json(), answer.text
+    assert not answer.json()["result"].get("isError"), answer.text
+
+
+@pytest.mark.parametrize("door", ["rest", "mcp"])
+async def test_whoever_says_more_than_yes(tmp_path: Path, door: str) -> None:
+    async with served(tmp_path) as here:
+        for number, (grantor, commands) in enumerate(WHOLE.items()):
+            folder = tmp_path / f"folder-{number}"
+            folder.mkdir()
+            session = await here.server.host.get(await here.start(cwd=str(folder)))
+
+            async def grant(approval: str, call: str) -> None:
+                for name, said in commands:  # noqa: B023 - called at once
+                    text = json.dumps(said).replace("{s}", session.id)  # noqa: B023
+                    text = text.replace("{a}", approval).replace("{cwd}", session.state.cwd)  # noqa: B023
+                    await _told(here, door, name, json.loads(text))
+                if name != "approval.answer":
+                    await here.http.post(f"/v1/approvals/{approval}", json={"allow": True})
+
+            assert await said(session, PASSES[0], grant) == "asked", grantor
+            await holds(session)
+            assert [await said(session, text) for text in PASSES] == ["passed", "passed"], grantor
+            if grantor == "the host's settings":
+                await _told(here, "rest", "host.configure", {"values": {"globalAutoApproveEnabled": False}})

@@ -272,6 +272,19 @@ async def test_a_sweep_leaves_a_session_that_somebody_waits_for(open_host: HostO
     assert (await asyncio.wait_for(waiting, 60)).title == "done"
 
 
+async def test_whoever_gave_up_waiting_does_not_keep_a_session_in_memory(open_host: HostOpener) -> None:
+    """A cancelled `wait_until` left its waiter behind, and its session was never dropped again."""
+    host = await open_host()
+    session = await host.start(by="test", cwd="/")
+    waiting = asyncio.create_task(session.wait_until(lambda state: state.title == "never"))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    session.used_at = -1e9
+    await host.sweep()
+    assert not session.loaded
+
+
 async def test_a_sweep_compacts_finished_turns_only(open_host: HostOpener) -> None:
     host = await open_host(PlayAgent(hang))
     done, running = await host.start(by="test", cwd="/"), await host.start(by="test", cwd="/")

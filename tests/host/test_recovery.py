@@ -1,10 +1,12 @@
 """After a crash everything has its one end. A crash is an abandoned log here; tests/crash kills real processes."""
 
+import asyncio
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from portico import commands as c
 from portico import events as e
 from portico.events import Event, Message
 from portico.host.host import Host
@@ -183,3 +185,18 @@ async def test_events_of_a_newer_portico_do_no_harm(open_host: HostOpener) -> No
     host = await open_host(PlayAgent(idle))
     session = await host.get("session-1")
     assert (session.state.title, session.state.pos) == ("", 2)
+
+
+async def test_a_command_that_waits_while_ends_are_written_finds_its_session_loaded(open_host: HostOpener) -> None:
+    """Another host's sessions are closed while commands for them arrive: the state was let go between the two."""
+    host, _, _ = await recovered(
+        open_host, e.QueueAdded(pending="q1", kind="queue", message=Message("later"), by="ada")
+    )
+    session = await host.get("session-1")
+    async with session.lock:
+        closing = asyncio.create_task(host.catalogue.close_open([session]))
+        await asyncio.sleep(0)
+        releasing = asyncio.create_task(host.do(c.ReleaseQueue(session="session-1"), c.Caller.inside("ada")))
+        await asyncio.sleep(0.05)  # both wait for the lock, in this order
+    await asyncio.gather(closing, releasing)
+    assert not session.state.queue_held

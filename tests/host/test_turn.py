@@ -9,11 +9,12 @@ from portico import events as e
 from portico import limits
 from portico.agents.agent import AgentDied, AgentError, Message, Turn
 from portico.errors import Conflict, TurnInProgress
-from portico.events import ErrorInfo
+from portico.events import ErrorInfo, Record, encode
 from portico.host import turn as turn_module
 from portico.host.agent import Conversation, Opening
+from portico.host.fold import fold
 from portico.host.session import Session
-from portico.host.state import TextPart, TurnState, Usage
+from portico.host.state import QuestionPart, SessionState, TextPart, TurnState, Usage, summarise
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import Play, PlayAgent
@@ -31,6 +32,30 @@ async def played(open_host: HostOpener, play: Play) -> tuple[Session, TurnState]
 
 def parts(turn: TurnState) -> list[tuple[str, str]]:
     return [(part.kind, part.text) for part in turn.parts if isinstance(part, TextPart)]
+
+
+def test_calls_and_thoughts_know_how_long_they_took() -> None:
+    state = SessionState("s")
+    events = [
+        e.TurnStarted(turn="t", message=Message("go"), by="ada"),
+        e.PartStarted(turn="t", part="r", kind="reasoning"),
+        e.PartEnded(turn="t", part="r", text="hm"),
+        e.PartStarted(turn="t", part="w", kind="text"),
+        e.PartEnded(turn="t", part="w", text="Hello"),
+        e.ToolStarted(turn="t", call="c", tool="bash"),
+        e.ToolEnded(turn="t", call="c", ok=True),
+        e.TurnEnded(turn="t", outcome="failed", error=ErrorInfo("agent_failed", "No key.")),
+    ]
+    for pos, event in enumerate(events, 1):
+        fold(state, Record(pos, "session/s", pos, 1000 + pos * pos, encode(event), event))
+        if isinstance(event, e.ToolStarted):
+            assert [getattr(part, "started", 0) for part in state.turns[0].parts] == [0, 0, 1036]
+    assert [(part.started, part.took) for part in state.turns[0].parts if not isinstance(part, QuestionPart)] == [
+        (0, 5),
+        (0, 0),
+        (0, 13),
+    ]
+    assert summarise(state).error == "No key."
 
 
 async def test_parts_grow_and_close(open_host: HostOpener) -> None:

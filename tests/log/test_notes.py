@@ -111,6 +111,23 @@ async def test_blobs_go_with_the_last_channel_that_refers_to_them(log: StoredLog
         await log.blob(shared)
 
 
+async def test_deleting_a_channel_with_a_blob_does_not_read_the_log(
+    log: StoredLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To find out who else has the blob, every event of every channel was read."""
+    digest = await log.put_blob(b"output")
+    await log.append("a", ran(digest))
+
+    async def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError("The log was read.")
+
+    for name in ("read", "read_all"):
+        monkeypatch.setattr(log, name, refuse)
+    await log.delete("a")
+    with pytest.raises(NotFound):
+        await log.blob(digest)
+
+
 async def test_a_blob_that_is_stored_again_meanwhile_stays(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     digest = await log.put_blob(b"the same output")
     await log.append("a", ran(digest))

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from portico.doors.identity import new_token
+from portico.doors.people import add_person
 from portico.errors import BadRequest, HomeInUse
 from portico.events import Message, TurnEnded
 from portico.home import Home
@@ -18,11 +20,13 @@ async def test_a_running_host_is_backed_up_in_the_middle_of_its_work(tmp_path: P
     async with standing(tmp_path) as here:
         session = await here.start(cwd=str(tmp_path))
         await here.say(session, "[[say:before the backup]]")
+        add_person(here.home, "ann", ["read"])
+        ann = new_token(here.home, "laptop", ["read"], "ann")
         running = await (await here.server.host.get(session)).send(Message("[[deltas:2000]] [[gap:1]]"), by="test")
         file = tmp_path / "backup.tar.gz"
         made = await asyncio.to_thread(back_up, here.home.path, file)
         assert file.stat().st_mode & 0o777 == 0o600
-        assert set(made.sums) == {"log.db", "token", "cookie-key"}
+        assert set(made.sums) == {"log.db", "token", "tokens.json", "people.json", "cookie-key"}
         assert await asyncio.to_thread(verify, file) == made
         assert (await here.server.host.get(session)).state.turn(running) is not None
         token = here.home.token()
@@ -31,6 +35,8 @@ async def test_a_running_host_is_backed_up_in_the_middle_of_its_work(tmp_path: P
     restore(file, home.path)
     assert home.token() == token
     async with standing(tmp_path / "other") as there:
+        async with there.client(ann) as laptop:
+            assert (await laptop.get("/v1/people/me")).json()["person"] == "ann", "a token ends with its person"
         state = (await there.http.get(f"/v1/sessions/{session}")).json()
         assert state["turns"][0]["parts"][-1]["text"] == "before the backup"
         assert state["turns"][1]["outcome"] == "interrupted"

@@ -1,5 +1,6 @@
 """Search with its index: the same answers as without, through restarts, deletions and damage."""
 
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from portico.events import Message
 from portico.host.host import Host
+from portico.queries.index import Index
 from portico.queries.search import Hit, Search
 from portico.testing.fixtures import HostOpener
 from tests.property.scene import quick, run
@@ -129,6 +131,31 @@ async def test_what_was_deleted_is_not_kept_in_the_index(searcher: Searcher) -> 
     await searcher.close()
     searcher.search = None
     assert b"secret bilby" not in searcher.path.read_bytes()
+
+
+async def test_a_deletion_that_the_disk_refused_is_done_another_time(
+    searcher: Searcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index forgot the deletion with the write that failed, and kept what was deleted."""
+    one = await searcher.say("the secret bilby")
+    assert await searcher.sessions("bilby") == [one]
+
+    def full(self: Index, session: str) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    assert searcher.search is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(Index, "forget", full)
+        await searcher.host.delete(one, by="test")
+        await searcher.search.catch_up()
+    await searcher.search.catch_up()
+    await searcher.close()
+    searcher.search = None
+    index = Index.open(searcher.path)
+    assert index.sessions() == set()
+    index.close()
 
 
 @pytest.mark.parametrize("when", ["before", "while"])

@@ -28,7 +28,7 @@ test("another model answers from the next message on", async () => {
   await ready(person);
   const id = page.url().split("/").at(-1)!;
   await page.selectOption('#composer [aria-label="Model"]', "claude-opus-4.6");
-  await vi.waitFor(async () => expect(await host.ask(`/v1/sessions/${id}`)).toMatchObject({ model: "claude-opus-4.6" }));
+  await vi.waitFor(async () => expect(await host.ask(`/v1/sessions/${id}`)).toMatchObject({ model: "claude-opus-4.6" }), 30_000);
   await page.click("#menu summary");
   await page.click("#details");
   await page.waitForSelector('.facts-list:has-text("scripted · claude-opus-4.6")');

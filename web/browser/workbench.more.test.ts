@@ -1,7 +1,7 @@
 /** The workbench beyond talking: review, jobs, usage, settings, and being installed. */
 
 import { execSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { entryOptions } from "./entry";
@@ -15,13 +15,12 @@ const git = (folder: string, line: string) => execSync(`git -c user.name=T -c us
 
 /** A session of the demo agent that has written a file into a repository of its own. */
 async function reviewed(name: string): Promise<{ folder: string; id: string }> {
-  const folder = join(host.folder, name);
-  mkdirSync(folder);
+  const folder = mkdtempSync(join(host.folder, `${name}-`)); // another one where a test is tried again
   writeFileSync(join(folder, "calc.py"), "def add(a, b):\n    return a - b\n");
   git(folder, "init -q && git config user.name T && git config user.email t@example.org && git add . && git commit -qm first");
   const { id } = await host.ask<{ id: string }>("/v1/sessions", { agent: "demo", cwd: folder, title: "Review me", config: { approvals: "allow" } });
   await host.ask(`/v1/sessions/${id}/messages`, { text: "write something" });
-  await vi.waitFor(async () => expect(await host.ask(`/v1/sessions/${id}/changes`)).toMatchObject({ files: [{ path: "portico-demo.md" }] }), 20_000);
+  await vi.waitFor(async () => expect(await host.ask(`/v1/sessions/${id}/changes`)).toMatchObject({ files: [{ path: "portico-demo.md" }] }), 60_000);
   return { folder, id };
 }
 
@@ -88,7 +87,7 @@ describe("review", () => {
     await page.waitForSelector(".undo");
     expect(readFileSync(join(folder, "calc.py"), "utf8")).toContain("a - b");
     await page.click(".undo button");
-    await vi.waitFor(() => expect(readFileSync(join(folder, "calc.py"), "utf8")).toContain("a + b"));
+    await vi.waitFor(() => expect(readFileSync(join(folder, "calc.py"), "utf8")).toContain("a + b"), 30_000);
     expect(existsSync(join(folder, "portico-demo.md"))).toBe(true);
     expect(person.trouble.filter((each) => !each.includes("409"))).toEqual([]);
   });

@@ -241,12 +241,15 @@ describe("one session", () => {
     await begin(person, "demo", "write something");
     const id = new URL(page.url()).pathname.split("/").at(-1)!;
     await page.waitForSelector(".approval");
-    const approval = (await host.ask<{ waiting: { id: string; session: string }[] }>("/v1/inbox")).waiting.find(({ session }) => session === id)!;
-    await host.ask(`/v1/approvals/${approval.id}`, { option: "allow-session" });
+    await page.getByRole("button", { name: "Allow in this session", exact: true }).click();
+    // What it is about is said before it is given: this file, or all of the folder.
+    await page.waitForSelector('.scopes .option:has-text("all files of the project folder")');
+    expect(await person.barriers()).toEqual([]);
+    await page.click('.scopes .option:has-text("Allow portico-demo.md")');
     await ready(person);
     await page.click("#menu summary");
     await page.click("#grants");
-    await page.waitForSelector('dialog[open] li:has-text("this session, until")');
+    await page.waitForSelector('dialog[open] li:has-text("portico-demo.md"):has-text("this session, until")');
     await page.keyboard.press("Escape");
     const other = await started("demo", "hello");
     await page.goto(`${host.url}/app/s/${other}`);

@@ -73,6 +73,13 @@ export interface Grant {
   session?: string | null;
   project?: string | null;
   pattern?: string;
+  covers?: string[];
+}
+
+/** For how much an answer can be remembered. */
+export interface Covered {
+  breadth: string;
+  covers: string[];
 }
 
 export interface Terminal {
@@ -170,6 +177,7 @@ export const v1 = {
   changes: (id: string, turn?: string) => call<Changes>("GET", `${session(id)}/changes${turn === undefined ? "" : `?${new URLSearchParams({ turn })}`}`),
   diff: async (id: string, path: string, turn?: string) =>
     (await answer("GET", `${session(id)}/changes/diff?${new URLSearchParams({ path, ...(turn === undefined ? {} : { turn }) })}`)).text(),
+  covers: async (approval: string) => (await call<{ covers: Covered[] }>("GET", `/approvals/${part(approval)}/covers`)).covers,
   grants: async () => (await call<{ grants: Grant[] }>("GET", "/grants")).grants,
   revoke: (id: string) => call<void>("DELETE", `/grants/${part(id)}`),
   jobs: async () => (await call<{ jobs: JobSummary[] }>("GET", "/jobs")).jobs,

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { type Comment, hasMoved, messageOf } from "../src/app/comments";
 import { type Entry, entryOfJob, entryOfSession, fits, groupOf, grouped, type JobRow, type Row } from "../src/app/entries";
-import { splitHtml } from "../src/app/fileDiff";
+import { splitHtml } from "../src/conversation/diffColours";
 import { JobHistory, lanesOf, type Run, said, stepsOf, treeOf, type TreeNode, type WorkTree } from "../src/app/jobModel";
 import { offersAt, placeIn } from "../src/app/jsonPlace";
 import { markWords } from "../src/app/list";
@@ -31,6 +31,7 @@ describe("the list", () => {
     ["works", row({ status: "running", read: false }, { activity: "Thinking", since: 5 }), { state: "work", line: "Thinking", unread: false }],
     ["was interrupted", row({ interrupted: true }), { state: "interrupted", line: "Interrupted: the host stopped" }],
     ["failed", row({ status: "failed" }), { state: "failed", line: "Failed" }],
+    ["failed, and why", row({ status: "failed", error: "No key" }), { state: "failed", line: "Failed: No key" }],
     ["changed files", row({ read: false, changes: { additions: 3, deletions: 1, files: 2 } }), { state: "done", line: "2 files", changes: { additions: 3, deletions: 1 }, unread: true }],
     ["only answered", row(), { state: "done", line: "Answered, no files changed", folder: "api" }],
     ["is empty", row({ turns: 0 }), { line: "Nothing said yet" }],

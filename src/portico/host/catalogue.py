@@ -202,7 +202,8 @@ async def _close_open(session: Session) -> None:
             return
         if events := _ends(session, state):
             await session.append(*events)
-    session.unload()
+    if not session.used_at:  # else a command may wait for the lock, with the state it has loaded
+        session.unload()
 
 
 def _ends(session: Session, state: SessionState) -> list[e.Event]:

@@ -220,7 +220,8 @@ def _turn_ended(state: SessionState, event: e.TurnEnded, record: Record) -> None
 def _part_started(state: SessionState, event: e.PartStarted, record: Record) -> None:
     turn = _active(state, event.turn)
     if turn is not None:
-        turn.parts.append(TextPart(event.part, event.kind))
+        began = record.time if event.kind == "reasoning" else 0
+        turn.parts.append(TextPart(event.part, event.kind, started=began))
         _count(state, event.part)
 
 
@@ -234,8 +235,13 @@ def _part_ended(state: SessionState, event: e.PartEnded, record: Record) -> None
     part = _find(state, event.turn, event.part, TextPart)
     if part is not None:
         part.text, part.done = event.text, True
+        part.started, part.took = 0, _took(part.started, record)
     if event.replaces and (turn := state.turn(event.turn)) is not None:
         turn.corrections[record.pos] = len(turn.parts)
+
+
+def _took(started: int, record: Record) -> int:
+    return max(0, record.time - started) if started else 0
 
 
 def _usage(state: SessionState, event: e.UsageReported, record: Record) -> None:
@@ -269,7 +275,7 @@ def _tool_started(state: SessionState, event: e.ToolStarted, record: Record) -> 
     turn = _active(state, event.turn)
     if turn is not None:
         call = CallPart(event.call, event.tool, event.title, event.kind, event.owner, event.parent, event.meta)
-        call.server = event.server
+        call.server, call.started = event.server, record.time
         turn.parts.append(call)
         _count(state, event.call)
 
@@ -319,6 +325,7 @@ def _tool_ended(state: SessionState, event: e.ToolEnded, record: Record) -> None
         call.content = event.content or call.content
         call.past, call.detail, call.result = event.title, event.detail, event.result
         call.exit_code = event.exit_code
+        call.started, call.took = 0, _took(call.started, record)
         if not call.ready:
             call.input = ""  # it never became whole: its pieces may be compacted, and every reader must agree
 

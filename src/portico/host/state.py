@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from portico import events as e
+from portico import limits
 from portico.events import ErrorInfo, Json, Message, Option, Origin, Outcome, ToolSpec
 
 Status = Literal["idle", "running", "waiting", "failed"]
@@ -25,6 +26,10 @@ class TextPart(Struct, tag_field="part", tag="text", omit_defaults=True):
     kind: e.PartKind
     text: str = ""
     done: bool = False
+    started: int = 0
+    """Of reasoning, while it runs: milliseconds since the epoch."""
+    took: int = 0
+    """Of reasoning that has ended: milliseconds."""
 
 
 class Approval(Struct, omit_defaults=True):
@@ -89,6 +94,10 @@ class CallPart(Struct, tag_field="part", tag="call", omit_defaults=True):
     """In the words of the client that ran it, where ours say less."""
     exit_code: int | None = None
     """Of the command that it ran."""
+    started: int = 0
+    """While it runs: milliseconds since the epoch."""
+    took: int = 0
+    """Of a call that has ended: milliseconds, with what it waited for."""
 
     @property
     def approval(self) -> Approval | None:
@@ -292,6 +301,8 @@ class Summary(Struct, omit_defaults=True):
     """As in the state."""
     interrupted: bool = False
     """Idle, and the host ended in the middle of the last turn."""
+    error: str = ""
+    """Why the last turn failed, as far as a list shows it."""
     owner: str = ""
     shares: dict[str, list[e.Right]] = {}
     """As in the state."""
@@ -347,9 +358,15 @@ def summarise(state: SessionState) -> Summary:
         chat_order=state.chat_order,
         last_turn_at=state.last_turn_at,
         interrupted=state.last_outcome == "interrupted",
+        error=_failure(state),
         owner=state.owner,
         shares=state.shares,
     )
+
+
+def _failure(state: SessionState) -> str:
+    error = state.turns[-1].error if state.last_outcome == "failed" else None
+    return error.message[: limits.TITLE_CHARS] if error is not None else ""
 
 
 def waiting(turn: TurnState) -> bool:

@@ -24,7 +24,7 @@ from portico.errors import BadRequest, LogDamaged
 from portico.log.sqlite.schema import VERSION
 
 LOG = "log.db"
-SECRETS = ("token", "tokens.json", "cookie-key", "hooks.key")
+SECRETS = ("token", "tokens.json", "people.json", "cookie-key", "hooks.key")
 PLAIN = ("settings.toml", "automations.toml")
 MANIFEST = "manifest.json"
 _CHUNK = 1024 * 1024

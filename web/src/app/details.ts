@@ -1,7 +1,7 @@
 /** What there is to know of a session: agent, folder, settings, cost by turn, remembered answers. */
 
 import { root } from "../root";
-import { grantsOf } from "../conversation/grants";
+import { grantsOf, grantWords } from "../conversation/grants";
 import { exact } from "../conversation/pieces";
 import { duration, who } from "../conversation/words";
 import { make, makeButton } from "../page";
@@ -36,10 +36,10 @@ export class Details {
       facts.append(make("dt", "", name), cell);
     };
     const used = (state.usage?.input ?? 0) + (state.usage?.output ?? 0);
-    add("Agent", `${state.agent} · ${state.model}`);
+    add("Agent", [state.agent, state.model].filter(Boolean).join(" · "));
     add("Folder", make("code", "", exact(state.cwd)));
     if (state.worktree?.branch) add("Own copy", make("code", "", exact(String(state.worktree.branch))));
-    add("Used", used ? `${tokens(used)} (${tokens(state.usage?.cached ?? 0)} from the cache), ${cost(state.usage?.cost)}` : "nothing yet");
+    add("Used", used ? `${tokens(used)}${state.usage?.cached ? ` (${tokens(state.usage.cached)} from the cache)` : ""}, ${cost(state.usage?.cost)}` : "nothing yet");
     add("Turns", String(state.turns?.length ?? 0));
     add("Session", make("code", "", state.id));
     if (state.parent) {
@@ -56,8 +56,7 @@ export class Details {
     list.append(
       ...(this.grants ?? []).map((grant) => {
         const item = make("li");
-        const text = `${grant.allow ? "Allowed" : "Denied"}: ${grant.tool}${grant.pattern && grant.pattern !== "*" ? ` ${grant.pattern}` : ""}, ${grant.session ? "in this session" : "in this folder"}`;
-        item.append(exact(text), makeButton("link", "Forget", () => void this.view.attempt(() => v1.revoke(grant.id)).then(() => this.load())));
+        item.append(`${grantWords(grant, this.view.state?.cwd ?? "")}, ${grant.session ? "in this session" : "in this folder"}`, makeButton("link", "Forget", () => void this.view.attempt(() => v1.revoke(grant.id)).then(() => this.load())));
         return item;
       }),
     );

@@ -1,8 +1,9 @@
 /** What stands in the list: sessions and jobs, each with its state, the line that says what happens, and its group. */
 
 import type { Summary } from "../conversation/state";
+import { plain } from "../conversation/pieces";
 import { said } from "./jobModel";
-import { type Day, dayOf } from "./time";
+import { clock, type Day, dayOf } from "./time";
 
 export interface Waiting {
   id: string;
@@ -12,7 +13,7 @@ export interface Waiting {
 
 /** A row of `GET /v1/board`. */
 export interface Row {
-  session: Summary & { interrupted?: boolean; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number; owner?: string };
+  session: Summary & { interrupted?: boolean; error?: string; changes?: { additions?: number; deletions?: number; files?: number }; origin?: { kind: string; call?: string } | null; moved?: number; owner?: string };
   activity?: string;
   since?: number;
   waiting?: Waiting[];
@@ -96,7 +97,7 @@ export function entryOfSession({ session, activity = "", since, waiting = [] }: 
     id: session.id,
     title: session.title || "New session",
     state,
-    line: moving ? activity : endLine(state, session.turns ?? 0, files),
+    line: moving ? activity : endLine(state, session, files),
     ...(!moving && state === "done" && files ? { changes: { additions, deletions } } : {}),
     folder: lastName(session.cwd),
     cwd: session.cwd,
@@ -117,9 +118,9 @@ function stateOf(session: Row["session"], waiting: Waiting[]): State {
   return session.status === "failed" ? "failed" : "done";
 }
 
-function endLine(state: State, turns: number, files: number): string {
-  if (state === "interrupted") return "Interrupted: the host stopped";
-  if (state === "failed") return "Failed";
+function endLine(state: State, { turns = 0, moved, error }: Row["session"], files: number): string {
+  if (state === "interrupted") return moved ? `Interrupted at ${clock(moved)}: the host stopped` : "Interrupted: the host stopped";
+  if (state === "failed") return error ? `Failed: ${plain(error)}` : "Failed";
   if (turns === 0) return "Nothing said yet";
   return files ? `${files} ${files === 1 ? "file" : "files"}` : "Answered, no files changed";
 }

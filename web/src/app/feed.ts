@@ -3,7 +3,7 @@
 import { keyed } from "../key";
 import { root } from "../root";
 import { reportConnection } from "../connection";
-import { call } from "../v1";
+import { call, v1 } from "../v1";
 import { type Entry, entryOfJob, entryOfSession, type JobRow, ofTask, type Row } from "./entries";
 
 interface Page {
@@ -137,6 +137,7 @@ export class Feed {
     this.inArchive = page.archived ?? 0;
     this.archiveAsked = false;
     if (this.downSince !== undefined) void this.loadJobs();
+    if (this.agentNames.size === 0) void this.loadNames();
     this.live = true;
     this.downSince = undefined;
     this.retry = FIRST_RETRY_MS;
@@ -149,6 +150,22 @@ export class Feed {
     for (const id of page.removed ?? []) this.rows.delete(id);
     for (const id of page.jobs ?? []) void this.loadJob(id);
     this.tell();
+  }
+
+  private readonly agentNames = new Map<string, string>();
+
+  /** What people call it; its id, until that is known. */
+  agentName(id: string): string {
+    return this.agentNames.get(id) ?? id;
+  }
+
+  private async loadNames(): Promise<void> {
+    try {
+      for (const { id, name } of await v1.agents()) this.agentNames.set(id, name);
+      this.tell();
+    } catch {
+      // Out of reach, or not for this reader: ids are names, too.
+    }
   }
 
   private async loadJobs(): Promise<void> {

@@ -1,9 +1,9 @@
 /** The changed lines of one file: unified or side by side, with colours, comments, and a button on every line number. */
 
 import { lineView, marked } from "../conversation/diff";
+import { colourLines } from "../conversation/diffColours";
 import { type DiffLine, pairs } from "../conversation/diffLines";
 import { exact } from "../conversation/pieces";
-import { coloured, languageOfFile } from "../highlight";
 import { make, makeButton } from "../page";
 import type { Comment } from "./comments";
 import type { FileView } from "./review";
@@ -94,34 +94,4 @@ function noteView(comment: Comment, acts: LineActs): HTMLElement {
   if (acts.moved(comment)) note.append(make("p", "bad", "This line has changed since. It was:"), make("code", "", exact(comment.quote)));
   note.append(text);
   return note;
-}
-
-/** Line by line, so that a change never colours its neighbours; words that changed keep their marks and no colours. */
-async function colourLines(path: string, spans: [HTMLElement, DiffLine][]): Promise<void> {
-  const language = languageOfFile(path);
-  if (!language) return;
-  const plainOnes = spans.filter(([, line]) => !line.marks?.length);
-  for (let at = 0; at < plainOnes.length; at += 100) {
-    const part = plainOnes.slice(at, at + 100);
-    // A sign that stands in no program keeps the lines apart.
-    const html = await coloured(part.map(([, { text }]) => text).join("\n"), language).catch(() => undefined);
-    if (html === undefined) return;
-    const pieces = splitHtml(html);
-    if (pieces.length !== part.length) continue;
-    part.forEach(([span], index) => (span.innerHTML = pieces[index] ?? ""));
-    await new Promise((done) => setTimeout(done));
-  }
-}
-
-/** Coloured HTML line by line: a `span` that goes over the end of a line is closed there and opened again. */
-export function splitHtml(html: string): string[] {
-  let open: string[] = [];
-  return html.split("\n").map((line) => {
-    const before = open.join("");
-    for (const [tag] of line.matchAll(/<span[^>]*>|<\/span>/g)) {
-      if (tag === "</span>") open = open.slice(0, -1);
-      else open = [...open, tag];
-    }
-    return before + line + "</span>".repeat(open.length);
-  });
 }

@@ -4,12 +4,18 @@ import { Conversation } from "../conversation/conversation";
 import { Stream } from "../conversation/stream";
 import { make, makeButton } from "../page";
 import type { Feed } from "./feed";
+import { icon } from "./icons";
+import { elapsed } from "./time";
 import { sessionAddress } from "../v1";
+
+const lower = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
 export class Helper {
   readonly element = make("details", "helper");
   private readonly summary = make("summary");
   private stream: Stream | undefined;
+  private shown = "";
+  private readonly ticking = setInterval(() => this.show(), 1000);
   private readonly unwatch: () => void;
 
   constructor(
@@ -25,10 +31,16 @@ export class Helper {
   private show(): void {
     const row = this.feed.rows.get(this.id);
     if (!row) return;
-    const doing = row.activity || (row.session.status === "failed" ? "failed" : "done");
-    const text = `${row.session.title || "A helper"} helps: ${doing}`;
-    if (this.summary.textContent !== text) this.summary.textContent = text;
-    this.summary.classList.toggle("working", row.session.status === "running");
+    const { status, title } = row.session;
+    const working = status === "running" || status === "waiting";
+    const text = working ? `${title || "A helper"} helps: ${lower(row.activity ?? "")}` : `${title || "A helper"} helped${status === "failed" ? ": failed" : ""}`;
+    const clock = working && row.since ? elapsed(Date.now() - row.since) : "";
+    const shown = `${text} ${clock}`;
+    if (this.shown === shown) return;
+    this.shown = shown;
+    this.summary.classList.toggle("working", working);
+    const sign = status === "waiting" ? icon("need") : working ? icon("work", "spin") : icon(status === "failed" ? "failed" : "done");
+    this.summary.replaceChildren(sign, make("span", "", text), make("span", "call-word", clock));
   }
 
   private open(): void {
@@ -55,6 +67,7 @@ export class Helper {
 
   leave(): void {
     this.unwatch();
+    clearInterval(this.ticking);
     this.stream?.stop();
   }
 }

@@ -5,12 +5,13 @@ import { explain } from "../api";
 import { approvalCard } from "../conversation/approval";
 import { questionCard } from "../conversation/question";
 import type { Approval, CallPart, QuestionPart } from "../conversation/state";
+import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { call } from "../v1";
 import { lastName } from "./entries";
 import { icon } from "./icons";
 import type { Shell, View } from "./shell";
-import { span } from "./time";
+import { clock, span } from "./time";
 
 interface Asked {
   id: string;
@@ -26,8 +27,21 @@ interface Asked {
   question?: QuestionPart | null;
 }
 
+interface Answer {
+  id: string;
+  session: string;
+  title?: string;
+  text: string;
+  time: number;
+  by: string;
+  allowed?: boolean;
+  question?: boolean;
+}
+
 /** A card that has only just come takes no key: it was meant for another. */
 const SETTLED_MS = 400;
+/** Answers of today that are listed. */
+const HISTORY = 20;
 
 export class Inbox implements View {
   readonly element = make("section", "place inbox");
@@ -40,7 +54,8 @@ export class Inbox implements View {
   private known = "";
   private shown = "";
   private opened = "";
-  private readonly answered: { text: string; time: number; session: string }[] = [];
+  private answered: Answer[] = [];
+  private rules = 0;
 
   /** `wanted`: what a notice is about; it is open, wherever it stands in the list. */
   constructor(
@@ -71,8 +86,12 @@ export class Inbox implements View {
     if (known === this.known && this.shown !== "") return;
     this.known = known;
     try {
-      const { waiting } = await call<{ waiting: Asked[] }>("GET", "/inbox");
-      this.waiting = waiting;
+      const today = new Date().setHours(0, 0, 0, 0);
+      const [{ waiting }, { answers, rules }] = await Promise.all([
+        call<{ waiting: Asked[] }>("GET", "/inbox"),
+        call<{ answers: Answer[]; rules: number }>("GET", `/inbox/answered?since=${today}`),
+      ]);
+      Object.assign(this, { waiting, answered: answers, rules });
       this.arrive();
       this.show();
     } catch (error) {
@@ -97,7 +116,7 @@ export class Inbox implements View {
   }
 
   private show(): void {
-    const shown = JSON.stringify([this.waiting.map(({ id }) => id), this.opened, this.answered.length]);
+    const shown = JSON.stringify([this.waiting.map(({ id }) => id), this.opened, this.answered.map(({ id }) => id), this.rules]);
     if (shown === this.shown) return;
     this.shown = shown;
     const count = this.waiting.length;
@@ -113,7 +132,7 @@ export class Inbox implements View {
     link.href = `${root}/app/s/${encodeURIComponent(asked.session)}`;
     const line = make("p", "asked-where");
     const waits = span(Date.now() - asked.since);
-    line.append(link, ` · ${lastName(asked.cwd)} · ${asked.agent}${waits ? ` · waiting ${waits}` : ""}`);
+    line.append(link, ` · ${lastName(asked.cwd)} · ${this.shell.feed.agentName(asked.agent)}${waits ? ` · waiting ${waits}` : ""}`);
     return line;
   }
 
@@ -146,7 +165,7 @@ export class Inbox implements View {
     });
     const text = make("span", "asked-text");
     const waits = span(Date.now() - asked.since);
-    text.append(make("span", "asked-title", asked.text), make("small", "", `${asked.title || "New session"} · ${lastName(asked.cwd)} · ${asked.agent}${waits ? ` · waiting ${waits}` : ""}`));
+    text.append(make("span", "asked-title", asked.text), make("small", "", `${asked.title || "New session"} · ${lastName(asked.cwd)} · ${this.shell.feed.agentName(asked.agent)}${waits ? ` · waiting ${waits}` : ""}`));
     const sign = make("span", "mark need");
     sign.append(icon(asked.question ? "ask" : "need"));
     row.append(sign, text, icon("down"));
@@ -158,7 +177,6 @@ export class Inbox implements View {
   private done(asked: Asked): void {
     const at = this.waiting.findIndex(({ id }) => id === asked.id);
     this.trouble.hidden = true;
-    this.answered.unshift({ text: asked.text, time: Date.now(), session: asked.session });
     this.waiting = this.waiting.filter(({ id }) => id !== asked.id);
     this.opened = (this.waiting[at] ?? this.waiting[0])?.id ?? "";
     this.show();
@@ -173,14 +191,17 @@ export class Inbox implements View {
   }
 
   private history(): HTMLElement[] {
-    if (this.answered.length === 0) return [];
+    if (this.answered.length === 0 && this.rules === 0) return [];
     const section = make("section", "answered");
+    section.append(make("h2", "", "Answered today"));
+    if (this.rules > 0) section.append(make("p", "soft", `Rules and remembered answers decided ${this.rules} ${this.rules === 1 ? "call" : "calls"} without asking.`));
     section.append(
-      make("h2", "", "Answered just now"),
-      ...this.answered.slice(0, 20).map(({ text, time, session }) => {
-        const row = make("a", "answered-row", text);
-        row.href = `${root}/app/s/${encodeURIComponent(session)}`;
-        row.append(make("time", "soft", new Date(time).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })));
+      ...this.answered.slice(0, HISTORY).map((answer) => {
+        const row = make("a", "answered-row");
+        row.href = `${root}/app/s/${encodeURIComponent(answer.session)}`;
+        const text = make("span", "asked-text");
+        text.append(make("span", "", answer.text || "A question"), make("small", "", [outcome(answer), answer.title].filter(Boolean).join(" · ")));
+        row.append(text, make("time", "soft", clock(answer.time)));
         return row;
       }),
     );
@@ -211,4 +232,10 @@ export class Inbox implements View {
     if (performance.now() - Number(card.dataset["since"]) > SETTLED_MS) card.querySelector<HTMLButtonElement>(`button[data-answer="${key}"]:enabled`)?.click();
     return true;
   }
+}
+
+/** What became of it, and who said so; a limit that passed is nobody's no. */
+function outcome({ by, allowed, question }: Answer): string {
+  if (by === "timeout") return "Nobody answered in time";
+  return `${who(by)} ${question ? (allowed ? "answered" : "declined") : allowed ? "allowed it" : "denied it"}`;
 }

@@ -6,6 +6,7 @@ import { explain, type Job as EntryJob } from "../api";
 import { FlowChart } from "../chart/flowChart";
 import type { ChartGraph } from "../chart/graph";
 import { Zoom } from "../chart/zoom";
+import { counted } from "../conversation/callRows";
 import { plain } from "../conversation/pieces";
 import { who } from "../conversation/words";
 import { make, makeButton, pause } from "../page";
@@ -13,7 +14,7 @@ import { ask } from "../shortcuts";
 import { call, v1 } from "../v1";
 import { type JobRow, lastName } from "./entries";
 import { icon, type Icon } from "./icons";
-import { JobHistory, type JobRecord, lanesOf, lastRun, said, type StepNode, type StepState, stateOf, stepsOf, type TreeNode, treeOf, type WorkTree } from "./jobModel";
+import { type Decision, JobHistory, type JobRecord, lanesOf, lastRun, said, type StepNode, type StepState, stateOf, stepsOf, taskDecisions, type TreeNode, treeOf, type WorkTree } from "./jobModel";
 import { menu } from "./menu";
 import type { Shell, View } from "./shell";
 import { StepView } from "./stepView";
@@ -29,6 +30,8 @@ const MARKS: Record<StepState, [Icon, string, string]> = {
   failed: ["failed", "bad", "failed"],
   stopped: ["interrupted", "", "stopped"],
 };
+/** Of so many tasks the decisions are listed. */
+const TASKS = 200;
 const STATUS: Record<JobRow["status"], [look: string, word: string]> = {
   running: ["work", "Working"],
   waiting: ["need", "Needs you"],
@@ -61,6 +64,7 @@ export class JobView implements View {
   private step: StepView | undefined;
   private chosen: number | undefined;
   private told = false;
+  private decided: Decision[] = [];
   private left = false;
 
   constructor(
@@ -185,6 +189,7 @@ export class JobView implements View {
     } catch {
       // Out of reach: the next event asks again.
     }
+    await this.loadDecisions();
     this.show();
   }
 
@@ -224,14 +229,40 @@ export class JobView implements View {
     this.showStrip(waiting);
     this.tree.replaceChildren(this.list(tree, waiting?.task));
     this.showTime(steps, waiting?.task);
-    this.decisions.replaceChildren(...history.decisions.map(({ time, text: reason }) => {
-      const item = make("li");
-      item.append(make("time", "soft", clock(time)), make("span", "evidence", plain(said(reason))));
-      return item;
-    }));
-    (this.decisions.previousElementSibling as HTMLElement).hidden = this.decisions.hidden = history.decisions.length === 0;
+    this.showDecisions();
     this.markChart(steps);
     this.showStep(steps);
+  }
+
+  /** Of the job and of all its steps, in the order in which they were made. */
+  private showDecisions(): void {
+    const all = [...this.history.decisions, ...this.decided].sort((one, other) => one.time - other.time);
+    this.decisions.replaceChildren(
+      ...all.map(({ time, text, task, ok }) => {
+        const item = make("li");
+        const sign = make("span", `call-state ${ok === true ? "ok" : ok === false ? "bad" : ""}`, ok === true ? "✓" : ok === false ? "✗" : "·");
+        sign.setAttribute("aria-hidden", "true");
+        const evidence = make("span", "evidence");
+        if (task) evidence.append(make("b", "", this.nameOf(this.history.runs.find((run) => run.task === task)?.work)), ": ");
+        evidence.append(plain(said(text)));
+        item.append(sign, evidence, make("time", "soft", clock(time)));
+        return item;
+      }),
+    );
+    (this.decisions.previousElementSibling as HTMLElement).hidden = this.decisions.hidden = all.length === 0;
+  }
+
+  /** The records of the tasks; a job that runs asks again with every event of its own. */
+  private async loadDecisions(): Promise<void> {
+    const tasks = [...new Set(this.history.runs.map(({ task }) => task))].slice(-TASKS);
+    if (tasks.length === 0) return;
+    try {
+      const query = new URLSearchParams([...tasks.map((task) => ["channel", `task/${task}`]), ["channel", `job/${this.id}`], ["limit", "1000"]]);
+      const { events } = await call<{ events: (JobRecord & { channel: string })[] }>("GET", `/events?${query}`);
+      this.decided = taskDecisions(events.filter(({ channel }) => channel.startsWith("task/")));
+    } catch {
+      // Out of reach: the next event asks again.
+    }
   }
 
   private usage(): string {
@@ -261,8 +292,23 @@ export class JobView implements View {
         makeButton("", "Run again", () => void this.attempt(async () => this.shell.go({ at: "job", id: (await v1.retryJob(this.id)).job }))),
       );
     }
-    this.strip.className = `strip ${waiting || whole?.status === "waiting" ? "need" : ""}`;
-    this.strip.hidden = !waiting && (whole?.status === "running" || whole?.status === "succeeded");
+    if (!waiting && whole?.status === "succeeded") this.strip.replaceChildren(icon("done"), this.summary(whole));
+    this.strip.className = whole?.status === "succeeded" && !waiting ? "strip ok" : `strip ${waiting || whole?.status === "waiting" ? "need" : ""}`;
+    this.strip.hidden = !waiting && whole?.status === "running";
+  }
+
+  /** What came of it, before how it came about. */
+  private summary(whole: Whole): HTMLElement {
+    const changed = this.history.runs.flatMap(({ task }) => this.shell.feed.ofTask(task)).map(({ session }) => session.changes ?? {});
+    const sum = (name: "files" | "additions" | "deletions") => changed.reduce((all, each) => all + (each[name] ?? 0), 0);
+    const took = span((whole.ended ?? whole.started) - whole.started);
+    const ran = new Set(this.history.runs.map(({ work }) => work)).size;
+    const text = make("span", "strip-text");
+    const files = sum("files");
+    const facts = [took ? `in ${took}` : "", `${ran} ${ran === 1 ? "step" : "steps"} ran`, files ? `${files} ${files === 1 ? "file" : "files"} changed` : "no files changed", this.usage()];
+    text.append(make("b", "", "Succeeded"), ` ${facts.filter(Boolean).join(" · ")}`);
+    if (files) text.append(" ", counted(sum("additions"), sum("deletions")));
+    return text;
   }
 
   private nameOf(work: number | undefined): string {

@@ -4,7 +4,10 @@ export type WorkTree =
   | { kind: "Ref"; workIdInJob: number; taskId: string; modelOverride?: { category?: string; id?: string } }
   | { kind: "Seq" | "Par"; works: WorkTree[]; concurrency?: number }
   | { kind: "Loop"; preCondition?: [boolean, WorkTree]; postCondition?: [boolean, WorkTree]; body: WorkTree; maxIterations?: number }
-  | { kind: "Alt"; condition: WorkTree; trueWork?: WorkTree; falseWork?: WorkTree };
+  | { kind: "Alt"; condition: WorkTree; trueWork?: WorkTree; falseWork?: WorkTree }
+  | { kind: "Ask"; workIdInJob: number; question: string | string[]; choices?: { label: string; work?: WorkTree | null }[] }
+  | { kind: "Wait"; workIdInJob: number; seconds?: number | null; until?: string | null; hook?: string | null }
+  | { kind: "Each"; files?: string | null; output?: string | null; items?: string[] | null; body: WorkTree; concurrency?: number };
 
 export interface Run {
   path: string;
@@ -20,6 +23,9 @@ export interface Run {
 export interface Decision {
   time: number;
   text: string;
+  /** Of a step's check or end. */
+  task?: string;
+  ok?: boolean;
 }
 
 export interface JobRecord {
@@ -74,6 +80,19 @@ export class JobHistory {
   }
 }
 
+const TAGS = /^\[(SESSION|SESSION STARTED|TASK SUCCEEDED)\]/;
+
+/** What the tasks of a job decided: their checks and retries, and why one failed. */
+export function taskDecisions(records: (JobRecord & { channel: string })[]): Decision[] {
+  return records.flatMap(({ channel, time, event }) => {
+    const task = channel.replace(/^task\//, "");
+    const text = event.type === "task.decided" ? String(event["reason"]) : event.type === "task.ended" ? String(event["error"] ?? "") : "";
+    if (!text || TAGS.test(text)) return [];
+    const ok = event.type === "task.ended" ? false : event["passed"];
+    return [{ time, text, task, ...(typeof ok === "boolean" ? { ok } : {}) }];
+  });
+}
+
 /** Without the tag that the portal's protocol puts before a reason, and without the JSON it has around an error. */
 export function said(reason: string): string {
   const text = reason.replace(/^\[[A-Z ]+\] (?:Decision: )?/, "");
@@ -106,11 +125,34 @@ export interface GroupNode {
 
 export type TreeNode = StepNode | GroupNode;
 
+type Leaf = Extract<WorkTree, { kind: "Ref" | "Ask" | "Wait" }>;
+/** A question is a step's name as far as it fits. */
+const NAME_CHARS = 60;
+
+/** What lists call it: its task, its question, or what it waits for. */
+function nameOf(leaf: Leaf): string {
+  if (leaf.kind === "Ref") return leaf.taskId;
+  if (leaf.kind === "Wait") return leaf.hook ? `Wait for ${leaf.hook}` : leaf.until ? `Wait until ${leaf.until}` : `Wait ${leaf.seconds ?? 0} s`;
+  const line = (typeof leaf.question === "string" ? leaf.question : (leaf.question[0] ?? "")).split("\n")[0] ?? "";
+  return `Ask: ${line.length > NAME_CHARS ? `${line.slice(0, NAME_CHARS - 1)}…` : line}`;
+}
+
 /** The tree as people read it: a series is a list, loops and branches are groups with a title. */
 export function treeOf(work: WorkTree, runs: Run[], path = "r", condition = false): TreeNode[] {
   switch (work.kind) {
     case "Ref":
-      return [{ kind: "step", work: work.workIdInJob, name: work.taskId, model: work.modelOverride?.category ?? work.modelOverride?.id ?? "", condition }];
+      return [{ kind: "step", work: work.workIdInJob, name: nameOf(work), model: work.modelOverride?.category ?? work.modelOverride?.id ?? "", condition }];
+    case "Wait":
+      return [{ kind: "step", work: work.workIdInJob, name: nameOf(work), model: "", condition }];
+    case "Ask": {
+      const choices = (work.choices ?? []).flatMap(({ label, work: child }, index): TreeNode[] => (child ? [{ kind: "group", title: `If “${label}”`, about: "", children: treeOf(child, runs, `${path}|${index}`) }] : []));
+      return [{ kind: "step", work: work.workIdInJob, name: nameOf(work), model: "", condition: condition || choices.length > 0 }, ...choices];
+    }
+    case "Each": {
+      const source = work.files ?? (work.output ? `$${work.output}` : `${work.items?.length ?? 0} items`);
+      const many = (work.concurrency ?? 1) > 1 ? `${work.concurrency} at a time` : "one after the other";
+      return [{ kind: "group", title: `For each of ${source}`, about: many, children: treeOf(work.body, runs, `${path}*`) }];
+    }
     case "Seq":
       return work.works.flatMap((child, index) => treeOf(child, runs, `${path}.${index}`, condition));
     case "Par": {
@@ -149,7 +191,12 @@ function roundOf(runs: Run[], path: string): number {
 export function names(work: WorkTree): string[] {
   switch (work.kind) {
     case "Ref":
-      return [work.taskId];
+    case "Wait":
+      return [nameOf(work)];
+    case "Ask":
+      return [nameOf(work), ...(work.choices ?? []).flatMap(({ work: child }) => (child ? names(child) : []))];
+    case "Each":
+      return names(work.body);
     case "Seq":
     case "Par":
       return work.works.flatMap(names);

@@ -40,7 +40,7 @@ export class JobsView implements View {
     if (jobs.length === 0) return this.list.replaceChildren(make("p", "soft", "No jobs yet. Start one, and watch its steps here."));
     const table = make("table", "table");
     const head = make("tr");
-    head.append(...["Job", "State", "Folder", "Steps", "Started", "Took"].map((name) => make("th", "", name)));
+    head.append(...["Job", "State", "Folder", "Steps run", "Started", "Took"].map((name, index) => make("th", index > 2 ? "num" : "", name)));
     table.append(head);
     const tasks = [...this.shell.feed.rows.values()].filter(({ session }) => session.by?.startsWith("task:"));
     for (const job of jobs) {

@@ -215,7 +215,7 @@ export class ListView {
   private row(entry: Entry): RowView {
     let row = this.rows.get(entry.key);
     if (!row) {
-      row = new RowView((each) => this.open(each), (key) => this.pin(key), () => (this.busy = false));
+      row = new RowView((each) => this.open(each), (key) => this.pin(key), () => (this.busy = false), (agent) => this.feed.agentName(agent));
       this.rows.set(entry.key, row);
     }
     row.update(entry, this.pinned.has(entry.key));
@@ -310,6 +310,7 @@ class RowView {
     private readonly pin: (key: string) => void,
     /** Somebody wants this row to move. */
     private readonly release: () => void,
+    private readonly nameOf: (agent: string) => string,
   ) {
     this.element.append(this.link, this.acts);
     this.link.addEventListener("click", (event) => {
@@ -327,7 +328,7 @@ class RowView {
   update(entry: Entry, pinned: boolean): void {
     this.entry = entry;
     const { since: _since, time: _time, words: _words, ...rest } = entry;
-    const shown = JSON.stringify([rest, pinned]);
+    const shown = JSON.stringify([rest, pinned, this.nameOf(entry.agent)]);
     if (shown === this.shown) return this.tick(Date.now());
     this.shown = shown;
     const { link } = this;
@@ -348,7 +349,7 @@ class RowView {
     if (entry.changes) act.append(" ", make("span", "plus", `+${entry.changes.additions}`), " ", make("span", "minus", `−${entry.changes.deletions}`));
     const where = make("span", "where", entry.folder);
     where.title = entry.cwd;
-    where.append(make("span", "agent-name", ` · ${entry.agent}`));
+    where.append(make("span", "agent-name", ` · ${this.nameOf(entry.agent)}`));
     sub.append(act, where);
     link.replaceChildren(mark(entry.state, entry.unread), make("span", "t", entry.title), age, sub);
     if (entry.steps?.length) link.append(steps(entry.steps));

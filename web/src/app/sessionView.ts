@@ -32,6 +32,8 @@ export interface Frame {
 const DELTAS = new Set(["part.delta", "tool.input", "tool.output"]);
 /** Without a byte for so long the model is what everybody waits for. */
 const SILENT_MS = 5_000;
+/** The height of the line with somebody's own last words, and a little more. */
+const STICKY_PX = 36;
 
 export class SessionView {
   readonly element = make("section", "place session");
@@ -192,7 +194,7 @@ export class SessionView {
     this.status.hidden = word === "";
     const used = (now.usage?.input ?? 0) + (now.usage?.output ?? 0);
     const branch = now.worktree?.branch;
-    const facts = [lastName(now.cwd), branch ?? "", now.agent, used ? tokens(used) : "", used ? cost(now.usage?.cost) : ""];
+    const facts = [lastName(now.cwd), branch ?? "", this.frame.feed.agentName(now.agent), used ? tokens(used) : "", used ? cost(now.usage?.cost) : ""];
     this.facts.textContent = facts.filter(Boolean).join(" · ");
     this.facts.title = now.cwd;
     this.showToggle();
@@ -261,7 +263,9 @@ export class SessionView {
       const top = view.getBoundingClientRect().top;
       const last = [...view.querySelectorAll<HTMLElement>(".row.message")].findLast((row) => row.getBoundingClientRect().bottom < top + 8);
       const text = last?.querySelector(".plain")?.textContent ?? "";
-      const show = text !== "" && view.scrollHeight - view.scrollTop - view.clientHeight < 100_000;
+      // Nothing lies over a card: what it asks must be read before it is answered.
+      const overCard = [...view.querySelectorAll(".card")].map((card) => card.getBoundingClientRect()).some((card) => card.top < top + STICKY_PX && card.bottom > top);
+      const show = text !== "" && !overCard && view.scrollHeight - view.scrollTop - view.clientHeight < 100_000;
       if (text !== key) {
         key = text;
         this.sticky.textContent = text.split("\n")[0] ?? "";

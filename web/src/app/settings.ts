@@ -4,6 +4,7 @@ import { keyHeader } from "../key";
 import { root } from "../root";
 import { api, explain } from "../api";
 import { notificationButton } from "../notifications";
+import { who } from "../conversation/words";
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { call, v1 } from "../v1";
@@ -291,7 +292,7 @@ export class SettingsView implements View {
       after = page.next;
     }
     const table = tableOf(["When", "What", "Who", "About"]);
-    for (const { time, action, by, detail } of all.reverse().slice(0, 500)) row(table, new Date(time).toLocaleString(), action, by, JSON.stringify(detail ?? {}));
+    for (const { time, action, by, detail } of all.reverse().slice(0, 500)) row(table, new Date(time).toLocaleString(), action, who(by), inWords(detail ?? {}));
     this.body.replaceChildren(make("h2", "", "Audit record"), make("p", "soft", all.length > 500 ? `The newest 500 of ${all.length}.` : `${all.length} records, newest first.`), wrap(table));
   }
 
@@ -302,7 +303,7 @@ export class SettingsView implements View {
     const table = tableOf(["Setting", "Value", "From", ""]);
     for (const setting of found.settings) {
       const key = make("code", "", setting.key);
-      row(table, key, JSON.stringify(setting.value), setting.origin, setting.about);
+      row(table, key, JSON.stringify(setting.value), setting.origin, coded(setting.about));
     }
     this.body.replaceChildren(
       make("h2", "", `${window.location.host} · version ${about.version}`),
@@ -364,3 +365,16 @@ function endOf(expires = 0): HTMLElement {
 
 const cell = (value: unknown): string => (value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
 
+/** What an audit record is about, a name and a value after the other. */
+function inWords(detail: object): string {
+  return Object.entries(detail)
+    .map(([name, value]) => `${name.replaceAll("_", " ")}: ${Array.isArray(value) ? value.join(", ") : typeof value === "object" ? JSON.stringify(value) : String(value)}`)
+    .join(" · ");
+}
+
+/** Words between backticks are code. */
+function coded(text: string): HTMLElement {
+  const found = make("span");
+  found.append(...text.split("`").map((piece, index) => (index % 2 ? make("code", "", piece) : piece)));
+  return found;
+}

@@ -3,7 +3,7 @@
 import { root } from "../root";
 import { explain } from "../api";
 import { commandsOf, commandView } from "../commands";
-import { price } from "../conversation/words";
+import { folder, price } from "../conversation/words";
 import { hasKeys, make, makeButton } from "../page";
 import { type Agent, call, type Start, v1 } from "../v1";
 import { MODES } from "./composer";
@@ -13,6 +13,8 @@ import type { Shell, View } from "./shell";
 
 /** Folders that were worked in lately. */
 const FOLDERS = 8;
+/** Of those, so many stand below the field. */
+const RECENT = 6;
 
 export class NewSession implements View {
   readonly element = make("section", "place");
@@ -108,6 +110,31 @@ export class NewSession implements View {
     this.form.querySelector("datalist")?.remove();
     this.form.append(list);
     if (!this.folder.value) this.folder.value = all[0] ?? "";
+    this.showRecent(all.slice(0, RECENT));
+  }
+
+  /** A field that is filled in suggests nothing, so the folders used last stand below it. */
+  private showRecent(paths: string[]): void {
+    const row = make("div", "chips recent");
+    row.setAttribute("role", "group");
+    row.setAttribute("aria-label", "Folders used last");
+    const mark = () => {
+      for (const chip of row.querySelectorAll<HTMLElement>("button")) chip.setAttribute("aria-pressed", String(chip.title === this.folder.value.trim()));
+    };
+    row.append(
+      ...paths.map((path) => {
+        const chip = makeButton("chip", folder(path), () => {
+          this.folder.value = path;
+          mark();
+        });
+        chip.title = path;
+        return chip;
+      }),
+    );
+    this.folder.oninput = mark;
+    mark();
+    this.form.querySelector(".recent")?.remove();
+    if (paths.length > 1) this.folder.closest("label")?.after(row);
   }
 
   private showAgents(): void {

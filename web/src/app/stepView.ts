@@ -38,6 +38,8 @@ export class StepView {
     readonly run: Run,
     round: string,
   ) {
+    this.checks.tabIndex = 0; // it scrolls where there is little room
+    this.checks.setAttribute("aria-label", "Checks and decisions of this step");
     const title = make("h2", "", [step.name, step.model, round].filter(Boolean).join(" · "));
     this.sessions.setAttribute("aria-label", "Which session of this step");
     this.sessions.addEventListener("change", () => {

@@ -3,7 +3,7 @@
 import { make } from "../page";
 
 export function tableOf(names: string[]): HTMLTableElement {
-  const table = make("table", "table");
+  const table = make("table", "table cards");
   const head = make("tr");
   head.append(...names.map((name) => (name ? make("th", "", name) : make("td"))));
   table.append(head);
@@ -13,8 +13,10 @@ export function tableOf(names: string[]): HTMLTableElement {
 export function row(table: HTMLTableElement, ...cells: (string | HTMLElement)[]): void {
   const found = make("tr");
   found.append(
-    ...cells.map((cell) => {
+    ...cells.map((cell, index) => {
       const each = make("td");
+      const name = table.rows[0]?.cells[index]?.textContent;
+      if (name) each.dataset["name"] = name; // where the head has no room
       each.append(cell);
       return each;
     }),

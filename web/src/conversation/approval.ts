@@ -1,14 +1,17 @@
 /** An approval as a card: a question, exactly what would run, what is known about it, and the answers. */
 
 import { make, makeButton } from "../page";
-import { v1 } from "../v1";
+import { type Covered, v1 } from "../v1";
 import { dangers, outside } from "./danger";
 import { diffView } from "./diff";
 import { countOf, linesOf } from "./diffLines";
-import { type CardActs, box, exact, pretty, relative } from "./pieces";
+import { coverWords } from "./grants";
+import { type CardActs, box, exact, plain, pretty, relative } from "./pieces";
 import type { Approval, CallPart, Option } from "./state";
 import { who } from "./words";
 
+/** The reason of most questions is none that anybody needs to read. */
+const EVERYDAY = "No rule lets it pass.";
 /** Further away than this nobody means a limit. */
 const FOR_EVER_MS = 300 * 86_400_000;
 /** Lines of a change on the card; the panel has all of them. */
@@ -35,13 +38,14 @@ export function approvalCard(approval: Approval, call: CallPart, acts: CardActs)
   reason.placeholder = "A word to the agent (optional)";
   reason.setAttribute("aria-label", reason.placeholder);
   reason.dir = "auto";
-  const answer = async (option: Option) => {
+  const answer = async (option: Option, breadth?: string) => {
     const changed = edit?.changed();
-    const body = { option: option.id, ...(reason.value ? { reason: reason.value } : {}), ...(changed === undefined || !option.allow ? {} : { input: changed }) };
+    const body = { option: option.id, ...(breadth ? { covers: breadth } : {}), ...(reason.value ? { reason: reason.value } : {}), ...(changed === undefined || !option.allow ? {} : { input: changed }) };
     for (const button of card.querySelectorAll("button")) button.disabled = true;
     if (!(await acts.attempt(() => v1.approve(approval.id, body)))) for (const button of card.querySelectorAll("button")) button.disabled = false;
   };
-  card.append(reason, reasons.length > 0 ? carefulButtons(approval.options, reasons, answer) : buttons(approval.options, answer));
+  const scopes = (option: Option) => void chooseScope(card, approval, call, option, acts, answer);
+  card.append(reason, reasons.length > 0 ? carefulButtons(approval.options, reasons, answer) : buttons(approval.options, answer, scopes));
   return card;
 }
 
@@ -65,7 +69,7 @@ function lead(approval: Approval): string {
 function theThing(approval: Approval): HTMLElement[] {
   const found: HTMLElement[] = [];
   if (approval.command) found.push(box(`$ ${exact(approval.command)}`));
-  if (approval.diff) found.push(diffView(exact(approval.diff), LINES));
+  if (approval.diff) found.push(diffView(exact(approval.diff), LINES, approval.path ?? ""));
   else if (!approval.command) found.push(box(pretty(approval.input)));
   if (approval.diff || approval.command) found.push(whole(approval.input));
   return found;
@@ -75,14 +79,16 @@ function facts(approval: Approval, cwd: string, reasons: string[]): HTMLElement 
   const list = make("ul", "card-facts");
   list.append(...reasons.map((reason) => make("li", "bad", reason)));
   if (approval.path && !outside(approval.path, cwd)) list.append(make("li", "", "Inside the project folder"));
+  if (approval.why && approval.why !== EVERYDAY) list.append(make("li", "", plain(approval.why)));
   const left = approval.expires - Date.now();
   const forEver = approval.expires <= 0 || left > FOR_EVER_MS;
   list.append(make("li", "", forEver ? "Waits as long as you need" : `Not done if nobody answers by ${new Date(approval.expires).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })}`));
   return list;
 }
 
-function answerButton(option: Option, look: string, key: string, answer: (option: Option) => Promise<void>): HTMLButtonElement {
+function answerButton(option: Option, look: string, key: string, answer: (option: Option) => unknown): HTMLButtonElement {
   const button = makeButton(look, option.label, () => void answer(option));
+  if (option.grant && option.grant !== "once") button.setAttribute("aria-haspopup", "true");
   if (key) {
     button.dataset["answer"] = key;
     button.setAttribute("aria-keyshortcuts", key.toUpperCase());
@@ -94,16 +100,31 @@ function answerButton(option: Option, look: string, key: string, answer: (option
 }
 
 /** Yes first, then what allows more, and a gap before the no. The first yes answers `y`, the first no answers `n`. */
-function buttons(options: Option[], answer: (option: Option) => Promise<void>): HTMLElement {
+function buttons(options: Option[], answer: (option: Option) => Promise<void>, scopes: (option: Option) => void): HTMLElement {
   const row = make("div", "answers");
   const [yes, no] = [options.find(({ allow }) => allow), options.find(({ allow }) => !allow)];
   const ordered = [...options.filter(({ allow }) => allow), ...options.filter(({ allow }) => !allow)];
   for (const option of ordered) {
-    const button = answerButton(option, option === yes ? "primary" : option.allow ? "" : "danger", option === yes ? "y" : option === no ? "n" : "", answer);
+    const button = answerButton(option, option === yes ? "primary" : option.allow ? "" : "danger", option === yes ? "y" : option === no ? "n" : "", option.allow && option.grant && option.grant !== "once" ? scopes : answer);
     if (option === no) button.classList.add("apart");
     row.append(button);
   }
   return row;
+}
+
+/** What is remembered says its scope before it is: this file, this folder, this command, or all that the tool does. */
+async function chooseScope(card: HTMLElement, approval: Approval, call: CallPart, option: Option, acts: CardActs, answer: (option: Option, breadth?: string) => Promise<void>): Promise<void> {
+  if (card.querySelector(".scopes")) return card.querySelector(".scopes")?.remove();
+  let covers: Covered[] = [];
+  if (!(await acts.attempt(async () => void (covers = await v1.covers(approval.id))))) return;
+  const menu = make("div", "scopes");
+  menu.setAttribute("role", "group");
+  menu.setAttribute("aria-label", `${option.label}: what for?`);
+  const until = option.grant === "session" ? "Not asked again in this session. Details lists it, to take it back." : "Not asked again in this folder. Details lists it, to take it back.";
+  menu.append(make("p", "soft", until), ...covers.map(({ breadth, covers: each }) => makeButton("option", `Allow ${coverWords(each, call.tool, acts.cwd())}`, () => void answer(option, breadth))));
+  card.append(menu);
+  menu.querySelector("button")?.focus();
+  menu.scrollIntoView({ block: "nearest" });
 }
 
 /** The safe answer is the large one; a yes takes two steps and no key. */

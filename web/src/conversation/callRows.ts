@@ -4,11 +4,12 @@ import { make } from "../page";
 import { blobAddress, terminalAddress } from "../v1";
 import { approvalCard, verdict } from "./approval";
 import { type CallState, changeCounts, commandOf, kindOf, lookWords, planOf, stateOf, subjectOf, tailOf } from "./calls";
-import { diffsOf } from "./changes";
+import { changesOf } from "./changes";
 import { diffView } from "./diff";
 import { type Acts, box, exact, picture, plain, pretty, relative } from "./pieces";
 import { type CallPart, waitingApproval } from "./state";
 import type { Row } from "./transcript";
+import { duration } from "./words";
 
 /** Enough for three lines of a log. */
 const TAIL_CHARS = 2_000;
@@ -69,7 +70,9 @@ export class CallRow implements Row {
     const sign = make("span", `call-state ${seen}`, SIGNS[seen]);
     sign.setAttribute("aria-hidden", "true");
     const word = make("span", `call-word ${exit ? "bad" : ""}`, exit === undefined ? WORDS[state] : `exit ${exit}`);
-    summary.replaceChildren(sign, ...this.title(kind), word);
+    const took = tookOf([this.call]);
+    // "Done" is what the sign says already; the time is worth more.
+    summary.replaceChildren(sign, ...this.title(kind), ...(took && exit === undefined && state === "ok" ? [] : [word]), ...(took ? [make("span", "call-word", took)] : []));
   }
 
   private title(kind: ReturnType<typeof kindOf>): HTMLElement[] {
@@ -121,7 +124,9 @@ export class CallRow implements Row {
 
   private showHelper(): void {
     this.helper ??= this.acts.helper?.(this.call.id);
-    if (this.helper && !this.helper.isConnected) this.row?.append(this.helper);
+    if (!this.helper || this.helper.isConnected) return;
+    this.row?.append(this.helper);
+    this.row?.classList.add("has-helper"); // its line says what the call's would
   }
 
   private showCard(): void {
@@ -141,6 +146,8 @@ export class CallRow implements Row {
     this.asked = waiting?.id;
     this.card?.remove();
     this.card = waiting && approvalCard(waiting, this.call, this.acts);
+    // The card says all that the line says, and a result that waits for a yes stands in the line's body.
+    if (this.details) this.details.hidden = this.card !== undefined && waiting?.result !== true;
     if (this.card) this.details?.after(this.card);
   }
 
@@ -153,7 +160,7 @@ export class CallRow implements Row {
     if (call.detail) pieces.push(make("p", "soft", plain(call.detail)));
     if (call.rule) pieces.push(make("p", "soft", `${call.denied ? "Denied" : "Allowed"} by a rule: ${call.rule}`));
     if (call.input) pieces.push(section(`Input of ${call.tool}`, box(pretty(call.input))));
-    pieces.push(...diffsOf(call).map((diff) => section("Change", diffView(exact(diff)))));
+    pieces.push(...changesOf(call).map(({ path, diff }) => section("Change", diffView(exact(diff), undefined, path))));
     if (!call.done) pieces.push(...terminalsOf(call).map((id) => link(terminalAddress(id), "Watch it in its terminal")));
     if (call.output) pieces.push(section("Output", box(plain(call.done ? call.output : call.output.slice(-LIVE_CHARS)))));
     if (call.blob) pieces.push(link(blobAddress(call.blob), "The whole output"));
@@ -201,7 +208,7 @@ export class LookRow implements Row {
     const title = make("span", "call-title");
     if (this.calls.length === 1) title.append(running ? "Looks at " : "Looked at ", make("code", "", exact(subjectOf(this.calls[0] as CallPart))));
     else title.append(make("b", "", running ? "Looks around" : "Looked around"), `: ${lookWords(this.calls)}`);
-    summary.replaceChildren(sign, title, make("span", "call-word", failed ? `${failed} failed` : WORDS[state]));
+    summary.replaceChildren(sign, title, make("span", "call-word", failed ? `${failed} failed` : tookOf(this.calls) || WORDS[state]));
     this.fill();
     this.showCard();
   }
@@ -231,6 +238,11 @@ export class LookRow implements Row {
       }),
     );
   }
+}
+
+/** How long they took; nothing where a person was asked, since that is not the call's own time. */
+function tookOf(calls: CallPart[]): string {
+  return calls.some(({ approvals }) => approvals?.length) ? "" : duration(calls.reduce((sum, { took = 0 }) => sum + took, 0));
 }
 
 export function counted(added: number, removed: number): HTMLElement {

@@ -21,8 +21,6 @@ export function changesOf(call: CallPart): Change[] {
   });
 }
 
-export const diffsOf = (call: CallPart): string[] => changesOf(call).map(({ diff }) => diff);
-
 /** By file, in the order in which they were first changed; only what really happened. */
 export function changedFiles(state: SessionState, only = ""): Map<string, string[]> {
   const files = new Map<string, string[]>();
@@ -38,7 +36,7 @@ export function changesView(files: Map<string, string[]>, cwd: string): HTMLElem
   return [...files].map(([path, diffs]) => {
     const details = make("details", "file");
     details.open = files.size <= 3;
-    details.append(make("summary", "", relative(path, cwd)), ...diffs.map((diff) => diffView(exact(diff))));
+    details.append(make("summary", "", relative(path, cwd)), ...diffs.map((diff) => diffView(exact(diff), undefined, path)));
     return details;
   });
 }

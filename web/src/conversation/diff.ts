@@ -1,6 +1,7 @@
 /** A unified diff, coloured line by line; the signs stay, so that colour is never the only difference. */
 
 import { make } from "../page";
+import { colourLines } from "./diffColours";
 import { countOf, type DiffLine, linesOf } from "./diffLines";
 
 export type LineKind = "added" | "removed" | "hunk" | "file" | "same";
@@ -28,7 +29,8 @@ const LINES = 2000;
 
 const SIGNS: Partial<Record<LineKind, string>> = { added: "+", removed: "−" };
 
-export function diffView(text: string, most = LINES): HTMLElement {
+/** With the path of its file it gets the colours of its language. */
+export function diffView(text: string, most = LINES, path = ""): HTMLElement {
   const all = linesOf(text);
   const view = make("div", "diff");
   view.tabIndex = 0;
@@ -36,7 +38,9 @@ export function diffView(text: string, most = LINES): HTMLElement {
   view.setAttribute("aria-label", `Change: ${added} lines added, ${removed} removed`);
   view.setAttribute("role", "group");
   const shown = all.filter(({ kind }) => kind !== "file" || all.length < 3);
-  view.append(...shown.slice(0, most).map((line) => lineView(line)));
+  const rows = shown.slice(0, most).map((line) => [lineView(line), line] as const);
+  view.append(...rows.map(([row]) => row));
+  void colourLines(path, rows.flatMap(([row, line]) => (line.text.trim() && row.lastElementChild instanceof HTMLSpanElement ? [[row.lastElementChild, line] as [HTMLElement, DiffLine]] : [])));
   if (shown.length > most) view.append(make("div", "dl diff-hunk", `${shown.length - most} more lines`));
   return view;
 }

@@ -94,8 +94,16 @@ function approved(state: SessionState, event: Fields): void {
     }
 }
 
-function ended(call: CallPart | undefined, event: Fields): void {
+/** While something runs its start is known, and then how long it took: as the host has it, without what is zero. */
+function stopClock(part: TextPart | CallPart, time: number): void {
+  const took = part.started ? Math.max(0, time - part.started) : 0;
+  delete part.started;
+  if (took) part.took = took;
+}
+
+function ended(call: CallPart | undefined, event: Fields, time: number): void {
   if (!call || call.done) return;
+  stopClock(call, time);
   Object.assign(call, {
     done: true,
     ok: event["ok"] === true,
@@ -152,12 +160,17 @@ const FOLDS: Record<string, Fold> = {
     const turn = active(state);
     if (turn?.id === event.turn) Object.assign(turn, { outcome: event["outcome"], error: event["error"] as Problem | undefined, ended: time });
   },
-  "part.started": (state, { turn, part, kind }) => add(state, turn, { part: "text", id: part, kind: kind as TextPart["kind"], text: "" }),
+  "part.started": (state, { turn, part, kind }, time) => add(state, turn, { part: "text", id: part, kind: kind as TextPart["kind"], text: "", ...(kind === "reasoning" ? { started: time } : {}) }),
   "part.delta": (state, { turn, part, text }) => whenOpen(find(state, turn, part, "text"), (found) => (found.text = (found.text ?? "") + text)),
-  "part.ended": (state, { turn, part, text }) => void Object.assign(find(state, turn, part, "text") ?? {}, { text: text ?? "", done: true }),
+  "part.ended": (state, { turn, part, text }, time) => {
+    const found = find(state, turn, part, "text");
+    if (!found) return;
+    stopClock(found, time);
+    Object.assign(found, { text: text ?? "", done: true });
+  },
   usage: used,
-  "tool.started": (state, event) =>
-    add(state, event.turn, { part: "call", id: event.call, tool: event["tool"] as string, title: (event["title"] as string) ?? "", kind: (event["kind"] as string) ?? "other" }),
+  "tool.started": (state, event, time) =>
+    add(state, event.turn, { part: "call", id: event.call, tool: event["tool"] as string, title: (event["title"] as string) ?? "", kind: (event["kind"] as string) ?? "other", started: time }),
   "tool.input": (state, { turn, part, text }) =>
     whenOpen(find(state, turn, part, "call"), (call) => {
       if (!call.ready) call.input = (call.input ?? "") + text;
@@ -171,7 +184,7 @@ const FOLDS: Record<string, Fold> = {
   "tool.decided": (state, event) => void Object.assign(find(state, event.turn, event.call, "call") ?? {}, { rule: event["rule"], denied: event["allowed"] !== true }),
   "tool.output": (state, { turn, part, text }) => whenOpen(find(state, turn, part, "call"), (call) => (call.output = (call.output ?? "") + text)),
   "tool.content": (state, event) => whenOpen(find(state, event.turn, event.call, "call"), (call) => (call.content = event["content"] as Record<string, unknown>[])),
-  "tool.ended": (state, event) => ended(find(state, event.turn, event.call, "call"), event),
+  "tool.ended": (state, event, time) => ended(find(state, event.turn, event.call, "call"), event, time),
   "approval.asked": asked,
   "approval.answered": approved,
   "question.asked": (state, event) => {

@@ -3,7 +3,7 @@
 import { make, makeButton } from "../page";
 import { dialog } from "../shortcuts";
 import { type Grant, v1 } from "../v1";
-import { exact } from "./pieces";
+import { exact, relative } from "./pieces";
 import type { SessionState } from "./state";
 
 type Attempt = (work: () => Promise<unknown>) => Promise<boolean>;
@@ -14,13 +14,27 @@ export function grantsOf(state: SessionState, grants: Grant[]): Grant[] {
   return grants.filter(({ agent, session, project }) => agent === state.agent && (session === state.id || (project !== undefined && project !== null && inside(project))));
 }
 
+/** What a remembered answer is about, in words; nothing listed: all that the tool does. */
+export function coverWords(covers: string[], tool: string, cwd: string): string {
+  if (covers.length === 0) return `everything ${exact(tool)} does`;
+  return covers.map((each) => oneCover(each, cwd)).join(", ");
+}
+
+function oneCover(cover: string, cwd: string): string {
+  const [kind = "", about = ""] = cover.split(/:(.*)/s);
+  if (kind === "path") return relative(about, cwd);
+  if (kind === "folder") return about === cwd ? "all files of the project folder" : `all files in ${relative(about, cwd)}/`;
+  if (kind === "command") return `${exact(about)} …`;
+  return kind === "line" ? exact(about) : "exactly this call";
+}
+
 export async function showGrants(state: SessionState, attempt: Attempt): Promise<void> {
   const box = dialog("Remembered answers");
   box.addEventListener("close", () => box.remove());
   const list = make("ul", "grants");
   const load = async () => {
     const found = grantsOf(state, await v1.grants());
-    list.replaceChildren(...found.map((grant) => item(grant, () => void attempt(() => v1.revoke(grant.id)).then((done) => (done ? load() : undefined)))));
+    list.replaceChildren(...found.map((grant) => item(grant, state.cwd, () => void attempt(() => v1.revoke(grant.id)).then((done) => (done ? load() : undefined)))));
     if (found.length === 0) list.replaceChildren(make("li", "soft", "None. “Allow in this session” on an approval remembers the answer here, until you forget it or it expires."));
   };
   box.append(list);
@@ -28,10 +42,15 @@ export async function showGrants(state: SessionState, attempt: Attempt): Promise
   box.showModal();
 }
 
-function item(grant: Grant, forget: () => void): HTMLElement {
+export function grantWords(grant: Grant, cwd: string): string {
+  const pattern = grant.pattern && grant.pattern !== "*" ? [exact(grant.pattern)] : [];
+  const about = grant.covers?.length ? coverWords(grant.covers, grant.tool, cwd) : pattern[0] ?? coverWords([], grant.tool, cwd);
+  return `${grant.allow ? "Allowed" : "Refused"}: ${about === `everything ${exact(grant.tool)} does` ? about : `${exact(grant.tool)}, ${about}`}`;
+}
+
+function item(grant: Grant, cwd: string, forget: () => void): HTMLElement {
   const row = make("li");
-  const text = make("span", "", `${grant.allow ? "Allowed" : "Refused"}: ${grant.tool}`);
-  if (grant.pattern && grant.pattern !== "*") text.append(" ", make("code", "", exact(grant.pattern)));
+  const text = make("span", "", grantWords(grant, cwd));
   const until = new Date(grant.expires).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
   const about = make("span", "soft", `${grant.session ? "this session" : "this project"}, until ${until}`);
   row.append(text, about, makeButton("quiet", "Forget", forget));

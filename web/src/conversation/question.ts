@@ -1,4 +1,4 @@
-/** A question of the agent as a small form, or what was answered. */
+/** A question of the agent as a card, one step for each of its fields; or what was answered. */
 
 import { outsideAddress } from "../addresses";
 import { make, makeButton } from "../page";
@@ -8,19 +8,18 @@ import { type CardActs, plain } from "./pieces";
 import type { Field, QuestionPart } from "./state";
 import { who } from "./words";
 
-type Control = { field: Field; read(): unknown };
-
 export function questionCard(question: QuestionPart, acts: CardActs): HTMLElement {
   const card = make("form", "card question");
   const [asked = ""] = question.evidence?.length ? question.text.split("\n\nChanged files:\n") : [question.text];
   const title = make("h2", "", plain(asked));
   title.id = `title-${question.id}`;
+  title.tabIndex = -1;
   card.setAttribute("aria-labelledby", title.id);
   card.append(title);
   if (question.people?.length && !question.response) card.append(make("p", "soft", plain(`Only ${question.people.join(", ")} may answer.`)));
   if (question.evidence?.length) card.append(evidenceView(question.evidence));
   if (question.response) card.append(answered(question));
-  else fill(card, question, acts);
+  else new Steps(card, question, acts);
   return card;
 }
 
@@ -28,93 +27,176 @@ function answered(question: QuestionPart): HTMLElement {
   if (question.response !== "accept") return make("p", "soft", question.response === "decline" ? `Declined by ${who(question.by ?? "")}.` : "Not answered: the turn ended.");
   const list = make("dl");
   for (const [name, answer] of Object.entries(question.answers ?? {})) {
-    const title = question.fields?.find(({ id }) => id === name)?.title ?? (name === "answer" ? who(question.by ?? "") : name);
-    list.append(make("dt", "", title), make("dd", "", plain(bare(answer))));
+    const field = question.fields?.find(({ id }) => id === name);
+    list.append(make("dt", "", field?.title ?? (name === "answer" ? who(question.by ?? "") : name)), make("dd", "", plain(chosen(field, bare(answer)))));
   }
   return list;
 }
 
 /** Doors keep answers wrapped, `{"state", "value": {"value"}}`; people read the bare one. */
-function bare(answer: unknown): string {
+function bare(answer: unknown): unknown {
   while (answer && typeof answer === "object" && "value" in answer) answer = answer.value;
-  return typeof answer === "string" ? answer : JSON.stringify(answer);
+  return answer;
 }
 
-/** One choice among a few: each is a row, and its number chooses it at once, with what stands in the other fields. */
-function choices(card: HTMLFormElement, question: QuestionPart, field: Field, others: Field[], acts: CardActs): void {
-  const controls = others.map((other) => control(card, other));
-  if (field.message && field.message !== question.text) card.append(make("p", "soft", plain(field.message)));
-  (field.options ?? []).forEach(({ id, label, description }, index) => {
-    const row = makeButton("option", "", () => {
-      for (const button of card.querySelectorAll("button")) button.disabled = true;
-      void acts.attempt(() => v1.answer(question.id, { answers: { ...given(controls), [field.id]: id } })).then((done) => {
-        if (!done) for (const button of card.querySelectorAll("button")) button.disabled = false;
-      });
+/** By the names that were shown, where there were some to choose from. */
+function chosen(field: Field | undefined, answer: unknown): string {
+  if (Array.isArray(answer)) return answer.map((each) => chosen(field, each)).join(", ") || "none of them";
+  const label = field?.options?.find(({ id }) => id === answer)?.label;
+  if (label) return label;
+  return typeof answer === "string" ? answer : typeof answer === "boolean" ? (answer ? "Yes" : "No") : JSON.stringify(answer);
+}
+
+/** One field at a time; a choice of one goes on at once, everything else with the button. */
+class Steps {
+  private readonly fields: Field[];
+  private readonly answers = new Map<string, unknown>();
+  private readonly body = make("div", "question-step");
+  private read: () => unknown = () => undefined;
+  private at = 0;
+
+  constructor(
+    private readonly card: HTMLFormElement,
+    private readonly question: QuestionPart,
+    private readonly acts: CardActs,
+  ) {
+    this.fields = question.fields?.length ? question.fields : [{ id: "answer", title: "Your answer", required: true }];
+    card.append(this.body);
+    card.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.take(this.read());
     });
-    const text = make("span", "", plain(label ?? String(id)));
-    if (description) text.append(make("small", "", plain(description)));
-    if (index < 9) {
-      row.dataset["answer"] = String(index + 1);
-      row.setAttribute("aria-keyshortcuts", String(index + 1));
-      const number = make("kbd", "", String(index + 1));
-      number.setAttribute("aria-hidden", "true");
-      row.append(number);
-    }
-    row.append(text);
-    card.append(row);
-  });
-  const foot = make("div", "answers");
-  foot.append(makeButton("", "Decline", () => void acts.attempt(() => v1.answer(question.id, { response: "decline" }))));
-  card.append(foot);
-}
+    this.show(0);
+  }
 
-function fill(card: HTMLFormElement, question: QuestionPart, acts: CardActs): void {
-  const [first, ...others] = question.fields ?? [];
-  card.dataset["since"] = String(performance.now());
-  const atOnce = first?.options?.length && first.kind !== "multi-select" && first.required !== false && others.every(({ required }) => required !== true);
-  if (first && atOnce) return choices(card, question, first, others, acts);
-  const fields = question.fields?.length ? question.fields : [{ id: "answer", title: "Your answer", required: true }];
-  const controls = fields.map((field) => control(card, field));
-  const address = question.url ? outsideAddress(question.url) : undefined;
-  if (address) {
+  private show(at: number): void {
+    const focused = this.body.contains(document.activeElement);
+    this.at = at;
+    // A number that was meant for the step before chooses nothing here.
+    this.card.dataset["since"] = String(performance.now());
+    const field = this.fields[at] as Field;
+    const control = field.options?.length ? this.choices(field) : this.input(field);
+    this.body.replaceChildren(...this.heading(field), ...control, ...this.elsewhere(), this.foot(field));
+    if (focused) this.body.querySelector<HTMLElement>("button.option, input, textarea")?.focus();
+  }
+
+  private heading(field: Field): HTMLElement[] {
+    const title = plain(field.title ?? "");
+    const found: HTMLElement[] = [];
+    if (this.fields.length > 1) {
+      const line = make("p", "question-field");
+      line.append(make("b", "", title || plain(field.message ?? field.id)), make("span", "soft", `${this.at + 1} of ${this.fields.length}`));
+      found.push(line);
+    }
+    if (field.message && field.message !== title && field.message !== this.question.text && (title || this.fields.length === 1)) found.push(make("p", "soft", plain(field.message)));
+    return found;
+  }
+
+  /** Each is a row, and its number chooses it. */
+  private choices(field: Field): HTMLElement[] {
+    const many = field.kind === "multi-select";
+    const before = this.answers.get(field.id);
+    const picked = new Set<unknown>(Array.isArray(before) ? before : []);
+    this.read = () => (many ? [...picked] : undefined);
+    const rows = (field.options ?? []).map(({ id, label, description }, index) => {
+      const row = makeButton("option", "", () => {
+        if (!many) return this.take(id);
+        if (!picked.delete(id)) picked.add(id);
+        row.setAttribute("aria-checked", String(picked.has(id)));
+      });
+      if (many) {
+        row.setAttribute("role", "checkbox");
+        row.setAttribute("aria-checked", String(picked.has(id)));
+      } else if (before === id) row.setAttribute("aria-pressed", "true");
+      const text = make("span", "", plain(label ?? String(id)));
+      if (description) text.append(make("small", "", plain(description)));
+      row.append(...number(row, index), ...(many ? [make("span", "tick")] : []), text);
+      return row;
+    });
+    if (field.allowFreeformInput && !many) rows.push(this.somethingElse(rows.length));
+    return rows;
+  }
+
+  private somethingElse(index: number): HTMLButtonElement {
+    const row = makeButton("option", "", () => {
+      const label = make("label", "", "Something else");
+      const input = make("input");
+      input.required = true;
+      input.dir = "auto";
+      label.append(input);
+      this.read = () => input.value;
+      row.replaceWith(label);
+      this.card.querySelector(".answers")?.prepend(make("button", "primary", this.word));
+      input.focus();
+    });
+    row.append(...number(row, index), make("span", "", "Something else…"));
+    return row;
+  }
+
+  private input(field: Field): HTMLElement[] {
+    const named = plain(field.title ?? field.message ?? field.id);
+    const label = make("label", "", this.fields.length > 1 ? "" : named);
+    const input = make("input");
+    input.setAttribute("aria-label", named);
+    input.required = field.required === true && field.kind !== "boolean";
+    input.dir = "auto";
+    const before = this.answers.get(field.id);
+    if (field.kind === "boolean") {
+      input.type = "checkbox";
+      input.checked = before === true;
+    } else if (field.kind === "number") {
+      input.type = "number";
+      input.step = "any";
+    }
+    if (before !== undefined && field.kind !== "boolean") input.value = String(before);
+    label.append(input);
+    this.read = () => (field.kind === "boolean" ? input.checked : input.value === "" ? undefined : field.kind === "number" ? Number(input.value) : input.value);
+    return [label];
+  }
+
+  private elsewhere(): HTMLElement[] {
+    const address = this.question.url ? outsideAddress(this.question.url) : undefined;
+    if (!address) return [];
     const anchor = make("a", "", "Answer there instead");
     Object.assign(anchor, { href: address, target: "_blank", rel: "noopener noreferrer" });
-    card.append(anchor);
+    return [anchor];
   }
-  const send = make("button", "primary", "Answer");
-  const row = make("div", "answers");
-  row.append(send, makeButton("", "Decline", () => void acts.attempt(() => v1.answer(question.id, { response: "decline" }))));
-  card.append(row);
-  card.addEventListener("submit", (event) => {
-    event.preventDefault();
-    void acts.attempt(() => v1.answer(question.id, { answers: given(controls) }));
-  });
+
+  private get word(): string {
+    return this.at + 1 < this.fields.length ? "Next" : "Answer";
+  }
+
+  private foot(field: Field): HTMLElement {
+    const row = make("div", "answers");
+    const one = field.options?.length && field.kind !== "multi-select";
+    if (!one) row.append(make("button", "primary", this.word));
+    else if (!field.required && this.fields.length > 1) row.append(makeButton("", "Leave it open", () => this.take(undefined)));
+    if (this.at > 0) row.append(makeButton("", "Back", () => this.show(this.at - 1)));
+    const decline = makeButton("apart", "Decline", () => void this.acts.attempt(() => v1.answer(this.question.id, { response: "decline" })));
+    row.append(decline);
+    return row;
+  }
+
+  private take(answer: unknown): void {
+    const { id } = this.fields[this.at] as Field;
+    if (answer === undefined) this.answers.delete(id);
+    else this.answers.set(id, answer);
+    if (this.at + 1 < this.fields.length) this.show(this.at + 1);
+    else void this.send();
+  }
+
+  private async send(): Promise<void> {
+    const hold = (on: boolean) => this.card.querySelectorAll("button").forEach((button) => (button.disabled = on));
+    hold(true);
+    if (!(await this.acts.attempt(() => v1.answer(this.question.id, { answers: Object.fromEntries(this.answers) })))) hold(false);
+  }
 }
 
-const given = (controls: Control[]) => Object.fromEntries(controls.flatMap(({ field, read }) => (read() === undefined ? [] : [[field.id, read()]])));
-
-function control(card: HTMLElement, field: Field): Control {
-  const label = make("label", "", plain(field.title ?? field.message ?? field.id));
-  if (field.message && field.message !== field.title) label.append(make("span", "soft", ` ${plain(field.message)}`));
-  if (field.options?.length) {
-    const select = make("select");
-    if (field.kind === "multi-select") select.multiple = true;
-    if (!field.required && !select.multiple) select.append(new Option("(no answer)", ""));
-    field.options.forEach(({ id, label: text }, index) => select.append(new Option(plain(text ?? String(id)), String(index))));
-    label.append(select);
-    card.append(label);
-    const values = () => [...select.selectedOptions].flatMap(({ value }) => (value === "" ? [] : [field.options?.[Number(value)]?.id]));
-    return { field, read: () => (select.multiple ? values() : values()[0]) };
-  }
-  const input = make("input");
-  input.required = field.required === true && field.kind !== "boolean";
-  if (field.kind === "boolean") input.type = "checkbox";
-  if (field.kind === "number") {
-    input.type = "number";
-    input.step = "any";
-  }
-  label.append(input);
-  card.append(label);
-  if (field.kind === "boolean") return { field, read: () => input.checked };
-  return { field, read: () => (input.value === "" ? undefined : field.kind === "number" ? Number(input.value) : input.value) };
+function number(row: HTMLElement, index: number): HTMLElement[] {
+  if (index > 8) return [];
+  row.dataset["answer"] = String(index + 1);
+  row.setAttribute("aria-keyshortcuts", String(index + 1));
+  const key = make("kbd", "", String(index + 1));
+  key.setAttribute("aria-hidden", "true");
+  return [key];
 }

@@ -85,9 +85,8 @@ export class TextRow implements Row {
   private finished = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private details: HTMLDetailsElement | undefined;
-  /** When it was first seen growing: only then its time is known. */
-  private since: number | undefined;
-  private took = "";
+  /** It was seen growing, so it was opened here. */
+  private grew = false;
   /** So much of the text stands there for good. */
   private settled = 0;
   private tail: HTMLElement | undefined;
@@ -102,7 +101,7 @@ export class TextRow implements Row {
     this.body = make("div", "markdown");
     this.body.dir = "auto";
     this.restart();
-    if (!this.part.done) this.since = performance.now();
+    this.grew ||= !this.part.done;
     if (this.part.kind === "reasoning") {
       this.details = make("details");
       this.details.open = !this.part.done;
@@ -130,7 +129,7 @@ export class TextRow implements Row {
       this.end();
       this.render();
     } else if (this.timer === undefined) {
-      this.since ??= performance.now();
+      this.grew = true;
       const before = performance.now();
       this.render();
       const wait = (performance.now() - before) * REST;
@@ -143,16 +142,16 @@ export class TextRow implements Row {
 
   private end(): void {
     if (this.finished) return;
-    this.took = this.since === undefined ? "" : duration(performance.now() - this.since);
     // It opened by itself, so it closes by itself; whoever wants to read it opens it again.
-    if (this.details && this.since !== undefined) this.details.open = false;
+    if (this.details && this.grew) this.details.open = false;
   }
 
   private render(): void {
     const text = this.part.text ?? "";
     const summary = this.details?.querySelector("summary");
     if (summary) {
-      summary.textContent = this.part.done ? `Thought about it${this.took ? ` · ${this.took}` : ""}` : "Thinking";
+      const took = duration(this.part.took ?? 0);
+      summary.textContent = this.part.done ? `Thought about it${took ? ` · ${took}` : ""}` : "Thinking";
       summary.classList.toggle("working", !this.part.done);
     }
     if (!this.body || this.details?.open === false) return;
@@ -282,6 +281,9 @@ export class QuestionRow implements Row {
   }
 }
 
+/** Calls of these kinds change no file. */
+const LOOKING = new Set(["read", "search", "think", "fetch"]);
+
 /** What became of the turn, and what it cost. */
 export class EndRow implements Row {
   readonly key: string;
@@ -307,7 +309,7 @@ export class EndRow implements Row {
     }
     const facts = [turn.ended ? duration(turn.ended - turn.started) : "", words(turn.usage)].filter(Boolean);
     const line = make("span", "soft", facts.join(" · "));
-    if (turn.parts?.some(({ part }) => part === "call")) line.append(makeButton("quiet", "Files changed", () => this.acts.files(turn.id)));
+    if (turn.parts?.some((part) => part.part === "call" && part.done && !LOOKING.has(part.kind ?? ""))) line.append(makeButton("quiet", "Files changed", () => this.acts.files(turn.id)));
     if (line.hasChildNodes()) row.append(line);
     return row;
   }

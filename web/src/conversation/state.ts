@@ -30,6 +30,9 @@ export interface TextPart {
   kind: "text" | "reasoning" | "notice";
   text?: string;
   done?: boolean;
+  /** Of reasoning: since when it runs, or how long it took, in milliseconds. */
+  started?: number;
+  took?: number;
 }
 
 export interface Option {
@@ -56,6 +59,8 @@ export interface Approval {
   by?: string;
   option?: string | null;
   reason?: string;
+  /** Why a person is asked. */
+  why?: string;
 }
 
 export interface CallPart {
@@ -80,6 +85,9 @@ export interface CallPart {
   outcome?: Outcome | null;
   /** Of the command that it ran, where the agent tells. */
   exit_code?: number | null;
+  /** Since when it runs, or how long it took, in milliseconds. */
+  started?: number;
+  took?: number;
 }
 
 export interface Field {
@@ -89,6 +97,8 @@ export interface Field {
   required?: boolean;
   kind?: string;
   options?: { id: unknown; label?: string; description?: string }[];
+  /** Words of one's own will do as well. */
+  allowFreeformInput?: boolean;
 }
 
 export interface QuestionPart {

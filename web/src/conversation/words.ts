@@ -21,7 +21,7 @@ export function who(by: string): string {
 
 export function count(number: number): string {
   if (number < 10_000) return String(number);
-  return number < 1e6 ? `${Math.round(number / 1e3)}k` : `${(number / 1e6).toFixed(1)}M`;
+  return number < 999_500 ? `${Math.round(number / 1e3)} k` : `${(number / 1e6).toFixed(1)} M`;
 }
 
 export function words(usage: Usage | null | undefined): string {

@@ -43,7 +43,7 @@ class JobBody(Struct, forbid_unknown_fields=True, kw_only=True):
 _CONNECTED = "it is for clients that stay connected and lend tools"
 _SCREEN = "a call has no screen to look at; sessions run commands"
 _PERSON = "it says what a person does in a window"
-_OWNER = "who else may look or drive is for people to say"
+_OWNER = "who else may look or drive, and with which tokens, is for people to say"
 _SECRET = "it takes or shows a secret"
 WITHOUT = {
     "client.identify": _CONNECTED,
@@ -71,6 +71,7 @@ WITHOUT = {
     "automation.secret": _SECRET,
     "token.add": _SECRET,
     "own_token.add": _SECRET,
+    "own_token.revoke": _OWNER,
     "agent.sign_in": _SECRET,
     "push.subscribe": _PERSON,
     "push.unsubscribe": _PERSON,

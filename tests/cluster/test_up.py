@@ -1,0 +1,85 @@
+"""`portico cluster up`: real servers, real hosts, a job whose works are spread over them, and one host that dies."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from portico import events as e
+from portico.client import Client
+from portico.events import decode
+from portico.log.postgres.connect import connect
+from tests.jobs.playing import make, task
+from tests.jobs.samples import par, ref, seq
+from tests.process import PORTICO, environment, watchdog
+
+_SCRIPT = "rules: []\nproviders: [{id: scripted, name: Scripted}]\n"
+
+
+async def test_a_job_goes_on_at_another_host_of_a_cluster_for_trying(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text(_SCRIPT, "utf-8")
+    command = [PORTICO, "cluster", "up", "--hosts", "2", "--port", "0", "--json"]
+    with (
+        (tmp_path / "lines").open("wb") as lines,
+        subprocess.Popen(  # noqa: ASYNC220 - a test has the time
+            [*command, "--script", str(tmp_path / "script.yaml")],
+            env=environment(PORTICO_CLUSTER_LEASE_SECONDS="3"),
+            stdout=subprocess.PIPE,
+            stderr=lines,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        with watchdog(process, 300):
+            line = await asyncio.to_thread(process.stdout.readline)
+            assert line, (tmp_path / "lines").read_text("utf-8")
+            up = json.loads(line)
+            try:
+                told = await _use(up, tmp_path)
+            finally:
+                process.send_signal(signal.SIGINT)
+            assert await asyncio.to_thread(process.wait) == 0
+    assert told == {"job.ended succeeded": 1, "work.ended succeeded": 5}
+    for address in (urlsplit(up["log"]).netloc.partition("@")[2], up["temporal"]):
+        name, _, port = address.partition(":")
+        try:
+            _, writer = await asyncio.open_connection(name, int(port))
+        except OSError:
+            continue
+        writer.close()
+        raise AssertionError(f"{address} still listens")
+
+
+async def _use(up: dict[str, Any], folder: Path) -> Counter[str]:
+    """The outcomes of a job whose first works run while one of the hosts is killed."""
+    first, other = up["hosts"]
+    token = (Path(other["home"]) / "token").read_text("ascii").strip()
+    slow = task("[[delay:4000]] [[say:slow]]")
+    entry = make({"slow": slow}, seq(par(*[ref("slow")] * 4), ref("slow")))
+    async with Client(up["url"], token, patience=120) as client:
+        job = (await client.run_job("main", str(folder), entry=msgspec.to_builtins(entry))).job
+        log = await connect(up["log"], "test")
+        sql = "SELECT data FROM events e JOIN channels c ON c.id = e.channel WHERE c.name = $1 ORDER BY e.pos"
+
+        async def until(*kinds: type[e.Event], count: int = 1) -> list[e.Event]:
+            while True:
+                found = [decode(data) for (data,) in await log.fetch(sql, f"job/{job}")]
+                if sum(isinstance(each, kinds) for each in found) >= count:
+                    return found
+                assert not any(isinstance(each, e.JobEnded) for each in found), found
+                await asyncio.sleep(0.1)
+
+        await until(e.WorkStarted, count=4)
+        os.kill(first["pid"], signal.SIGKILL)
+        events = await until(e.JobEnded)
+        await log.close()
+    ends = [each for each in events if isinstance(each, e.JobEnded | e.WorkEnded)]
+    names = {e.JobEnded: "job.ended", e.WorkEnded: "work.ended"}
+    return Counter(f"{names[type(each)]} {each.outcome}" for each in ends if each.outcome != "interrupted")

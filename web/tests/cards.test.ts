@@ -1,0 +1,124 @@
+/** Cards: the steps of a question, what a remembered answer is about, marks over colours, decisions of a job. */
+
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { stepsOf, taskDecisions, treeOf, type WorkTree } from "../src/app/jobModel";
+import { markRange } from "../src/conversation/diffColours";
+import { coverWords, grantWords } from "../src/conversation/grants";
+import { questionCard } from "../src/conversation/question";
+import type { Field, QuestionPart } from "../src/conversation/state";
+import { v1 } from "../src/v1";
+
+afterEach(() => vi.restoreAllMocks());
+
+const COLOUR: Field = { id: "c", title: "Which colour?", kind: "single-select", options: [{ id: "r", label: "Red", description: "As it was" }, { id: "g", label: "Green" }] };
+const PAGES: Field = { id: "p", title: "Which pages?", kind: "multi-select", options: [{ id: 1, label: "Home" }, { id: 2, label: "Login" }] };
+const WORDS: Field = { id: "w", title: "Anything else?" };
+
+function asked(fields: Field[], more: Partial<QuestionPart> = {}) {
+  const answer = vi.spyOn(v1, "answer").mockResolvedValue(undefined as never);
+  const attempt = async (work: () => Promise<unknown>) => work().then(() => true);
+  const card = questionCard({ part: "question", id: "q", text: "Some things are open.", fields, ...more }, { cwd: () => "/w", attempt });
+  document.body.replaceChildren(card);
+  const press = (text: string) => [...card.querySelectorAll("button")].find((button) => button.textContent?.includes(text))!.click();
+  return { card, answer, press };
+}
+
+describe("questions", () => {
+  test("several fields are steps; one can go back; a choice goes on at once, boxes and texts with the button", () => {
+    const { card, answer, press } = asked([COLOUR, PAGES, WORDS]);
+    expect(card.textContent).toContain("1 of 3");
+    expect([...card.querySelectorAll(".option")].map((option) => option.getAttribute("aria-keyshortcuts"))).toEqual(["1", "2"]);
+    press("Green");
+    expect(card.textContent).toContain("2 of 3");
+    press("Home");
+    press("Login");
+    press("Home");
+    expect([...card.querySelectorAll("[role=checkbox]")].map((box) => box.getAttribute("aria-checked"))).toEqual(["false", "true"]);
+    press("Back");
+    expect(card.querySelector("[aria-pressed=true]")?.textContent).toContain("Green");
+    press("Red");
+    press("Login");
+    press("Next");
+    card.querySelector("input")!.value = "no";
+    press("Answer");
+    expect(answer).toHaveBeenCalledWith("q", { answers: { c: "r", p: [2], w: "no" } });
+  });
+
+  test.each([
+    ["one choice is the answer", [COLOUR], "Red", { answers: { c: "r" } }],
+    ["what is open may stay open", [COLOUR, { ...COLOUR, id: "d" }], "Leave it open", undefined],
+    ["a no is a no", [COLOUR], "Decline", { response: "decline" }],
+  ])("%s", (_name, fields, button, body) => {
+    const { answer, press } = asked(fields);
+    press(button);
+    if (body) expect(answer).toHaveBeenCalledWith("q", body);
+    else expect(answer).not.toHaveBeenCalled();
+  });
+
+  test("words of one's own, where they will do", () => {
+    const { card, answer, press } = asked([{ ...COLOUR, allowFreeformInput: true }]);
+    press("Something else");
+    card.querySelector("input")!.value = "Blue";
+    press("Answer");
+    expect(answer).toHaveBeenCalledWith("q", { answers: { c: "Blue" } });
+    expect(asked([COLOUR]).card.textContent).not.toContain("Something else");
+  });
+
+  test("what was answered is read by its names", () => {
+    const { card } = asked([COLOUR, PAGES], { response: "accept", answers: { c: { value: { value: "g" } }, p: [1, 2] } });
+    expect([...card.querySelectorAll("dd")].map((each) => each.textContent)).toEqual(["Green", "Home, Login"]);
+  });
+});
+
+test.each([
+  [["path:/w/src/a.py"], "src/a.py"],
+  [["folder:/w/src"], "all files in src/"],
+  [["folder:/w"], "all files of the project folder"],
+  [["command:npm test", "line:ls -l"], "npm test …, ls -l"],
+  [["call:0123"], "exactly this call"],
+  [[], "everything bash does"],
+])("an answer that is remembered for %j", (covers, words) => {
+  expect(coverWords(covers, "bash", "/w")).toBe(words);
+  const grant = { id: "1", agent: "a", tool: "bash", allow: true, expires: 0, covers };
+  expect(grantWords(grant, "/w")).toBe(covers.length ? `Allowed: bash, ${words}` : `Allowed: ${words}`);
+});
+
+test("marks go over colours", () => {
+  const span = document.createElement("span");
+  span.innerHTML = '<span class="k">def</span> name(<span class="n">a</span>)';
+  markRange(span, 1, 7);
+  expect(span.innerHTML).toBe('<span class="k">d<mark>ef</mark></span><mark> nam</mark>e(<span class="n">a</span>)');
+});
+
+test("what the tasks of a job decided, without what says only that they began or ended well", () => {
+  const record = (pos: number, event: { type: string } & Record<string, unknown>) => ({ pos, time: pos, channel: "task/t", event });
+  const found = taskDecisions([
+    record(1, { type: "task.decided", reason: "[SESSION STARTED] x" }),
+    record(2, { type: "task.decided", reason: "[OPERATION] Criteria failed", passed: false }),
+    record(3, { type: "task.decided", reason: "[DECISION] Starting retry #1" }),
+    record(4, { type: "task.decided", reason: "[TASK SUCCEEDED] Decision: task succeeded", passed: true }),
+    record(5, { type: "task.ended", error: "It crashed." }),
+  ]);
+  expect(found).toEqual([
+    { time: 2, text: "[OPERATION] Criteria failed", task: "t", ok: false },
+    { time: 3, text: "[DECISION] Starting retry #1", task: "t" },
+    { time: 5, text: "It crashed.", task: "t", ok: false },
+  ]);
+});
+
+test("works that ask, wait or repeat for every item are steps and groups of the tree", () => {
+  const ref = (workIdInJob: number, taskId: string): WorkTree => ({ kind: "Ref", workIdInJob, taskId });
+  const tree = treeOf(
+    {
+      kind: "Seq",
+      works: [
+        { kind: "Ask", workIdInJob: 0, question: ["Ship it?\nReally?"], choices: [{ label: "Yes", work: ref(1, "ship") }, { label: "No" }] },
+        { kind: "Wait", workIdInJob: 2, hook: "deployed" },
+        { kind: "Each", files: "*.md", body: ref(3, "check"), concurrency: 2 },
+      ],
+    },
+    [],
+  );
+  expect(stepsOf(tree).map(({ work, name }) => [work, name])).toEqual([[0, "Ask: Ship it?"], [1, "ship"], [2, "Wait for deployed"], [3, "check"]]);
+  expect(tree.flatMap((node) => (node.kind === "group" ? [`${node.title} ${node.about}`] : []))).toEqual(["If “Yes” ", "For each of *.md 2 at a time"]);
+});
