@@ -24,10 +24,8 @@ from tests.test_docs import rows
 GUIDE = (Path(__file__).parents[2] / "docs/guide/automation.md").read_text("utf-8")
 
 
-def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
 
 
 def verbs() -> list[list[str]]:
@@ -49,11 +47,13 @@ def wait_for(http: httpx.Client, path: str, found: Callable[[Any], bool]) -> Any
 
 def test_the_guide_works(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    (tmp_path / "portico.entry.json").write_text(block("json"))
+    (entry,), (settings, automations) = blocks("json"), blocks("toml")
+    (tmp_path / "portico.entry.json").write_text(entry)
     (tmp_path / "run-tests.sh").write_text("test -s portico-demo.md\n")
     home.mkdir()
-    (home / "automations.toml").write_text(block("toml"))
-    with HostProcess(home) as host:
+    (home / "settings.toml").write_text(settings)
+    (home / "automations.toml").write_text(automations)
+    with HostProcess(home, HOME=str(tmp_path)) as host:
         said = _follow(home)
         assert "At 07:00 on Monday through Friday (Europe/Berlin)" in said["automations add morning-review"]
         assert "nightly-review" in said["automations validate"]
@@ -61,6 +61,8 @@ def test_the_guide_works(tmp_path: Path) -> None:
         with httpx.Client(base_url=host.url, headers=headers, trust_env=False, timeout=30) as http:
             inbox = wait_for(http, "/v1/inbox", lambda answer: "Commit it?" in json.dumps(answer))
             question, *_ = [each["id"] for each in inbox["waiting"] if "Commit it?" in each["text"]]
+            wait_for(http, "/v1/notices?limit=9", lambda _: question in told(tmp_path))
+            assert f"{host.url}/app/inbox/{question}" in told(tmp_path)
             answered = http.post(f"/v1/questions/{question}", json={"text": "Commit"})
             assert answered.status_code == 200, answered.text
             path = "/v1/automations/morning-review/runs"
@@ -72,8 +74,15 @@ def test_the_guide_works(tmp_path: Path) -> None:
             answer = http.post("/hooks/on-push", content=body, headers={"X-Hub-Signature-256": f"sha256={signed}"})
             assert answer.status_code == 202, answer.text
             listed = http.get("/v1/automations").json()["automations"]
+    assert [each["plan"]["budget"] for each in listed if each["name"] == "morning-review"] == [{"dollars": 2.0}]
     names = {"morning-review", "nightly-review", "what-went-wrong", "on-push", "inbox"}
     assert {each["name"] for each in listed} == names
+
+
+def told(folder: Path) -> str:
+    """What the program of the page's settings has got so far."""
+    path = folder / "notices.jsonl"
+    return path.read_text() if path.exists() else ""
 
 
 def _follow(home: Path) -> dict[str, str]:

@@ -18,6 +18,7 @@ from portico.events import Budget
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.state import QuestionPart, SessionState, TurnState
+from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.model import ModelServer, Script
 from portico.testing.play import PlayAgent
@@ -37,6 +38,7 @@ ADA = c.Caller("t1", "ada", frozenset(c.SCOPES))
         (Budget(tokens=1000, dollars=9), Spent(tokens=1500, dollars=1), 1.5, "1,500 of 1,000 tokens"),
         (Budget(minutes=10), Spent(minutes=5), 0.5, "5 of 10 minutes"),
         (Budget(calls=4), Spent(calls=4), 1.0, "4 of 4 tool calls"),
+        (Budget(dollars=0.8), Spent(dollars=sum([0.1] * 8)), 1.0, "$0.80 of $0.80"),  # 0.7999999999999999
         (Budget(turns=5), Spent(turns=5), 0.8, "5 of 5 turns"),  # the fifth of five is within
         (Budget(turns=5), Spent(turns=6), 1.0, "6 of 5 turns"),
     ],
@@ -70,11 +72,17 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(open_host: HostOpener, tmp_path: Path) -> AsyncIterator[Desk]:
+def cost() -> float:
+    """In dollars, of each call, as the endpoint tells it; 0: it does not."""
+    return 0.0
+
+
+@pytest.fixture
+async def desk(open_host: HostOpener, tmp_path: Path, cost: float) -> AsyncIterator[Desk]:
     """A model whose every call is one more tool call, and costs 100 tokens."""
     (tmp_path / "a.txt").write_text("x")
     call = {"name": "readFiles", "args": {"files": ["a.txt"]}}
-    used = {"usage": {"input": 90, "output": 10}}
+    used = {"usage": {"input": 90, "output": 10, "cost": cost}}
     steps = [*[{"calls": [call], **used}] * 10, {"say": "Done.", **used}]
     script = {"rules": [{"steps": steps}], "models": ["gpt-4o", "mystery"]}
     async with ModelServer(msgspec.convert(script, Script)) as server:
@@ -117,6 +125,20 @@ async def test_a_spent_budget_pauses_before_the_next_call_of_the_model(desk: Des
     assert "Stopped by token:ada" in (found.error.message if found.error else "")
     assert "80% of the budget of this session is spent: 400 of 500 tokens." in texts(found, "notice")
     assert desk.server.total == 5
+
+
+@pytest.mark.parametrize("cost", [0.1])
+async def test_half_a_dollar_is_spent_by_the_fifth_call_of_ten_cents(desk: Desk) -> None:
+    """By what the endpoint says that a call costs, not by a list."""
+    await desk.open(session=Budget(dollars=0.5))
+    session = await desk.start()
+    turn = await session.send(Message("go", model="mystery"), by="test")
+    assert (await asked(session)).text.startswith("The budget of this session is spent: $0.50 of $0.50.")
+    assert desk.server.total == 5
+    await answer(session, "stop")
+    found = await ended(session, turn)
+    assert (found.outcome, desk.server.total) == ("failed", 5)
+    assert "80% of the budget of this session is spent: $0.40 of $0.50." in texts(found, "notice")
 
 
 async def test_a_raise_goes_on_to_the_next_bound_and_holds_over_a_restart(desk: Desk) -> None:
@@ -216,6 +238,51 @@ async def test_a_tool_waits_for_the_answer(open_host: HostOpener, tmp_path: Path
     await answer(session, "finish")
     await ended(session, turn)
     assert decisions == [True]
+
+
+async def test_calls_are_counted_that_nobody_asks_about(open_host: HostOpener, tmp_path: Path) -> None:
+    """An agent that runs its tools without asking, and tells no usage, was never held to a number of calls."""
+
+    async def play(message: Message, turn: Any) -> None:
+        for _ in range(3):
+            await turn.tool("read", kind="read").end()
+        await asyncio.Event().wait()
+
+    host = await open_host(PlayAgent(play))
+    host.part(Budgets).rules = {"turn": Budget(calls=3)}
+    session = await host.start(by="test", cwd=str(tmp_path))
+    turn = await session.send(Message("go"), by="test")
+    assert "3 of 3 tool calls" in (await asked(session)).text
+    await answer(session, "stop")
+    assert (await ended(session, turn)).outcome == "cancelled"
+
+
+async def test_minutes_pass_also_while_an_agent_is_silent(
+    open_host: HostOpener, tmp_path: Path, clock: FakeClock
+) -> None:
+    """Nobody looked at them before the agent reported something; and the night in which the question waited counted,
+    so that a raise led to the next question at once."""
+    on, told = asyncio.Event(), asyncio.Event()
+
+    async def play(message: Message, turn: Any) -> None:
+        told.set()
+        await on.wait()
+
+    host = await open_host(PlayAgent(play), clock=clock)
+    host.part(Budgets).rules = {"turn": Budget(minutes=20)}
+    session = await host.start(by="test", cwd=str(tmp_path))
+    turn = await session.send(Message("go"), by="test")
+    await told.wait()
+    clock.advance(20 * 60)
+    assert "20 of 20 minutes" in (await asked(session)).text
+    clock.advance(8 * 3600)
+    await answer(session, "raise")
+    await session.wait_until(lambda state: _question(state) is None)
+    clock.advance(10 * 60)
+    on.set()
+    found = await ended(session, turn)
+    assert (found.outcome, found.worked(host.now())) == ("completed", 30 * 60_000)
+    assert len([part for part in found.parts if isinstance(part, QuestionPart)]) == 1
 
 
 # -- who may -----------------------------------------------------------------------------------------------------

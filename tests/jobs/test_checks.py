@@ -1,13 +1,16 @@
 """Criteria as a list of checks: commands, files, schemas, judges and people, each with its evidence."""
 
 import asyncio
+import base64
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from portico import commands as c
 from portico import events as e
+from portico.errors import Forbidden
 from portico.host.host import Host
 from portico.jobs import EntryError, Jobs
 from portico.testing.fixtures import HostOpener
@@ -18,6 +21,10 @@ RULES = """
 rules:
   - match: ^change (?P<file>\\S+)
     steps: [{do: write, path: "{file}", text: "one\\ntwo\\n", ask: false}, {do: say, text: done}]
+  - match: ^draw
+    steps:
+      - {do: write, path: src/a.txt, text: "one\\ntwo\\n", ask: false}
+      - {do: write, path: shot.png, text: png, ask: false}
   - match: ^answer
     steps: [{do: say, text: "Here it is:\\n```json\\n{\\"n\\": 3}\\n```\\n"}]
 """
@@ -174,19 +181,63 @@ async def test_a_person(host: Host, tmp_path: Path, answer: Data, reason: str, e
     assert (await story(host.log, "task-1"))[-1] == ended
 
 
-async def test_only_some_people_count(host: Host, tmp_path: Path) -> None:
-    check = {"person": {**PERSON, "people": ["bob"]}}
-    jobs = await opened(host, make({"it": task("[[say:$user-input]]", **checked(check))}))
-    people = asyncio.ensure_future(
-        answering(host, ("token:ann", {"answer": "yes"}), ("client:bob#1.x", {"answer": "yes"}))
-    )
-    await play(jobs, tmp_path, "x")
-    await people
-    found = [word for word in await story(host.log, "task-1") if word.startswith("[CRITERIA]")]
-    assert found == [
-        "[CRITERIA] The answer of ann does not count; asked again",
-        "[CRITERIA] Person check passed: bob said yes",
-    ]
+APPROVING = frozenset({"read", "approve"})
+ANN = c.Caller("1", "ann", APPROVING)
+PRETENDER = c.Caller("1", "ann", APPROVING, door="ahp", client="bob", label="client:bob")
+BOB_IN_AN_EDITOR = c.Caller("2", "bob", APPROVING, door="ahp", client="vscode-7", label="client:vscode-7")
+BOB = c.Caller("3", "phone", APPROVING, person="bob")
+ADAS_TOKEN_CALLED_BOB = c.Caller("4", "bob", APPROVING, person="ada")
+
+
+@pytest.mark.parametrize("who", [BOB_IN_AN_EDITOR, BOB])
+@pytest.mark.parametrize("kind", ["person", "Ask"])
+async def test_only_the_people_named_may_answer(host: Host, tmp_path: Path, kind: str, who: c.Caller) -> None:
+    """The answer of an editor that called itself "bob" counted as Bob's, and Bob's own in an editor did not."""
+    ask = {"kind": "Ask", "question": ["Go?"], "people": ["bob"]}
+    checked_task = task("[[say:x]]", **checked({"person": {"question": ["Good?"], "people": ["bob"]}}))
+    work = ask if kind == "Ask" else None
+    jobs = await opened(host, make({"it": task("[[say:x]]") if work else checked_task}, work))
+    running = asyncio.ensure_future(play(jobs, tmp_path))
+    question = await asked(host)
+    command = c.AnswerQuestion(question=question.question, answers={"answer": "yes"})
+    for other in (ANN, PRETENDER, ADAS_TOKEN_CALLED_BOB):
+        with pytest.raises(Forbidden, match="Only 'bob' may answer"):
+            await host.do(command, other)
+    await host.do(command, who)
+    await running
+    assert (await story(host.log, "task-1"))[-1] == "taskSucceeded"
+
+
+async def asked(host: Host) -> e.QuestionAsked:
+    async with asyncio.timeout(60):
+        async for records in host.log.follow():
+            for event in (record.event for record in records):
+                if isinstance(event, e.QuestionAsked):
+                    return event
+    raise AssertionError("nobody was asked")
+
+
+async def test_a_person_sees_the_diff_the_output_and_the_pictures(writing: tuple[Host, Path]) -> None:
+    host, work = writing
+    checks: list[Data] = [{"command": "echo 12 tests passed"}, {"person": {"question": ["Good?"]}}]
+    jobs = await opened(host, make({"it": task("draw", **checked(*checks))}))
+    running = asyncio.ensure_future(play(jobs, work))
+    question = await asked(host)
+    assert question.text == "Good?\n\nChanged files:\n- shot.png (1 lines)\n- src/a.txt (2 lines)"
+    diff, output, shown = question.evidence
+    assert "+++ b/src/a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n" in diff["text"]
+    assert output == {"type": "text", "title": "Command passed: echo 12 tests passed", "text": "12 tests passed"}
+    data = base64.b64encode(b"png").decode()
+    assert shown == {"type": "image", "title": "shot.png", "data": data, "mimeType": "image/png"}
+    await host.do(c.AnswerQuestion(question=question.question, answers={"answer": "yes"}), ANN)
+    await running
+
+
+async def test_nobody_is_asked_while_the_command_fails(host: Host, tmp_path: Path) -> None:
+    """A failed `criteria.command` beside the checks did not keep a person from being asked."""
+    criteria = {"command": "exit 3", "checks": [{"person": {"question": ["Good?"]}}], "failureAction": ACTION}
+    found = await decisions(await opened(host, make({"it": task(criteria=criteria)})), tmp_path)
+    assert found == ["[CRITERIA] Command failed with exit code 3: exit 3", "taskFailed"]
 
 
 @pytest.mark.parametrize(("then", "ended"), [("fail", "taskFailed"), ("pass", "taskSucceeded")])

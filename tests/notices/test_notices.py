@@ -14,7 +14,9 @@ from standardwebhooks import Webhook as Verifier
 from portico import commands as c
 from portico import events as e
 from portico.agents.agent import Message
+from portico.budgets.budgets import Budgets
 from portico.errors import AgentError, BadRequest, NotFound
+from portico.events import Budget
 from portico.host.host import Host
 from portico.host.session import Session
 from portico.host.turn import Turn
@@ -56,6 +58,9 @@ async def play(message: Message, turn: Turn) -> None:
         call = turn.tool("shell", '{"command": "make"}', kind="execute")
         await call.approve("shell", command="make")
         await call.end()
+    elif message.text.startswith("spend"):
+        turn.usage(input=int(message.text.partition(" ")[2]))
+        await turn.session.host.spending.admit(turn)
     elif message.text == "ask":
         await turn.ask("Which one?")
     elif message.text == "fail":
@@ -390,6 +395,21 @@ async def test_a_question_in_a_session_that_is_open_waits_a_minute(desk: Desk, a
         desk.clock.advance(60)
         await desk.until("delivered")
     assert desk.notices.viewers == {}
+
+
+async def test_four_fifths_of_a_budget_are_told_once(desk: Desk, at: Receiver, tmp_path: Path) -> None:
+    await desk.open(settings({"url": at.url, "kinds": ["budget"]}))
+    desk.host.part(Budgets).rules = {"session": Budget(tokens=100)}
+    session = await desk.session(tmp_path)
+    await session.send(Message("spend 85"), by="token:ada")
+    (delivery,) = await desk.until("delivered")
+    assert delivery.notice.text == "85% of the budget of this session is spent: 85 of 100 tokens."
+    assert delivery.notice.link == f"https://box.example/app/s/{session.id}"
+    await session.send(Message("spend 5"), by="token:ada")
+    await session.send(Message("spend 20"), by="token:ada")
+    told = await desk.until("delivered", "delivered")
+    assert "is spent: 110 of 100 tokens. The agent waits." in told[1].notice.text
+    assert told[1].notice.link == f"https://box.example/app/inbox/{told[1].notice.ask}"
 
 
 async def test_what_was_not_told_is_not_told_after_a_restart(desk: Desk, at: Receiver, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ async def test_a_browser_hears_that_something_waits_and_not_what(desk: Desk, at:
     await at.until(lambda: len(at.got) == 2)
     got = at.got[1]
     told = {key: got[key] for key in ("text", "path", "tag")}
-    assert told == {"text": "Something waits for you.", "path": f"/app/s/{session.id}", "tag": session.id}
+    assert told == {"text": "Something waits for you.", "path": f"/app/inbox/{session.id}.a3", "tag": session.id}
     assert b"make" not in got["body"]
     headers = got["headers"]
     assert (headers["urgency"], headers["content-encoding"], headers["ttl"]) == ("high", "aes128gcm", "86400")

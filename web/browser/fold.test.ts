@@ -22,7 +22,7 @@ function bare(value: unknown): unknown {
 
 /** What the pages do not show, and so do not fold. */
 const UNSHOWN = new Set(["ids", "by", "created", "modified", "moved", "model_config", "named", "vendor", "config", "clients", "uri", "origin"]);
-const HIDDEN_IN_TURN = new Set(["pos", "resumes", "stops"]);
+const HIDDEN_IN_TURN = new Set(["pos", "resumes", "stops", "asked", "waited"]);
 
 function shownPart(part: Part): object {
   if (part.part !== "call") return { ...part, meta: undefined };

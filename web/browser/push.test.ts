@@ -46,6 +46,7 @@ beforeAll(() => new Promise<void>((done) => service.listen(0, "127.0.0.1", done)
 afterAll(() => void service.close());
 
 test("a browser is told, shows it, and leads to what waits", async () => {
+  pushed.length = 0;
   const person = await somebody();
   const { page } = person;
   const endpoint = `http://127.0.0.1:${(service.address() as AddressInfo).port}/push/1`;
@@ -66,7 +67,9 @@ test("a browser is told, shows it, and leads to what waits", async () => {
   await host.ask(`/v1/sessions/${id}/messages`, { text: "ask me" });
   await expect.poll(() => pushed.length, { timeout: 90_000 }).toBe(2);
   const told = JSON.parse(pushed[1]!) as { text: string; path: string };
-  expect(told).toMatchObject({ text: "Something waits for you.", path: `/app/s/${id}` });
+  const { waiting } = await host.ask<{ waiting: { id: string; session: string }[] }>("/v1/inbox");
+  const asked = waiting.find(({ session }) => session === id)!;
+  expect(told).toMatchObject({ text: "Something waits for you.", path: `/app/inbox/${asked.id}` });
 
   const devtools = await page.context().newCDPSession(page);
   const registered = new Promise<string>((done) =>
@@ -84,5 +87,9 @@ test("a browser is told, shows it, and leads to what waits", async () => {
     self.dispatchEvent(new (self as unknown as { NotificationEvent: new (name: string, init: object) => Event }).NotificationEvent("notificationclick", { notification }));
   });
   await page.waitForURL(`**${told.path}`);
+  await page.click(`[aria-labelledby="title-${asked.id}"] button:text-is("Decline")`); // the tap opens the card itself
+  await page.waitForFunction(() => document.querySelector(".empty-inbox h2")?.textContent === "Nothing waits for you.");
+  await page.goto(`${host.url}${told.path}`);
+  await page.waitForFunction(() => document.querySelector(".inbox .trouble")?.textContent?.startsWith("This does not wait any more"));
   expect(await shown()).toEqual([]);
 });

@@ -39,9 +39,10 @@ class Use(Struct, frozen=True):
 
 
 def most_used(budget: Budget, spent: Spent) -> Use | None:
-    """None: it has no bound. A number of turns is used up by the one after the last."""
+    """None: it has no bound. A number of turns is used up by the one after the last. Rounded: eight times $0.10 are
+    $0.7999999999999999."""
     found = [
-        Use(name, (used / limit) if name != "turns" else (used - 1) / limit, _words(name, used, limit, spent))
+        Use(name, round((used - (name == "turns")) / limit, 9), _words(name, used, limit, spent))
         for name in Budget.__struct_fields__
         if (limit := getattr(budget, name)) is not None
         for used in [getattr(spent, name)]

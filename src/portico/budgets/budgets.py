@@ -26,7 +26,13 @@ from portico.host.state import QuestionPart
 from portico.host.turn import Turn
 
 STORED = "budget/"
+WARNED = "budget.warned"
+"""What the audit record calls it."""
 RAISE, FINISH, STOP = "raise", "finish", "stop"
+_LOOK_SECONDS, _NAP_SECONDS = 1.0, 60.0
+"""Between two looks at the minutes of a turn, at least and at most: 80 % are noticed within a minute."""
+_GRACE_SECONDS = 5.0
+"""In which an agent that asks us before each call ends by itself."""
 
 
 class Budgets(Component):
@@ -44,6 +50,7 @@ class Budgets(Component):
         self._stopped: dict[str, str] = {}
         """Turns that a person stopped, and the words for it."""
         self._asking: dict[str, asyncio.Task[None]] = {}
+        self._watches: dict[str, asyncio.Task[None]] = {}
         host.spending = self
         host.log.on_commit(self._committed)
         host.commands.guard(self._guard)
@@ -52,27 +59,66 @@ class Budgets(Component):
 
     def _committed(self, records: Sequence[Record]) -> None:
         for record in records:
-            if isinstance(record.event, e.UsageReported | e.TurnEnded):
+            if isinstance(record.event, e.UsageReported | e.ToolStarted | e.TurnStarted | e.TurnResumed | e.TurnEnded):
                 self._hear(record)
 
     def _hear(self, record: Record) -> None:
-        """Agents that ask us nothing are held when they report."""
-        if isinstance(record.event, e.UsageReported):
-            turn = self.host.turns.get(record.channel.removeprefix("session/"))
-            if turn is not None and not turn.admits and self._counts(turn.session):
-                self.host.own(self._look(turn), f"budget of {turn.id}")
-        elif isinstance(record.event, e.TurnEnded):
-            key = _key(record.channel.removeprefix("session/"), record.event.turn)
+        """Agents that ask us nothing are held when they report usage or a call, and all of them by the time."""
+        ident = record.channel.removeprefix("session/")
+        if isinstance(record.event, e.TurnEnded):
+            key = _key(ident, record.event.turn)
             self._excused.discard(key)
             self._stopped.pop(key, None)
+            if (watch := self._watches.pop(key, None)) is not None:
+                watch.cancel()
+            return
+        if isinstance(record.event, e.TurnStarted | e.TurnResumed):
+            asyncio.get_running_loop().call_soon(self._begin, ident)  # when everybody has heard of it
+            return
+        turn = self.host.turns.get(ident)
+        if turn is not None and not turn.admits and self._counts(turn.session):
+            self.host.own(self._look(turn), f"budget of {turn.id}")
 
-    async def _look(self, turn: Turn) -> None:
+    def _begin(self, session: str) -> None:
+        turn = self.host.turns.get(session)
+        if turn is not None and turn.live and self._counts(turn.session):
+            self._watches[_key(session, turn.id)] = self.host.own(self._watch(turn), f"minutes of {turn.id}")
+
+    async def _watch(self, turn: Turn) -> None:
+        """Agents may be silent for an hour: minutes pass all the same."""
+        while turn.live and not turn.withdrawn and _key(turn.session.id, turn.id) not in self._excused:
+            left = await self._minutes_left(turn)
+            if left is None:
+                return
+            if left > 0:
+                nothing = asyncio.get_running_loop().create_future()
+                await self.host.clock.wait(nothing, min(max(left * 60, _LOOK_SECONDS), _NAP_SECONDS))
+            if not await self._look(turn):
+                return
+
+    async def _minutes_left(self, turn: Turn) -> float | None:
+        """Of the budget that ends first; None: none is in minutes."""
+        found: list[float] = []
+        for held in await self._ledger.held(turn, self.rules):
+            said = await self._said(held.key) if held.budget.minutes is not None else {FINISH: 1.0}
+            bound = raised(held.budget, said).minutes
+            if bound is not None and not said.get(FINISH):
+                found.append(bound - (await held.spent()).minutes)
+        return min(found, default=None)
+
+    async def _look(self, turn: Turn) -> bool:
+        """Whether it may go on."""
         try:
             await self.admit(turn)
+            return True
         except BudgetSpent as spent:
             if turn.live:
                 turn.remark(spent.message)
-                await turn.session.cancel(by="budget")
+                if turn.admits:  # it fails by itself where it waits for us
+                    await asyncio.wait({asyncio.ensure_future(turn.session.wait(turn.id))}, timeout=_GRACE_SECONDS)
+                if turn.live:
+                    await turn.session.cancel(by="budget")
+            return False
 
     async def admit(self, turn: Turn) -> None:
         """Returns when the turn may go on; BudgetSpent if a person said stop."""
@@ -121,7 +167,7 @@ class Budgets(Component):
             use = await self._use(held, said, turn)
             if use is None or use.share < 1.0:
                 if use is not None and use.share >= WARN_AT:
-                    self._warn(held, use, turn)
+                    await self._warn(held, use, turn)
                 return True
             if said.get(STOP):
                 raise BudgetSpent(f"The budget of {held.about} is spent: {use.words}. A person has stopped it.")
@@ -139,13 +185,20 @@ class Budgets(Component):
 
     # -- people --------------------------------------------------------------------------------------------------
 
-    def _warn(self, held: Held, use: Use, turn: Turn) -> None:
-        self._tell(held, use.bound, turn, f"{use.share:.0%} of the budget of {held.about} is spent: {use.words}.")
+    async def _warn(self, held: Held, use: Use, turn: Turn) -> None:
+        """In the conversation, and in the log, from which people are told who do not look."""
+        words = f"{use.share:.0%} of the budget of {held.about} is spent: {use.words}."
+        if self._tell(held, use.bound, turn, words):
+            detail = {"budget": held.key, "session": turn.session.id, "words": words}
+            await self.host.audit(WARNED, "host", **detail)
 
-    def _tell(self, held: Held, what: str, turn: Turn, words: str) -> None:
-        if (held.key, what) not in self._warned:
-            self._warned.add((held.key, what))
-            turn.remark(words)
+    def _tell(self, held: Held, what: str, turn: Turn, words: str) -> bool:
+        """Whether it was new."""
+        if (held.key, what) in self._warned:
+            return False
+        self._warned.add((held.key, what))
+        turn.remark(words)
+        return True
 
     async def _ask(self, held: Held, use: Use, turn: Turn) -> bool:
         """Whether to look again. BudgetSpent: no."""

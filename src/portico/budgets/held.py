@@ -128,7 +128,7 @@ async def spent_in(state: SessionState, turns: list[TurnState], now: int) -> Spe
     spent = Spent(turns=len(turns))
     untold: list[TokenUse] = []
     for turn in turns:
-        spent.minutes += ((turn.ended or now) - turn.started) / 60_000
+        spent.minutes += turn.worked(now) / 60_000
         spent.calls += sum(isinstance(part, CallPart) for part in turn.parts)
         if turn.usage is None:
             continue

@@ -213,6 +213,10 @@ class QuestionAsked(Event, frozen=True, tag="question.asked"):
     fields: list[Json] = []
     """Typed questions; none means one free text answer named `answer`."""
     url: str | None = None
+    people: list[str] = []
+    """Who may answer: names of people, or of tokens that are nobody's. Empty: everybody who may approve."""
+    evidence: list[Json] = []
+    """What it is about: `{type, title, text}` with `text` or `diff`, and `{type: "image", title, data, mimeType}`."""
 
 
 class QuestionDrafted(Event, frozen=True, tag="question.drafted"):

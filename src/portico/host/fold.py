@@ -26,6 +26,7 @@ from portico.host.state import (
     TextPart,
     TurnState,
     Usage,
+    waiting,
 )
 from portico.host.tool import cut, grow
 
@@ -199,6 +200,7 @@ def _turn_resumed(state: SessionState, event: e.TurnResumed, record: Record) -> 
     if turn is not None and turn.id == event.turn and turn.outcome is not None:
         if turn.error is not None:
             turn.stops.append(Stop(len(turn.parts), turn.error))
+        turn.waited += max(0, record.time - (turn.ended or record.time))
         turn.outcome = turn.error = turn.ended = None
         turn.pos = record.pos
         turn.resumes += 1
@@ -211,6 +213,7 @@ def _turn_ended(state: SessionState, event: e.TurnEnded, record: Record) -> None
     turn = state.active
     if turn is not None and turn.id == event.turn:
         turn.outcome, turn.error, turn.ended = event.outcome, event.error, record.time
+        _waited(turn, record.time)
         state.last_turn_at = max(turn.started, record.time)
 
 
@@ -350,6 +353,9 @@ def _approval_asked(state: SessionState, event: e.ApprovalAsked, record: Record)
             )
         )
         _count(state, event.approval)
+        turn = state.active
+        if turn is not None:
+            turn.asked = turn.asked or record.time
 
 
 def _approval_answered(state: SessionState, event: e.ApprovalAnswered, record: Record) -> None:
@@ -360,12 +366,27 @@ def _approval_answered(state: SessionState, event: e.ApprovalAnswered, record: R
     approval.answered, approval.allowed, approval.by = True, event.allowed, event.by
     approval.option, approval.reason, approval.meta = event.option, event.reason, event.meta
     call.input = event.input or call.input
+    _answered(state, record.time)
+
+
+def _answered(state: SessionState, time: int) -> None:
+    """Nobody is waited for any more, if that was the last."""
+    if state.active is not None and not waiting(state.active):
+        _waited(state.active, time)
+
+
+def _waited(turn: TurnState, time: int) -> None:
+    turn.waited += max(0, time - turn.asked) if turn.asked else 0
+    turn.asked = 0
 
 
 def _question_asked(state: SessionState, event: e.QuestionAsked, record: Record) -> None:
     turn = _active(state, event.turn)
     if turn is not None:
-        turn.parts.append(QuestionPart(event.question, event.text, event.fields, event.url))
+        part = QuestionPart(event.question, event.text, event.fields, event.url)
+        part.people, part.evidence = event.people, event.evidence
+        turn.parts.append(part)
+        turn.asked = turn.asked or record.time
         state.read = False
         _count(state, event.question)
 
@@ -382,6 +403,7 @@ def _question_answered(state: SessionState, event: e.QuestionAnswered, record: R
     if question is not None and not question.done:
         question.response, question.by = event.response, event.by
         question.answers = {**question.answers, **event.answers}
+        _answered(state, record.time)
 
 
 def _queue_added(state: SessionState, event: e.QueueAdded, record: Record) -> None:

@@ -1,7 +1,7 @@
 """Questions an agent asks a person in the middle of a turn. Drafts merge across clients; one completion wins."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from portico import commands as c
@@ -11,6 +11,17 @@ from portico.host.state import QuestionPart
 
 if TYPE_CHECKING:
     from portico.host.session import Session
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What is asked, as `QuestionAsked` has it."""
+
+    text: str
+    fields: list[Json] = field(default_factory=list)
+    url: str | None = None
+    people: list[str] = field(default_factory=list)
+    evidence: list[Json] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -36,13 +47,13 @@ class Questions:
         self._session = session
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
 
-    async def ask(self, turn: str, text: str, fields: list[Json] | None = None, url: str | None = None) -> Answer:
+    async def ask(self, turn: str, asking: Asking) -> Answer:
         session = self._session
         ident = f"{session.id}.{session.new_id('q')}"
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[ident] = future
         try:
-            await session.append(e.QuestionAsked(turn=turn, question=ident, text=text, fields=fields or [], url=url))
+            await session.append(e.QuestionAsked(turn=turn, question=ident, **vars(asking)))
             return await future
         finally:
             self._waiting.pop(ident, None)

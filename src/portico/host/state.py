@@ -113,6 +113,8 @@ class QuestionPart(Struct, tag_field="part", tag="question", omit_defaults=True)
     answers: Json = {}
     response: e.QuestionResponse | None = None
     by: str = ""
+    people: list[str] = []
+    evidence: list[Json] = []
 
     @property
     def done(self) -> bool:
@@ -145,6 +147,15 @@ class TurnState(Struct, omit_defaults=True):
     stops: list[Stop] = []
     corrections: dict[int, int] = {}
     """How many parts there were when one of them was corrected, by the position of that event in the channel."""
+    asked: int = 0
+    """Since when a person is waited for; 0: nobody is."""
+    waited: int = 0
+    """Milliseconds in which it waited for people, or for being resumed, and did not work."""
+
+    def worked(self, now: int) -> int:
+        """Milliseconds of work so far."""
+        end = self.ended or now
+        return max(0, end - self.started - self.waited - (end - self.asked if self.asked else 0))
 
     def part(self, ident: str) -> Part | None:
         """Newest first: what changes is nearly always the last one."""

@@ -15,7 +15,7 @@ from portico.events import ErrorInfo, Json, Message, PartKind
 from portico.host import context
 from portico.host.approval import Decision, Request
 from portico.host.call import Call
-from portico.host.question import Answer
+from portico.host.question import Answer, Asking
 from portico.host.state import TurnState
 from portico.host.tool import ToolResult, pieces
 
@@ -277,14 +277,23 @@ class Turn:
             self.waiting -= 1
             self._touch()
 
-    async def ask(self, text: str, fields: list[Json] | None = None, url: str | None = None) -> Answer:
-        """A question to a person; returns when somebody answered or declined."""
+    async def ask(
+        self,
+        text: str,
+        fields: list[Json] | None = None,
+        url: str | None = None,
+        *,
+        people: list[str] | None = None,
+        evidence: list[Json] | None = None,
+    ) -> Answer:
+        """A question to a person; returns when somebody answered or declined. `people`: who alone may answer."""
         self.close_part()
         if not self.live or self.withdrawn:
             return Answer("cancel", {}, "turn")
         self.waiting += 1
         try:
-            return await self.session.questions.ask(self.id, text, fields, url)
+            asking = Asking(text, fields or [], url, people or [], evidence or [])
+            return await self.session.questions.ask(self.id, asking)
         finally:
             self.waiting -= 1
             self._touch()

@@ -1,7 +1,6 @@
 """Checks that are opinions: of judges, which are models, and of people."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from portico.events import Json
@@ -10,8 +9,6 @@ from portico.jobs.check import Checked
 from portico.jobs.entry import ModelCheck, PersonCheck
 from portico.jobs.task_sessions import TaskCrash, TaskSessions
 
-EVIDENCE_LINES = 50
-"""Changed files that a person is shown with a question; the session's page has all of them."""
 _YES = "yes"
 YES_OR_NO: list[Json] = [
     {
@@ -26,10 +23,9 @@ YES_OR_NO: list[Json] = [
 
 
 class Opinions:
-    def __init__(self, sessions: TaskSessions, task: str, decide: Callable[[str], None]) -> None:
+    def __init__(self, sessions: TaskSessions, task: str) -> None:
         self._sessions = sessions
         self._task = task
-        self._decide = decide
 
     # -- judges ------------------------------------------------------------------------------------------------
 
@@ -53,28 +49,16 @@ class Opinions:
 
     # -- people ------------------------------------------------------------------------------------------------
 
-    async def person(self, check: PersonCheck, question: str) -> Checked:
-        text = await self._evidence(question)
+    async def person(self, check: PersonCheck, question: str, checks: list[Checked]) -> Checked:
+        """`checks`: those that hold already, with what they printed."""
+        asking = await self._sessions.asking(question, YES_OR_NO, check.people, checks)
         try:
             async with asyncio.timeout(check.expires):
-                return person_checked(await self._answer(check.people, text))
+                return person_checked(await self._sessions.ask_person(self._task, asking))
         except TimeoutError:
             passed = check.on_expiry == "pass"
             words = f"Nobody answered within {check.expires:g} seconds"
             return Checked(passed, f"Person check {'passed' if passed else 'failed'}: {words}", words)
-
-    async def _answer(self, people: list[str], text: str) -> Answer:
-        while True:
-            answer = await self._sessions.ask_person(self._task, text, YES_OR_NO)
-            if not people or who(answer.by) in people:
-                return answer
-            self._decide(f"[CRITERIA] The answer of {who(answer.by)} does not count; asked again")
-
-    async def _evidence(self, question: str) -> str:
-        """The question, and what a person needs to answer it."""
-        changes = await self._sessions.changes() or {}
-        lines = [f"- {path} ({count} lines)" for path, count in changes.items()][:EVIDENCE_LINES]
-        return "\n".join([question, *(["", "Changed files:", *lines] if lines else [])])
 
 
 def who(by: str) -> str:

@@ -6,8 +6,9 @@ from datetime import datetime
 
 from portico.events import Json
 from portico.host.host import Host
+from portico.host.question import Asking
 from portico.jobs.entry import ANSWER, Ask, Task, Wait
-from portico.jobs.opinion import value_of, who
+from portico.jobs.opinion import value_of
 from portico.jobs.task import TaskPlan, TaskRun
 
 UNTIL = "until"
@@ -41,10 +42,8 @@ class AskRun(TaskRun):
     async def _answer(self) -> str | None:
         text = self._expand(self._ask.question)
         while True:
-            given = await self._sessions_of_task.ask_person(self.plan.name, text, fields_of(self._ask))
-            if self._ask.people and who(given.by) not in self._ask.people:
-                self._decide(f"[MISC] The answer of {who(given.by)} does not count; asked again")
-                continue
+            asking = Asking(text, fields_of(self._ask), None, self._ask.people)
+            given = await self._sessions_of_task.ask_person(self.plan.name, asking)
             if given.response != "accept":
                 return None
             answer = value_of(given, ANSWER)

@@ -248,27 +248,29 @@ class TaskRun:
     async def _check(self, criteria: Criteria, report: Report) -> bool:
         """All of it, also when something is missing already: the reasons go into the next prompt."""
         self._missing = [tool for tool in criteria.tool_executed or () if tool not in report.tools]
-        passed = not self._missing
+        passed, held = not self._missing, list[Checked]()
         if self._missing:
             self._decide(f"[CRITERIA] toolExecuted check failed: missing tools: {', '.join(self._missing)}", False)
         if criteria.command is not None:
             checked = await check_command(criteria.command, self.plan.cwd)
+            held.append(checked)
             self._values["check-output"] = checked.output
             self._decide_check(checked)
             passed = passed and checked.passed
         if criteria.checks:
-            passed = await self._checks(criteria.checks, report) and passed
+            passed = await self._checks(criteria.checks, report, held) and passed
         if criteria.condition is not None:
             passed = await self._condition(criteria.condition) and passed
         return passed
 
-    async def _checks(self, checks: list[Check], report: Report) -> bool:
+    async def _checks(self, checks: list[Check], report: Report, held: list[Checked]) -> bool:
         """Those of people come last, and only when all others hold: nobody is asked about what has to be done again."""
         failed: list[str] = []
         for check in sorted(checks, key=lambda check: check.person is not None):
-            if check.person is not None and failed:
+            if check.person is not None and (self._missing or not all(each.passed for each in held)):
                 continue
-            checked = await self._checked(check, report)
+            checked = await self._checked(check, report, held)
+            held.append(checked)
             self._decide_check(checked)
             if not checked.passed:
                 failed.append(checked.output or checked.reason)
@@ -276,7 +278,7 @@ class TaskRun:
             self._values["check-output"] = "\n".join(failed)
         return not failed
 
-    async def _checked(self, check: Check, report: Report) -> Checked:
+    async def _checked(self, check: Check, report: Report, held: list[Checked]) -> Checked:
         cwd = self.plan.cwd
         if check.command is not None:
             return await check_command(check.command, cwd)
@@ -284,13 +286,13 @@ class TaskRun:
             return await check_files(check.files, cwd, await self._sessions_of_task.changes())
         if check.schema is not None:
             return await check_schema(check.schema, cwd, report.answer)
-        opinions = Opinions(self._sessions_of_task, self.plan.name, self._decide)
+        opinions = Opinions(self._sessions_of_task, self.plan.name)
         if check.model is not None:
             return await opinions.judges(
                 check.model, self.plan.judges(check.model), self._expand(check.model.condition)
             )
         assert check.person is not None
-        return await opinions.person(check.person, self._expand(check.person.question))
+        return await opinions.person(check.person, self._expand(check.person.question), held)
 
     async def _condition(self, condition: Prompt) -> bool:
         held = (await self._drive(condition)).verdict is True

@@ -18,12 +18,13 @@ from portico import events as e
 from portico.errors import BudgetSpent, LogUnavailable, NotFound, PorticoError
 from portico.events import Json, Message
 from portico.host.host import Host
-from portico.host.question import Answer
+from portico.host.question import Answer, Asking
 from portico.host.session import Session
 from portico.host.state import SessionState, TurnState
-from portico.jobs.check import Changes
+from portico.jobs.check import Changes, Checked
 from portico.jobs.choice import choose
 from portico.jobs.entry import DrivingRetry
+from portico.jobs.evidence import evidence, named
 from portico.jobs.tools import Report, in_words, report_of, says_prerequisite_failed
 
 Mode = Literal["borrowing", "single", "multi"]
@@ -228,7 +229,14 @@ class TaskSessions:
             await judge.session.close(by=self._by)
             self.record(e.TaskSessionEnded(session=judge.session.id, succeeded=held))
 
-    async def ask_person(self, title: str, text: str, fields: list[Json]) -> Answer:
+    async def asking(self, question: str, fields: list[Json], people: list[str], checks: list[Checked]) -> Asking:
+        """Whether the task is good, with what a person needs to say so."""
+        sessions = [self._borrowed] if self._borrowed is not None else self._opened
+        changes = await self.changes() or {}
+        found = await evidence(sessions, self._cwd, changes, [each for each in checks if each.output])
+        return Asking(named(question, changes), fields, None, people, found)
+
+    async def ask_person(self, title: str, asking: Asking) -> Answer:
         """A question to a person, in a session of its own: every door shows it as it shows any other."""
         agent, model = await choose(self._host, self._driving_model)
         session = await self._host.start(
@@ -237,10 +245,10 @@ class TaskSessions:
         self.record(e.TaskSessionStarted(session=session.id, model=self._driving_model, driving=True))
         answered = False
         try:
-            message, ident = Message(text, origin="system"), session.new_id("t")
+            message, ident = Message(asking.text, origin="system"), session.new_id("t")
             await session.append(e.TurnStarted(turn=ident, message=message, by="agent"))  # we report it, not its agent
             turn = session.adopt(ident, message)
-            answer = await turn.ask(text, fields)
+            answer = await turn.ask(asking.text, asking.fields, people=asking.people, evidence=asking.evidence)
             await session.end_turn(turn, "completed")
             _check_disk(await session.wait(ident))
             answered = answer.response == "accept"

@@ -233,9 +233,9 @@ class Notices(Component):
 
     def _deliveries(self, record: Record, notice: Notice) -> list[Delivery]:
         looking = self._is_open(notice.session)
-        if looking and notice.kind in ("turn_done", "turn_failed"):
-            return []
-        access = self.host.ownership.of_channel(record.channel)
+        if looking and not notice.ask:
+            return []  # they see it: something ended, or a budget goes to its end
+        access = self.host.ownership.of_channel(notice.channel if notice.session else record.channel)
         targets = [each for each in self._targets.values() if wants(each, notice) and self._concerns(each, access)]
         waiting = sum(len(lane.queue) for lane in self._lanes.values())
         if targets and waiting + len(targets) > WAITING:

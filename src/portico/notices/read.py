@@ -1,9 +1,10 @@
 """What an event gives to tell: a notice, or nothing."""
 
 from typing import TypeVar
+from urllib.parse import quote
 
 from portico import events as e
-from portico.budgets.budgets import is_budget_question
+from portico.budgets.budgets import WARNED, is_budget_question
 from portico.events import Event, Record
 from portico.host.host import Host
 from portico.host.session import Session
@@ -11,7 +12,7 @@ from portico.notices.notice import Notice
 from portico.redaction import Redaction
 from portico.settings import NoticeKind
 
-TOLD = (e.ApprovalAsked, e.QuestionAsked, e.TurnEnded, e.JobWaiting, e.JobEnded, e.RunEnded)
+TOLD = (e.ApprovalAsked, e.QuestionAsked, e.TurnEnded, e.JobWaiting, e.JobEnded, e.RunEnded, e.Audited)
 SETTLED = (e.ApprovalAnswered, e.QuestionAnswered, e.TurnEnded, e.JobResumed, e.JobEnded)
 """They end what was asked."""
 
@@ -27,10 +28,15 @@ async def read_notice(host: Host, record: Record, base: str) -> Notice | None:
         return await _of_job(host, record, base)
     if isinstance(event, e.RunEnded):
         return await _of_run(host, record, base)
-    session = host.find(record.channel.removeprefix("session/"))
+    if isinstance(event, e.Audited) and event.action != WARNED:
+        return None
+    named = event.detail["session"] if isinstance(event, e.Audited) else record.channel.removeprefix("session/")
+    session = host.find(named)
     if session is None:
         return None  # deleted meanwhile
     await session.load()
+    if isinstance(event, e.Audited):
+        return _in_session(session, record, base, "budget", event.detail["words"])
     if isinstance(event, e.ApprovalAsked):
         words = event.title or event.tool
         return _in_session(session, record, base, "approval", f"Waits for approval: {words}", event.approval)
@@ -57,7 +63,7 @@ def _of_turn(session: Session, record: Record, base: str) -> Notice | None:
 
 def _in_session(session: Session, record: Record, base: str, kind: NoticeKind, text: str, ask: str = "") -> Notice:
     state = session.state
-    link = f"{base}/app/s/{session.id}"
+    link = f"{base}/app/inbox/{quote(ask, safe='')}" if ask else f"{base}/app/s/{session.id}"
     return Notice(
         kind, _short(text), record.time, session.id, _short(state.title), state.agent, state.cwd, ask=ask, link=link
     )
@@ -95,7 +101,7 @@ async def _of_run(host: Host, record: Record, base: str) -> Notice | None:
         folder=(action.cwd if action is not None else "") or "",
         automation=claimed.name,
         run=claimed.run,
-        link=f"{base}/app",
+        link=f"{base}/app/automations/{claimed.automation}",
     )
 
 

@@ -57,7 +57,12 @@ export class Inbox implements View {
   private answered: Answer[] = [];
   private rules = 0;
 
-  constructor(private readonly shell: Shell) {
+  /** `wanted`: what a notice is about; it is open, wherever it stands in the list. */
+  constructor(
+    private readonly shell: Shell,
+    private wanted = "",
+  ) {
+    this.opened = wanted;
     const head = make("header", "head");
     const text = make("div", "head-text");
     text.append(make("h1", "", "Inbox"), this.facts);
@@ -87,10 +92,22 @@ export class Inbox implements View {
         call<{ answers: Answer[]; rules: number }>("GET", `/inbox/answered?since=${today}`),
       ]);
       Object.assign(this, { waiting, answered: answers, rules });
+      this.arrive();
       this.show();
     } catch (error) {
       this.say(explain(error));
     }
+  }
+
+  /** Who comes for one of them and is late reads that, and is led to where it was. */
+  private arrive(): void {
+    const wanted = this.wanted;
+    this.wanted = "";
+    if (!wanted || this.waiting.some(({ id }) => id === wanted)) return;
+    const link = make("a", "", "Its session");
+    link.href = `${root}/app/s/${encodeURIComponent(wanted.split(".")[0] ?? "")}`;
+    this.say("This does not wait any more: it was answered, or its turn has ended. ");
+    this.trouble.append(link);
   }
 
   private say(text: string): void {

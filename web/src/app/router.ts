@@ -4,7 +4,8 @@ import { root } from "../root";
 
 export type Place =
   | { at: "home" }
-  | { at: "inbox" }
+  /** With one of them open. */
+  | { at: "inbox"; id?: string }
   | { at: "jobs" }
   | { at: "usage" }
   /** All of them, one by its id or name, or the form for it (without an id: for a new one). */
@@ -22,6 +23,7 @@ export function placeOf(path: string): Place {
     case "":
       return { at: "home" };
     case "inbox":
+      return { at: "inbox", ...(second ? { id: second } : {}) };
     case "jobs":
     case "usage":
     case "more":
@@ -66,6 +68,8 @@ export function pathOf(place: Place): string {
       return [`${root}/app/j`, part(place.id), ...(place.step ? [part(place.step)] : [])].join("/");
     case "automations":
       return [`${root}/app/automations`, ...(place.id ? [part(place.id)] : []), ...(place.form ? [place.id ? "edit" : "new"] : [])].join("/");
+    case "inbox":
+      return [`${root}/app/inbox`, ...(place.id ? [part(place.id)] : [])].join("/");
     case "settings":
       return `${root}/app/settings/${part(place.section)}`;
     case "new":

@@ -321,7 +321,7 @@ export class Shell {
   private async viewOf(place: Place): Promise<View> {
     switch (place.at) {
       case "inbox":
-        return new (await import("./inbox")).Inbox(this);
+        return new (await import("./inbox")).Inbox(this, place.id);
       case "new":
         if (place.what === "job") return new (await import("./startJob")).StartJob(this);
         return new (await import("./start")).NewSession(this);

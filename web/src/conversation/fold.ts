@@ -129,6 +129,12 @@ function whenOpen<T extends TextPart | CallPart | QuestionPart>(part: T | undefi
   if (part && !closed) change(part);
 }
 
+/** Who alone may answer, and what it is about, where there is something. */
+function shown(event: Fields): Partial<QuestionPart> {
+  const [people, evidence] = [event["people"] as string[] | undefined, event["evidence"] as QuestionPart["evidence"]];
+  return { ...(people?.length ? { people } : {}), ...(evidence?.length ? { evidence } : {}) };
+}
+
 const FOLDS: Record<string, Fold> = {
   "client.joined": (_state, event) => learn(event["name"] ? { [event["client"] as string]: event["name"] as string } : {}),
   "session.renamed": (state, event) => void (state.title = event["title"] as string),
@@ -182,7 +188,7 @@ const FOLDS: Record<string, Fold> = {
   "approval.asked": asked,
   "approval.answered": approved,
   "question.asked": (state, event) => {
-    add(state, event.turn, { part: "question", id: event["question"] as string, text: event.text, fields: (event["fields"] as QuestionPart["fields"]) ?? [], url: (event["url"] as string) ?? null });
+    add(state, event.turn, { part: "question", id: event["question"] as string, text: event.text, fields: (event["fields"] as QuestionPart["fields"]) ?? [], url: (event["url"] as string) ?? null, ...shown(event) });
     state.read = false;
   },
   "question.drafted": (state, event) =>

@@ -1,7 +1,7 @@
 /** What rows and cards share: agent text as plain text, and what they may ask of the session. */
 
 import { EscapeFilter } from "../escapes";
-import { make } from "../page";
+import { make, makeButton } from "../page";
 import type { Turn } from "./state";
 
 /** What cards may ask of the session. */
@@ -68,4 +68,14 @@ export function box(text: string): HTMLElement {
   const pre = make("pre", "box", text);
   pre.tabIndex = 0;
   return pre;
+}
+
+export function picture(data: string, type: string, label: string): HTMLElement {
+  const image = make("img", "picture");
+  image.src = `data:${type};base64,${data}`;
+  image.alt = label;
+  const button = makeButton("picture-button", "", () => button.classList.toggle("large"));
+  button.setAttribute("aria-label", `${label}: larger or smaller`);
+  button.append(image);
+  return button;
 }

@@ -3,17 +3,21 @@
 import { outsideAddress } from "../addresses";
 import { make, makeButton } from "../page";
 import { v1 } from "../v1";
+import { evidenceView } from "./evidence";
 import { type CardActs, plain } from "./pieces";
 import type { Field, QuestionPart } from "./state";
 import { who } from "./words";
 
 export function questionCard(question: QuestionPart, acts: CardActs): HTMLElement {
   const card = make("form", "card question");
-  const title = make("h2", "", plain(question.text));
+  const [asked = ""] = question.evidence?.length ? question.text.split("\n\nChanged files:\n") : [question.text];
+  const title = make("h2", "", plain(asked));
   title.id = `title-${question.id}`;
   title.tabIndex = -1;
   card.setAttribute("aria-labelledby", title.id);
   card.append(title);
+  if (question.people?.length && !question.response) card.append(make("p", "soft", plain(`Only ${question.people.join(", ")} may answer.`)));
+  if (question.evidence?.length) card.append(evidenceView(question.evidence));
   if (question.response) card.append(answered(question));
   else new Steps(card, question, acts);
   return card;

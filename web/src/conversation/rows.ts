@@ -2,7 +2,7 @@
 
 import { make, makeButton } from "../page";
 import { copyButton, dressCode } from "./code";
-import { type Acts, plain } from "./pieces";
+import { type Acts, picture, plain } from "./pieces";
 import { questionCard } from "./question";
 import type { QuestionPart, TextPart, Turn } from "./state";
 import type { Row } from "./transcript";
@@ -62,16 +62,6 @@ export function attachmentView(each: Record<string, unknown>): HTMLElement {
   const type = String(each["contentType"] ?? "");
   if (typeof each["data"] === "string" && /^image\/(png|jpeg|gif|webp)$/.test(type)) return picture(each["data"], type, label);
   return make("span", "attachment", plain(label));
-}
-
-export function picture(data: string, type: string, label: string): HTMLElement {
-  const image = make("img", "picture");
-  image.src = `data:${type};base64,${data}`;
-  image.alt = label;
-  const button = makeButton("picture-button", "", () => button.classList.toggle("large"));
-  button.setAttribute("aria-label", `${label}: larger or smaller`);
-  button.append(image);
-  return button;
 }
 
 /** Loaded beside the page and not before it: the list is there sooner, and the first texts are plain for a moment. */

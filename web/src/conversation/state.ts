@@ -1,5 +1,7 @@
 /** What is known of a session: the shapes of `GET /v1/sessions/{id}`. Fields with their default value are left out there. */
 
+import type { Evidence } from "./evidence";
+
 export type Status = "idle" | "running" | "waiting" | "failed";
 export type Outcome = "completed" | "failed" | "cancelled" | "interrupted";
 
@@ -108,6 +110,9 @@ export interface QuestionPart {
   answers?: Record<string, unknown>;
   response?: "accept" | "decline" | "cancel";
   by?: string;
+  /** Who alone may answer. */
+  people?: string[];
+  evidence?: Evidence[];
 }
 
 export type Part = TextPart | CallPart | QuestionPart;

@@ -66,8 +66,7 @@ class Events:
                     input=int(data.input_tokens or 0),
                     output=int(data.output_tokens or 0),
                     cached=int(data.cache_read_tokens or 0),
-                    cost=float(data.cost or 0),
-                    model=data.model,
+                    model=data.model,  # its `cost` is the model's multiplier, not dollars
                 )
             case s.SessionTitleChangedData():
                 turn.title(data.title)

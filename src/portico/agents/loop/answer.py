@@ -47,6 +47,8 @@ class Spent(Struct, frozen=True):
     input: int = 0
     output: int = 0
     cached: int = 0
+    cost: float = 0.0
+    """In dollars, where the endpoint says it (OpenRouter and other gateways do)."""
 
 
 class Reply(Struct, frozen=True):
@@ -88,6 +90,7 @@ class _Usage(Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
+    cost: float | None = None
 
 
 class _Chunk(Struct):
@@ -216,7 +219,7 @@ class Answer:
 
 def _spent(usage: _Usage) -> Spent:
     details = usage.prompt_tokens_details or _Details()
-    return Spent(usage.prompt_tokens or 0, usage.completion_tokens or 0, details.cached_tokens or 0)
+    return Spent(usage.prompt_tokens or 0, usage.completion_tokens or 0, details.cached_tokens or 0, usage.cost or 0.0)
 
 
 def error_words(error: Any) -> str:

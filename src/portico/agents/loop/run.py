@@ -214,7 +214,9 @@ class Run:
     def _count(self, reply: Reply) -> None:
         used = reply.usage
         if used is not None:
-            self._turn.usage(input=used.input, output=used.output, cached=used.cached, model=self._asker.model)
+            self._turn.usage(
+                input=used.input, output=used.output, cached=used.cached, cost=used.cost, model=self._asker.model
+            )
             self._spent += used.input + used.output
         budget = self._current.loop.budget_tokens
         if budget and self._spent > budget:

@@ -2,7 +2,7 @@
 
 from portico import commands as c
 from portico import events as e
-from portico.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
+from portico.errors import AlreadyAnswered, BadRequest, Conflict, Forbidden, NotFound
 from portico.events import Json
 from portico.host.decide.decision import Context, Outcome
 from portico.host.state import CallPart, QuestionPart, SessionState
@@ -38,6 +38,7 @@ def answer(state: SessionState, command: c.AnswerQuestion, context: Context) -> 
     turn, question = _open(state, command.question)
     if context.withdrawn:
         raise Conflict("The turn is being cancelled: its questions are withdrawn.")
+    _check_person(question, context.caller)
     given = command.answers
     if command.text is not None:
         given = {**given, _plain_field(question): command.text}
@@ -51,6 +52,12 @@ def answer(state: SessionState, command: c.AnswerQuestion, context: Context) -> 
         turn=turn, question=command.question, response=command.response, answers=given, by=context.by
     )
     return Outcome([answered], c.Answered(command.question, command.response))
+
+
+def _check_person(question: QuestionPart, caller: c.Caller) -> None:
+    """By the token or the login. How a client names itself (`Caller.label`) counts for nothing."""
+    if question.people and caller.outside and (caller.person or caller.name) not in question.people:
+        raise Forbidden(f"Only {', '.join(map(repr, question.people))} may answer this.")
 
 
 def _plain_field(question: QuestionPart) -> str:

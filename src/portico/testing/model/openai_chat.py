@@ -153,6 +153,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "total_tokens": usage.input + usage.output,
         "prompt_tokens_details": {"cached_tokens": usage.cached},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+        **({"cost": usage.cost} if usage.cost else {}),
     }
 
 

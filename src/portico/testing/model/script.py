@@ -53,12 +53,14 @@ class Error(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
 
 
 class Usage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Tokens. `cached` is a part of `input`, `reasoning` a part of `output`."""
+    """Tokens. `cached` is a part of `input`, `reasoning` a part of `output`. `cost` is in dollars, as gateways tell it
+    (chat completions only)."""
 
     input: Count = 0
     output: Count = 0
     cached: Count = 0
     reasoning: Count = 0
+    cost: Annotated[float, Meta(ge=0)] = 0.0
 
 
 class First(Struct, frozen=True, forbid_unknown_fields=True):

@@ -338,10 +338,20 @@ def _structured(part: CallPart) -> Json:
 
 def request(part: QuestionPart) -> Json:
     questions: list[Any] = part.fields or [{"kind": "text", "id": "answer", "message": part.text}]
-    shown: Json = {"id": part.id, "message": part.text, "questions": questions}
+    shown: Json = {"id": part.id, "message": _with_evidence(part), "questions": questions}
     if part.url is not None:
         shown["url"] = part.url
     return shown | ({"answers": part.answers} if part.answers else {})
+
+
+def _with_evidence(part: QuestionPart) -> str:
+    """Markdown; pictures are named, since a message has none."""
+    shown = [part.text]
+    for each in part.evidence:
+        text = str(each.get("text") or "").replace("````", "\u200b````")
+        kind = "diff" if each.get("type") == "diff" else ""
+        shown.append(f"**{each.get('title')}**" + (f"\n````{kind}\n{text.rstrip()}\n````" if text else ""))
+    return "\n\n".join(shown)
 
 
 def open_questions(state: SessionState) -> list[QuestionPart]:

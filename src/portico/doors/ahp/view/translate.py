@@ -345,7 +345,7 @@ def _approval_answered(event: e.ApprovalAnswered, scene: Scene) -> list[Outgoing
 
 
 def _question_asked(event: e.QuestionAsked, scene: Scene) -> list[Outgoing]:
-    part = QuestionPart(event.question, event.text, event.fields, event.url)
+    part = QuestionPart(event.question, event.text, event.fields, event.url, evidence=event.evidence)
     return [Outgoing("inputRequested", {"request": parts.request(part)})]
 
 

@@ -1,0 +1,79 @@
+"""What a person is shown with the question whether a task is good: its diff, what the checks printed, its pictures."""
+
+import asyncio
+import base64
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from portico.errors import PorticoError
+from portico.events import Json
+from portico.host.session import Session
+from portico.host.state import CallPart
+from portico.jobs.check import Changes, Checked
+
+CHANGED_LINES = 50
+"""Changed files that the question itself names; the diff has all of them."""
+DIFF_CHARS = 20_000
+"""Of the diff: some 400 lines. The session's page has the rest."""
+PICTURES = 4
+PICTURE_BYTES = 256 * 1024
+"""Of one picture: they are in the log, in the event that asks. A larger one is named."""
+_TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
+
+
+def named(question: str, changes: Changes) -> str:
+    """The question with the names of what was changed, for every door that shows nothing else."""
+    lines = [f"- {path} ({count} lines)" for path, count in changes.items()][:CHANGED_LINES]
+    return "\n".join([question, *(["", "Changed files:", *lines] if lines else [])])
+
+
+async def evidence(sessions: Sequence[Session], cwd: str, changes: Changes, checks: Iterable[Checked]) -> list[Json]:
+    diff = await _diff(sessions) if changes else ""
+    shown: list[Json] = [{"type": "diff", "title": "What was changed", "text": diff}] if diff else []
+    shown += [{"type": "text", "title": each.reason.partition("\n")[0], "text": each.output} for each in checks]
+    files = [path for path in changes if Path(path).suffix.lower() in _TYPES]
+    pictures = await asyncio.to_thread(_pictures, Path(cwd), files)
+    return [*shown, *[*pictures, *_told(sessions)][:PICTURES]]
+
+
+async def _diff(sessions: Sequence[Session]) -> str:
+    found = []
+    for session in sessions:
+        try:
+            found.append(await session.diff())
+        except PorticoError as error:
+            found.append(f"{error.message}\n")
+    text = "".join(found)
+    return text if len(text) <= DIFF_CHARS else f"{text[:DIFF_CHARS]}\n[... cut after {DIFF_CHARS} characters ...]\n"
+
+
+def _pictures(folder: Path, names: list[str]) -> list[Json]:
+    """Those that the task has made or changed; links are not followed."""
+    found: list[Json] = []
+    for name in names[:PICTURES]:
+        path = folder / name
+        if path.is_symlink() or not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
+            continue
+        size = os.path.getsize(path)
+        if size > PICTURE_BYTES:
+            found.append({"type": "text", "title": name, "text": f"A picture of {size} bytes, too large to show here."})
+        else:
+            found.append(_picture(name, base64.b64encode(path.read_bytes()).decode(), _TYPES[path.suffix.lower()]))
+    return found
+
+
+def _told(sessions: Sequence[Session]) -> list[Json]:
+    """Those that tools gave the agent in its last turn: screenshots."""
+    parts = [part for session in sessions if session.loaded for turn in session.state.turns[-1:] for part in turn.parts]
+    content = [each for part in parts if isinstance(part, CallPart) for each in part.content]
+    return [
+        _picture("A picture that the agent saw", data, str(each["mimeType"]))
+        for each in content
+        if each.get("type") == "image" and each.get("mimeType") in _TYPES.values()
+        if isinstance(data := each.get("data"), str) and len(data) * 3 // 4 <= PICTURE_BYTES
+    ]
+
+
+def _picture(title: str, data: str, kind: str) -> Json:
+    return {"type": "image", "title": title, "data": data, "mimeType": kind}
