@@ -323,7 +323,10 @@ export class Shell {
       case "inbox":
         return new (await import("./inbox")).Inbox(this, place.id);
       case "new":
-        if (place.what === "job") return new (await import("./startJob")).StartJob(this);
+        if (place.what === "job") {
+          await chartStyle();
+          return new (await import("./startJob")).StartJob(this);
+        }
         return new (await import("./start")).NewSession(this);
       case "jobs":
         return new (await import("./jobsView")).JobsView(this);
@@ -346,6 +349,7 @@ export class Shell {
   }
 
   private async openJob(place: Extract<Place, { at: "job" }>): Promise<View> {
+    await chartStyle();
     const view = new (await import("./job")).JobView(place.id, place.step, this);
     this.jobs = view;
     return view;
@@ -396,4 +400,18 @@ function notFound(place: Place): View {
   text.append(make("h1", "", "There is no such page"), make("p", "", `The workbench has nothing at ${path}. The address may be cut off, or from another version.`), link);
   element.append(text);
   return { element, title: "Not found" };
+}
+
+let chart: Promise<void> | undefined;
+
+/** What jobs look like as a chart comes with the first one; a chart measures its boxes, so it waits for that. */
+function chartStyle(): Promise<void> {
+  chart ??= new Promise((done) => {
+    const link = make("link");
+    link.rel = "stylesheet";
+    link.href = `${root}/chart.css`;
+    link.onload = link.onerror = () => done();
+    document.head.append(link);
+  });
+  return chart;
 }
