@@ -7,22 +7,18 @@ from pathlib import Path
 import pytest
 
 DOORS = Path(__file__).parents[2] / "src/portico/doors"
-PROCESS = {"server.py", "token_commands.py"}
+PROCESS = {"server.py", "token_commands.py", "people_commands.py"}
 """No doors: they put the process together and register handlers."""
 READING = {
     "gate.py",  # the scope of a route
     "mcp/tools.py",  # tools that a token does not allow are not shown
     "rest/events.py",  # what a reader sees of terminals and of the audit record
-    *("ahp/connection/connection.py", "ahp/connection/commands.py", "ahp/connection/lifecycle.py"),
-    *(
-        f"ahp/act/{name}.py"
-        for name in ("automations", "changes", "command_prefix", "completions", "dispatch", "logs", "watches")
-    ),
+    *("ahp/connection/commands.py", "ahp/connection/lifecycle.py"),
+    *(f"ahp/act/{name}.py" for name in ("automations", "changes", "command_prefix", "completions", "logs", "watches")),
 }
 """Where a scope decides what is read: commands are authorised in `host.do` alone."""
-AUDITED = {"rest/hosts.py", "rest/people.py", "login.py"}
-"""Where what the cluster's members did, who came in, and who was let in is written down by the door: to become
-commands."""
+AUDITED = {"login.py"}
+"""Where who came in is written down by the door: to become a command."""
 CURSORS = {"portal/live.py"}
 """Where a reader's position is kept, beside the log."""
 

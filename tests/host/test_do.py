@@ -317,13 +317,13 @@ async def test_many_plain_commands_share_an_append_and_no_refusal(host: Host, tm
         (c.RenameSession(session=session.id, title="one"), driver),
         (c.RenameSession(session=session.id, title=""), driver),
         (c.ArchiveSession(session=session.id, archived=True), c.Caller("t", "reader", frozenset({"read"}))),
-        (c.ShareData(session=session.id, key="draft", value={"text": "x"}), driver),
+        (c.ShareData(session=session.id, key="mine", value={"text": "x"}), driver),
     ]
     commits = host.log.commits  # type: ignore[attr-defined]
     answers = await host.commands.do_all(session, asked)
     assert [getattr(answer, "code", answer) for answer in answers] == [None, "bad_request", "forbidden", None]
     assert (session.state.title, session.state.archived) == ("one", False)
-    assert session.state.client_data == {"draft": {"text": "x"}}
+    assert session.state.client_data == {"mine": {"text": "x"}}
     assert host.log.commits - commits <= 2  # type: ignore[attr-defined]  # the events, and the summary
 
 
