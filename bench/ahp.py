@@ -44,7 +44,7 @@ from portico.home import Home
 from portico.host.host import Host
 from portico.host.runner import Wanted
 from portico.host.turn import Turn
-from portico.settings import load
+from portico.settings_load import load
 
 QUESTION = "what the AHP door adds to a bare WebSocket"
 

@@ -22,7 +22,8 @@ import uvloop
 from bench.row import Row, ms, p50, p99, verdict
 from portico.agents.agent import AgentContext
 from portico.agents.loop import LoopAgent
-from portico.doors.server import ServeOptions, Server
+from portico.doors.serve_options import ServeOptions
+from portico.doors.server import Server
 from portico.events import Message
 from portico.home import Home
 

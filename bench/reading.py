@@ -16,7 +16,8 @@ import uvloop
 from bench.row import Row, ms, verdict
 from portico import events as e
 from portico import heap
-from portico.doors.server import ServeOptions, Server
+from portico.doors.serve_options import ServeOptions
+from portico.doors.server import Server
 from portico.events import Message
 from portico.home import Home
 from portico.log.sqlite import SqliteLog

@@ -10,7 +10,7 @@ import pytest
 
 from portico.doors.route import SCOPES, Route
 from portico.errors import KINDS
-from portico.settings import keys
+from portico.settings_load import keys
 from tests.cli.test_help import commands
 from tests.doors.standing import Standing, standing
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.errors import BadRequest
-from portico.settings import Settings, describe, env_name, keys, load
+from portico.settings import Settings
+from portico.settings_load import describe, env_name, keys, load
 
 
 @pytest.fixture

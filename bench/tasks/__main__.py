@@ -28,7 +28,7 @@ from portico.agents.agent import Agent, AgentContext
 from portico.agents.loop import LoopAgent
 from portico.agents.registry import discover
 from portico.home import Home
-from portico.settings import load
+from portico.settings_load import load
 from portico.testing.model import ModelServer
 
 

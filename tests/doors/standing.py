@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from portico.doors.server import ServeOptions, Server
+from portico.doors.serve_options import ServeOptions
+from portico.doors.server import Server
 from portico.home import Home
 
 

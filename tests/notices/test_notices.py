@@ -26,7 +26,8 @@ from portico.notices.notice import WAITS, Delivery, Notice, after_quiet, wants
 from portico.notices.notices import Notices
 from portico.notices.send import Sender, secret_of, signature
 from portico.notices.targets import targets_of
-from portico.settings import NoticeSettings, NoticeTarget, Webhook, load
+from portico.settings import NoticeSettings, NoticeTarget, Webhook
+from portico.settings_load import load
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent

@@ -22,8 +22,8 @@ from portico.client import Client
 from portico.errors import BadRequest, NotFound, PorticoError
 from portico.home import Home
 from portico.host.readiness import check_agent, likely
-from portico.settings import load
 from portico.settings_edit import add_table, set_key
+from portico.settings_load import load
 
 app = typer.Typer(help="List, check, test and add agents, and choose the default one.", no_args_is_help=True)
 

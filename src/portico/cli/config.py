@@ -7,7 +7,7 @@ import typer
 from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
 from portico.errors import NotFound, nearest
 from portico.home import Home
-from portico.settings import TABLES, Source, describe, env_name, has_variable, is_secret, keys, load, shown
+from portico.settings_load import TABLES, Source, describe, env_name, has_variable, is_secret, keys, load, shown
 
 
 def config(

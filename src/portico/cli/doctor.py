@@ -23,7 +23,7 @@ from portico.errors import BadRequest, LogUnavailable, PorticoError
 from portico.home import Home
 from portico.host.readiness import check_agent
 from portico.maintenance.examination import examine
-from portico.settings import load
+from portico.settings_load import load
 
 _ROOM = 100_000_000
 """Bytes: some days of work."""

@@ -12,7 +12,7 @@ from portico.agents.acp.program import PRESETS, Program
 from portico.cli.output import plain, print_json
 from portico.errors import BadRequest, Conflict, PorticoError, nearest
 from portico.home import Home
-from portico.settings import load
+from portico.settings_load import load
 
 RegistryOption = Annotated[
     str,

@@ -22,7 +22,7 @@ from portico.models.catalogue import KNOWN, Known, known
 from portico.models.download import Work
 from portico.models.store import Progress as StoreProgress
 from portico.models.store import Store
-from portico.settings import load
+from portico.settings_load import load
 
 app = typer.Typer(help="List, get, remove and choose local models.", no_args_is_help=True)
 

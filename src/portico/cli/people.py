@@ -12,7 +12,7 @@ from portico.doors.people import add_person, read_people
 from portico.doors.route import SCOPES
 from portico.errors import BadRequest
 from portico.home import Home
-from portico.settings import load
+from portico.settings_load import load
 
 app = typer.Typer(help="List, add, remove and erase people.", no_args_is_help=True)
 

@@ -88,7 +88,8 @@ async def _client(home: Path | None, agents: list[str], detach: bool) -> AsyncIt
         return
     if detach:
         raise BadRequest("There is no running host to leave the job to. Start one with: portico serve", field="detach")
-    from portico.doors.server import ServeOptions, Server
+    from portico.doors.serve_options import ServeOptions
+    from portico.doors.server import Server
 
     flags: dict[str, Any] = {"server.port": 0}
     async with Server(ServeOptions(home=place, flags=flags, agents=tuple(agents))), Client.local(home) as client:

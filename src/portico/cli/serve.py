@@ -64,7 +64,8 @@ def serve(
     """
     gc.disable()  # what is imported never becomes garbage, and looking for it is a tenth of the start
     try:
-        from portico.doors.server import ServeOptions, Server, run
+        from portico.doors.serve_options import ServeOptions
+        from portico.doors.server import Server, run
     finally:
         gc.enable()
 
@@ -153,7 +154,7 @@ def _loop_factory() -> Any:
 
 
 def _start_logging(home: Home) -> None:
-    from portico.settings import load
+    from portico.settings_load import load
 
     settings = load(home.settings_path).settings.log
     handler = logging.StreamHandler()

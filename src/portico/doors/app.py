@@ -16,7 +16,8 @@ from portico.host.host import Host
 from portico.jobs import Jobs
 from portico.people.view import View
 from portico.queries.search import Search
-from portico.settings import Loaded, Settings
+from portico.settings import Settings
+from portico.settings_load import Loaded
 
 if TYPE_CHECKING:
     from portico.doors.gate import Gate

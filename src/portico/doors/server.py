@@ -13,8 +13,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,7 +26,7 @@ from portico import __version__, limits
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
 from portico.agents.scripted import seed
-from portico.approvals.policy import Rules, WorkspacePolicy
+from portico.approvals.policy import WorkspacePolicy
 from portico.automation.automations import Automations
 from portico.automation.source import apply as apply_automations
 from portico.budgets.budgets import Budgets
@@ -37,14 +36,20 @@ from portico.compose import build_host
 from portico.doors.app import App
 from portico.doors.gate import Gate
 from portico.doors.identity import Tokens
-from portico.doors.login import secret_of
 from portico.doors.notify import Notify
-from portico.doors.oidc import check_address as check_provider
-from portico.doors.origin import LOOPBACK_NAMES, is_loopback, is_origin
+from portico.doors.origin import LOOPBACK_NAMES, is_loopback
 from portico.doors.people_commands import PeopleCommands
 from portico.doors.protocol import BoundedHttp
-from portico.doors.proxy import BehindProxy, Proxies, ProxyLogin, check_root_path
+from portico.doors.proxy import BehindProxy, Proxies, check_root_path
 from portico.doors.registry import Doors
+from portico.doors.serve_options import (
+    ServeOptions,
+    check_settings,
+    entry_source,
+    proxy_login,
+    retention_rules,
+    settings_rules,
+)
 from portico.doors.sockets import open_sockets
 from portico.doors.tls import Certificate
 from portico.doors.token_commands import install_tokens
@@ -55,17 +60,16 @@ from portico.home import Endpoint, Home, stamp
 from portico.host.component import Component
 from portico.host.host import Host
 from portico.jobs import Jobs
-from portico.jobs.source import EntrySource, find_entry
+from portico.jobs.source import EntrySource
 from portico.log.log import Log
 from portico.log.sqlite import SqliteLog
 from portico.log.sqlite.trouble import AGAIN, GOES_ON
 from portico.notices.notices import Notices
-from portico.notices.targets import targets_of
 from portico.people.quotas import QuotaBounds, Quotas
-from portico.people.retention import Retention, Rule
+from portico.people.retention import Retention
 from portico.projects.projects import Projects
 from portico.queries.search import Search
-from portico.settings import ApprovalSettings, Loaded, RetentionSettings, Settings, load
+from portico.settings_load import Loaded, load
 from portico.workspace.jail import closed
 from portico.workspace.orphans import end_orphans
 
@@ -76,23 +80,6 @@ _WATCH_SECONDS = 1.0
 
 _TOKENS = "tokens"
 """The note that remembers which tokens the audit record knows."""
-
-
-@dataclass
-class ServeOptions:
-    """What `portico serve` was told."""
-
-    home: Home
-    flags: dict[str, Any] = field(default_factory=dict)
-    agents: Sequence[str] = ()
-    script: Path | None = None
-    script_delay: float = 0.0
-    allow_remote: bool = False
-    with_token: bool = True
-    test: bool = False
-    entry: Path | None = None
-    test_folder: Path = Path("test")
-    api_level: str = "latest"
 
 
 class Server:
@@ -478,72 +465,6 @@ class _Uvicorn(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
-
-
-def entry_source(options: ServeOptions) -> EntrySource | None:
-    """In test mode only a file that was named: tests install their own."""
-    if options.test and options.entry is None:
-        return None
-    return EntrySource(find_entry(options.entry, Path.cwd()), old=options.api_level == "000")
-
-
-def check_address(host: str, options: ServeOptions) -> None:
-    """Loopback is free; anything else needs a token and the user's word."""
-    if is_loopback(host):
-        return
-    if not options.with_token:
-        raise BadRequest(f"--without-token works on loopback only, not on {host!r}.", field="host")
-    if not options.allow_remote:
-        raise BadRequest(
-            f"{host!r} can be reached from other machines. Say --allow-remote if that is meant.", field="host"
-        )
-
-
-def check_settings(settings: Settings, options: ServeOptions) -> None:
-    """What one value alone does not tell."""
-    if not settings.server.unix_socket:
-        check_address(settings.server.host, options)
-    check_origins(settings.security.allow_origins)
-    targets_of(settings.notices)
-    Proxies(settings.server.trusted_proxies)
-    check_root_path(settings.server.root_path)
-    proxy_login(settings)
-    if settings.login.oidc.issuer:
-        check_provider(settings.login.oidc.issuer, settings.login.oidc.issuer)
-    public = settings.server.public_url
-    if public and not (urlsplit(public).scheme in ("http", "https") and urlsplit(public).hostname):
-        raise BadRequest(f"{public!r} is not an address such as 'https://box.example'.", field="server.public_url")
-
-
-def proxy_login(settings: Settings) -> ProxyLogin | None:
-    proxy = settings.login.proxy
-    if not proxy.header:
-        return None
-    return ProxyLogin(
-        proxy.header, secret_of(proxy.secret, proxy.secret_file), Proxies(settings.server.trusted_proxies)
-    )
-
-
-def check_origins(origins: Sequence[str]) -> None:
-    for origin in origins:
-        if not is_origin(origin):
-            raise BadRequest(f"{origin!r} is not an origin such as 'https://example.org'.", field="allow_origins")
-
-
-def retention_rules(settings: RetentionSettings) -> list[Rule]:
-    usual = Rule(archive_days=settings.archive_days, delete_days=settings.delete_days)
-    return [*(msgspec.convert(each, Rule, from_attributes=True) for each in settings.rules), usual]
-
-
-def settings_rules(approvals: ApprovalSettings) -> Rules:
-    """The section `[approvals]` in the words of the host."""
-    return Rules(
-        "setting",
-        reads=approvals.reads,
-        edits={pattern.removeprefix("!"): not pattern.startswith("!") for pattern in approvals.edits},
-        commands=dict.fromkeys(approvals.allow_commands, True) | dict.fromkeys(approvals.ask_commands, False),
-        refused=tuple(approvals.deny_commands),
-    )
 
 
 def allow_files(wanted: int) -> None:

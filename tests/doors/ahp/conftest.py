@@ -22,7 +22,7 @@ from portico.doors.identity import Tokens
 from portico.doors.websocket import WsProtocol
 from portico.home import Home
 from portico.log.sqlite import SqliteLog
-from portico.settings import load
+from portico.settings_load import load
 from tests.doors.ahp.wire_client import WireClient
 
 SCRIPT = """

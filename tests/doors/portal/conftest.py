@@ -17,7 +17,7 @@ from portico.home import Home
 from portico.host.clock import Clock
 from portico.host.host import Host
 from portico.jobs import Jobs
-from portico.settings import load
+from portico.settings_load import load
 from portico.testing.fixtures import HostOpener
 
 

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from portico.errors import BadRequest
 from portico.home import stamp
-from portico.settings import AgentSettings, load
+from portico.settings import AgentSettings
+from portico.settings_load import load
 
 MINUTES_MAX = 10_000
 """A week: as good as never, and a number that a timer takes."""

@@ -13,7 +13,7 @@ from portico.doors.body import JsonResponse
 from portico.doors.identity import NamedToken, read_tokens
 from portico.doors.rest.query import number, numbered
 from portico.doors.route import Route, Table
-from portico.settings import describe, is_secret, keys, shown
+from portico.settings_load import describe, is_secret, keys, shown
 from portico.usage.book import UsageBook
 from portico.usage.prices import source
 from portico.usage.rollup import read_keys, roll_up

@@ -1,0 +1,104 @@
+"""What `portico serve` was told, and whether a host can run on it: checked at the start and at every change."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from portico.approvals.policy import Rules
+from portico.doors.login import secret_of
+from portico.doors.oidc import check_address as check_provider
+from portico.doors.origin import is_loopback, is_origin
+from portico.doors.proxy import Proxies, ProxyLogin, check_root_path
+from portico.errors import BadRequest
+from portico.home import Home
+from portico.jobs.source import EntrySource, find_entry
+from portico.notices.targets import targets_of
+from portico.people.retention import Rule
+from portico.settings import ApprovalSettings, RetentionSettings, Settings
+
+
+@dataclass
+class ServeOptions:
+    """What `portico serve` was told."""
+
+    home: Home
+    flags: dict[str, Any] = field(default_factory=dict)
+    agents: Sequence[str] = ()
+    script: Path | None = None
+    script_delay: float = 0.0
+    allow_remote: bool = False
+    with_token: bool = True
+    test: bool = False
+    entry: Path | None = None
+    test_folder: Path = Path("test")
+    api_level: str = "latest"
+
+
+def entry_source(options: ServeOptions) -> EntrySource | None:
+    """In test mode only a file that was named: tests install their own."""
+    if options.test and options.entry is None:
+        return None
+    return EntrySource(find_entry(options.entry, Path.cwd()), old=options.api_level == "000")
+
+
+def check_address(host: str, options: ServeOptions) -> None:
+    """Loopback is free; anything else needs a token and the user's word."""
+    if is_loopback(host):
+        return
+    if not options.with_token:
+        raise BadRequest(f"--without-token works on loopback only, not on {host!r}.", field="host")
+    if not options.allow_remote:
+        raise BadRequest(
+            f"{host!r} can be reached from other machines. Say --allow-remote if that is meant.", field="host"
+        )
+
+
+def check_settings(settings: Settings, options: ServeOptions) -> None:
+    """What one value alone does not tell."""
+    if not settings.server.unix_socket:
+        check_address(settings.server.host, options)
+    check_origins(settings.security.allow_origins)
+    targets_of(settings.notices)
+    Proxies(settings.server.trusted_proxies)
+    check_root_path(settings.server.root_path)
+    proxy_login(settings)
+    if settings.login.oidc.issuer:
+        check_provider(settings.login.oidc.issuer, settings.login.oidc.issuer)
+    public = settings.server.public_url
+    if public and not (urlsplit(public).scheme in ("http", "https") and urlsplit(public).hostname):
+        raise BadRequest(f"{public!r} is not an address such as 'https://box.example'.", field="server.public_url")
+
+
+def proxy_login(settings: Settings) -> ProxyLogin | None:
+    proxy = settings.login.proxy
+    if not proxy.header:
+        return None
+    return ProxyLogin(
+        proxy.header, secret_of(proxy.secret, proxy.secret_file), Proxies(settings.server.trusted_proxies)
+    )
+
+
+def check_origins(origins: Sequence[str]) -> None:
+    for origin in origins:
+        if not is_origin(origin):
+            raise BadRequest(f"{origin!r} is not an origin such as 'https://example.org'.", field="allow_origins")
+
+
+def retention_rules(settings: RetentionSettings) -> list[Rule]:
+    usual = Rule(archive_days=settings.archive_days, delete_days=settings.delete_days)
+    return [*(msgspec.convert(each, Rule, from_attributes=True) for each in settings.rules), usual]
+
+
+def settings_rules(approvals: ApprovalSettings) -> Rules:
+    """The section `[approvals]` in the words of the host."""
+    return Rules(
+        "setting",
+        reads=approvals.reads,
+        edits={pattern.removeprefix("!"): not pattern.startswith("!") for pattern in approvals.edits},
+        commands=dict.fromkeys(approvals.allow_commands, True) | dict.fromkeys(approvals.ask_commands, False),
+        refused=tuple(approvals.deny_commands),
+    )
