@@ -313,6 +313,8 @@ def validate(
     from portico.automation.source import read  # late: it needs the jobs
 
     own = Home.default(home)
+    if file is not None and not file.exists():
+        raise BadRequest(f"There is no file {str(file)!r}.", field="file")
     found = read(file or own.automations_path)
 
     async def work() -> None:

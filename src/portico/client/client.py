@@ -14,7 +14,7 @@ import msgspec
 
 from portico import commands as c
 from portico import errors, limits
-from portico.client.context import chosen
+from portico.client.context import chosen, named_token
 from portico.client.methods import Methods
 from portico.client.record import RemoteRecord, decoder
 from portico.client.tls import trusting
@@ -106,7 +106,7 @@ class Client(Methods):
         endpoint = place.endpoint()
         if endpoint is None:
             raise Unreachable(f"No host runs on the home folder {str(place.path)!r}. Start one with: portico serve")
-        token = _token(place, endpoint)
+        token = named_token() or _token(place, endpoint)
         client = cls(endpoint.url, token, socket=endpoint.socket, certificate=endpoint.certificate)
         client._home = place
         return client

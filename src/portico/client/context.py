@@ -45,7 +45,7 @@ def write(contexts: Contexts) -> None:
 def chosen() -> HostContext | None:
     """What this command is about: `--url`, `--context`, the saved choice; None: the host of this machine."""
     if url := os.environ.get("PORTICO_URL"):
-        return HostContext(url.rstrip("/"), os.environ.get("PORTICO_TOKEN", ""))
+        return HostContext(url.rstrip("/"), named_token())
     contexts = read()
     name = os.environ.get("PORTICO_CONTEXT", contexts.current)
     if not name or name == "local":
@@ -53,4 +53,9 @@ def chosen() -> HostContext | None:
     found = contexts.hosts.get(name)
     if found is None:
         raise NotFound("context", name, f"There are: {', '.join(['local', *contexts.hosts])}.")
-    return found
+    return HostContext(found.url, named_token() or found.token)
+
+
+def named_token() -> str:
+    """`--token`: who names one wants its scopes, not those of the token that is saved or lies in the home folder."""
+    return os.environ.get("PORTICO_TOKEN", "")
