@@ -1,6 +1,7 @@
 """A corpus of hostile actions per agent protocol. Each once passed by a built-in rule, or looks as if it could."""
 
 import asyncio
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -66,6 +67,13 @@ PERMISSIONS: list[Json] = [
     {"kind": "execute", "rawInput": {**RAW, "stdin": "touch pwned"}},
     {"kind": "execute", "rawInput": {**RAW, "field of tomorrow": True}},
     {"kind": "execute", "rawInput": {"command": ["git", "status", "--porcelain"]}},
+    # Two names for one thing: which of them the agent takes is not known.
+    {"kind": "execute", "rawInput": {**RAW, "cmd": "touch pwned"}},
+    {"kind": "execute", "rawInput": {"command": "git", "args": ["status"], "argv": ["push"]}},
+    {"kind": "execute", "rawInput": {**RAW, "cwd": ".", "workdir": "bare"}},
+    {"kind": "execute", "rawInput": {**RAW, "env": {"TERM": "dumb"}, "environment": {"PATH": "."}}},
+    {"kind": "execute", "rawInput": RAW, "content": [{"type": "diff", "path": ".env", "newText": "x"}]},
+    {"kind": "execute", "rawInput": RAW, "locations": [{"path": ".git/hooks/pre-commit"}]},
     # The kind is a claim.
     {"kind": "read", "locations": [{"path": "a.txt"}], "rawInput": {"command": "touch pwned"}},
     {"kind": "read", "locations": [{"path": "a.txt"}], "rawInput": {"cmd": "touch pwned"}},
@@ -151,6 +159,53 @@ async def test_a_permission_does_not_cover_a_command_with_another_environment(se
     assert state.active is not None, "nobody was asked"
     await session.approvals.answer(await waiting_approval(session), by="test", allow=False)
     await session.wait(turn)
+
+
+def _edit(old: str | None, new: str) -> list[Any]:
+    return [
+        "permission",
+        {"kind": "edit", "content": [{"type": "diff", "path": ".env", "oldText": old, "newText": new}]},
+    ]
+
+
+def _write(content: str) -> list[Any]:
+    return ["ask", "fs/write_text_file", {"path": "{cwd}/.env", "content": content}]
+
+
+@pytest.mark.parametrize(
+    ("deeds", "asked"),
+    [
+        ([_edit(None, "new"), _write("new")], 1),
+        ([_edit(None, "new"), _write("new\n")], 1),
+        ([_edit("a", "c"), _write("c\nb")], 1),
+        # What was shown is one content, once.
+        ([_edit(None, "new"), _write("evil")], 2),
+        ([_edit("a", "c"), _write("c\nevil")], 2),
+        ([_edit(None, "new"), _write("new"), _write("new")], 2),
+        ([_write("one"), _write("two")], 2),
+        ([["ask", "terminal/create", {"command": "make", "args": ["all"]}]] * 2, 2),
+        (
+            [["permission", {"kind": "execute", "rawInput": {"command": "make all"}}]]
+            + [["ask", "terminal/create", {"command": "make", "args": ["all"]}]] * 2,
+            2,
+        ),
+    ],
+)
+async def test_a_yes_is_for_one_deed_and_for_what_was_shown(session: Session, deeds: list[Any], asked: int) -> None:
+    """A yes to a diff let the agent write anything into that file for the rest of the turn."""
+    (Path(session.state.cwd) / ".env").write_text("a\nb")
+    told = json.loads(json.dumps(deeds).replace("{cwd}", session.state.cwd))
+    turn = await session.send(Message(steps(*told)), by="test")
+    found = 0
+    async with asyncio.timeout(30):
+        while True:
+            state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+            if state.active is None:
+                break
+            found += 1
+            await session.approvals.answer(await waiting_approval(session), by="test", allow=True)
+        await session.wait(turn)
+    assert found == asked
 
 
 def _request(kind: str, **fields: object) -> SimpleNamespace:

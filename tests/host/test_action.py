@@ -17,6 +17,7 @@ from portico.approvals.shell_syntax import commands
 from portico.events import Breadth, Message
 from portico.host.action import Action, command
 from portico.host.session import Session
+from portico.host.state import CallPart
 from portico.host.turn import Turn
 from portico.testing.fixtures import HostOpener
 from portico.testing.play import PlayAgent
@@ -67,6 +68,43 @@ WRAPPED = [
     "python3 -c 'import os; os.system(\"sudo id\")'",
     "perl -e 'exec q(sudo), q(id)'",
     "cat <<X | sh\nsudo id\nX",
+    # In an option or a variable from which a program takes the command that it runs.
+    "bash -o pipefail -c 'sudo id'",
+    "bash -O extglob -c 'sudo id'",
+    "bash --rcfile x -c 'sudo id'",
+    "docker run x sh -c 'sudo id'",
+    "uv run bash -c 'sudo id'",
+    "uv run python -c 'import os; os.system(\"sudo id\")'",
+    "taskset 1 bash -c 's\"ud\"o id'",
+    "command eval 'sudo id'",
+    "git -c alias.x='!sudo id' x",
+    "git config alias.x '!sudo id'",
+    "git rebase -m --exec='sudo id' main",
+    "git submodule foreach 'sudo id'",
+    "git grep -O'sudo id' x",
+    "PAGER='sudo id' git log",
+    "GIT_SSH_COMMAND='sudo id' git fetch",
+    "export GIT_EDITOR='sudo id'",
+    "make SHELL='sudo sh'",
+    "npx -c 'sudo id'",
+    "tar --to-command='sudo id' -xf x",
+    "rsync -e 'sudo ssh' a b:",
+    "man -P 'sudo id' ls",
+    "sqlite3 x '.shell sudo id'",
+    "socat - EXEC:'sudo id'",
+    "watch 'sudo id'",
+    "su -c 'sudo id'",
+    "script -c 'sudo id' x",
+    "flock x -c 'sudo id'",
+    "parallel 'sudo id' ::: x",
+    "env -S 'sudo id'",
+    "env -S'sudo id'",
+    "trap 'sudo id' EXIT",
+    "alias x='sudo id'",
+    "tmux new 'sudo id'",
+    "gawk 'BEGIN { system(\"sudo id\") }'",
+    "sqlite3 <<< '.shell sudo id'",
+    "rg --pre 'sudo id' x .",
 ]
 UNKNOWABLE = [
     "$X id",
@@ -87,9 +125,36 @@ UNKNOWABLE = [
     'echo "open',
     "echo $(open",
     "echo `open",
+    # What a program reads and runs.
+    "echo 'os.system(chr(115) + \"udo id\")' | python3",
+    "echo x | perl -",
+    "python3 /dev/stdin <<< x",
+    ". /dev/stdin <<< x",
+    "source /dev/fd/0 < x",
+    "bash /proc/self/fd/0 < x",
+    "echo x | at now",
+    "crontab x",
+    "cat x | parallel",
+    "cat x | xargs -I{} sh -c '{}'",
+    "cat x | xargs -I% %",
+    "cat x | xargs -d , -I % %",
+    "find . -exec {} ;",
 ]
-OTHERS = ["rm x", "curl http://x", "wget x", "git push", "git -C sub push", "echo $(git push)", "make deploy"]
-HARMLESS = ["make test", "echo hi", 'git commit -m "rm the old sudo wrapper"', "ls -la | wc -l", "echo $HOME/*.py"]
+OTHERS = [
+    "doas id",
+    "pkexec id",
+    "su",
+    "rm x",
+    "curl http://x",
+    "wget x",
+    "git push",
+    "git -C sub push",
+    "echo $(git push)",
+    "make deploy",
+]
+HARMLESS = ["python3 x.py", "python3 --version", "bash build.sh", "docker run --rm x", "cat x | xargs -I% cp % y"]
+HARMLESS += ["echo 'sudo id' > notes", "grep -rn 'rm -rf' .", "git log -m main", "apt list bash", "bash -e build.sh"]
+HARMLESS += ["make test", "echo hi", 'git commit -m "rm the old sudo wrapper"', "ls -la | wc -l", "echo $HOME/*.py"]
 
 settings_rules = Rules("setting", commands={"git push": False, "make deploy": False})
 Grantor = Callable[[Session], Any]
@@ -129,6 +194,18 @@ async def waits(session: Session, text: str) -> bool:
     return found
 
 
+async def refused_or_asked(session: Session, text: str) -> bool:
+    turn = await session.send(Message(text), by="test")
+    async with asyncio.timeout(30):
+        state = await session.wait_until(lambda state: state.status == "waiting" or state.active is None)
+        if state.active is not None:
+            await session.cancel(by="test")
+        ended = await session.wait(turn)
+    call = ended.parts[0]
+    assert isinstance(call, CallPart)
+    return not call.ok
+
+
 async def granted(open_host: HostOpener, folder: Path, grantor: str) -> Session:
     host = await open_host(PlayAgent(runs))
     host.part(WorkspacePolicy).settings = settings_rules
@@ -147,6 +224,18 @@ async def test_what_must_always_ask_is_let_pass_by_nobody(open_host: HostOpener,
     session = await granted(open_host, tmp_path, grantor)
     passed = [line for line in [*WRAPPED, *UNKNOWABLE, *OTHERS] if not await waits(session, line)]
     assert passed == []
+
+
+@pytest.mark.parametrize("grantor", [*GRANTORS, "editor"])
+async def test_what_is_refused_is_not_wrapped_up_by_another_program(
+    open_host: HostOpener, tmp_path: Path, grantor: str
+) -> None:
+    """With `approvals = allow` and `deny_commands = ["mkfs"]`, `nice mkfs x` ran."""
+    session = await granted(open_host, tmp_path, grantor)
+    rules = session.host.part(WorkspacePolicy)
+    rules.settings = Rules("setting", refused=("mkfs",))
+    lines = [line.replace("sudo", "mkfs") for line in WRAPPED]
+    assert [line for line in lines if not await refused_or_asked(session, line)] == []
 
 
 @pytest.mark.parametrize("grantor", ["approvals = allow", "autoApprove", "grant"])
@@ -311,6 +400,21 @@ def test_a_permission_is_for_the_same_action(first: Action, second: Action, same
             [command("find . -type f")],
             [command("find . -delete"), command("find . -exec x ;")],
         ),
+        (
+            command("npm run lint"),
+            [command("npm run lint -- --fix")],
+            [command("npm run evil"), command("npm run lint --script-shell=./x"), command("npm run")],
+        ),
+        (command("uv run pytest"), [], [command("uv run python -c x"), command("uv run pytest -p x")]),
+        (command("timeout 5 make"), [], [command("timeout 5 ./x")]),
+        (command("docker exec box ls"), [], [command("docker exec box sh")]),
+        (command("ssh box ls"), [], [command("ssh box reboot")]),
+        (
+            command("git rebase main"),
+            [command("git rebase other")],
+            [command("git rebase -x make main"), command("git rebase --exec=make")],
+        ),
+        (command("git rebase -x make main"), [], [command("git rebase -x x main"), command("git rebase main")]),
         (
             command("for i in *; do x $i; done"),
             [command("for i in *; do x $i; done")],

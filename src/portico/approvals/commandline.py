@@ -64,14 +64,25 @@ _STARTING = {
     "rg": frozenset({"--pre", "--hostname-bin"}),
     "sort": frozenset({"--compress-program"}),
     "tar": frozenset({"--to-command", "--use-compress-program", "-I", "--checkpoint-action", "-F", "--info-script"}),
+    "rsync": frozenset({"-e", "--rsh", "--rsync-path"}),
+    "npm": frozenset({"--script-shell", "--node-options", "-c", "--call"}),
+    "go": frozenset({"-exec", "-toolexec", "-vettool"}),
+    "cargo": frozenset({"--config"}),
+    "git": frozenset({"-c", "-x", "--exec", "-O", "--open-files-in-pager", "--ext-diff", "--extcmd", "foreach", "run"})
+    | frozenset({"--config-env", "--upload-pack", "--receive-pack", "filter-branch"}),
 }
-"""Options with which a program that looks starts another one, or changes files."""
+"""Options (of git, verbs as well) with which a program starts another one, or one that only looks changes files."""
 
 
 def starts_another(words: Words) -> bool:
     """Does a program that usually only looks do more here? A rule for its name alone does not mean that."""
     options = _STARTING.get(_program(words[0]), frozenset())
-    return any(word.partition("=")[0] in options for word in words[1:])
+    return any(word.partition("=")[0] in options or _attached(word) in options for word in words[1:])
+
+
+def _attached(word: str) -> str:
+    """The option in `-Oless`, of the few that take their value so."""
+    return word[:2] if word[:2] in ("-I", "-O", "-e") else word
 
 
 def allows(rule: str, words: Words, *, options: bool = True) -> bool:

@@ -24,9 +24,9 @@ def subcommands(action: Action) -> list[list[str]] | None:
 
 def programs(action: Action) -> list[list[str]] | None:
     """Every command that is started, also inside of substitutions; None when that cannot be known."""
-    if action.argv:
-        return shell_syntax.started(action.argv)
-    return shell_syntax.commands(action.line) if action.line is not None else []
+    found = shell_syntax.started(action.argv) if action.argv else shell_syntax.commands(action.line or "")
+    variables = [["export", *(f"{name}={value}" for name, value in action.odd_env)]] if action.odd_env else []
+    return [*variables, *found] if found is not None else None
 
 
 def same(one: Action, other: Action) -> bool:
@@ -84,11 +84,21 @@ def _within(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip("/") + "/")
 
 
+_SCRIPTS = frozenset({"npm", "pnpm", "yarn"})
+_STARTS = frozenset({"run", "exec", "dlx", "x", "compose"})
+"""Subcommands behind which another command stands: `uv run`, `docker exec`."""
+
+
 def _rule(words: list[str]) -> str:
-    """`npm test --watch` is about `npm test`; what has no subcommand, or an option in its place, is about itself."""
-    if len(words) > 1 and not words[1].startswith("-"):
-        return f"{_RULE}{shlex.join(words[:2])}"
-    return f"{_LINE}{shlex.join(words)}"
+    """`npm test --watch` is about `npm test`, `npm run lint` about that script; what has no subcommand, an option in
+    its place, or another command behind it (`uv run x`, `timeout 5 x`) is about itself."""
+    if words[0] in _SCRIPTS and words[1:2] == ["run"]:
+        named = 3
+    else:
+        named = 0 if shell_syntax.is_runner(words[0]) or words[1:2] == [] or words[1] in _STARTS else 2
+    if not named or words[1].startswith("-") or commandline.starts_another(words):
+        return f"{_LINE}{shlex.join(words)}"
+    return f"{_RULE}{shlex.join(words[:named])}"
 
 
 def covered(covers: Iterable[str], action: Action, paths: Iterable[str], input: str, home: str) -> bool:
@@ -111,10 +121,7 @@ def covered(covers: Iterable[str], action: Action, paths: Iterable[str], input: 
 
 
 def _covers(known: frozenset[str], words: list[str]) -> bool:
-    if f"{_LINE}{shlex.join(words)}" in known:
-        return True
-    wanted = f"{_RULE}{shlex.join(words[:2])}"
-    return wanted in known and not commandline.starts_another(words)
+    return f"{_LINE}{shlex.join(words)}" in known or _rule(words) in known
 
 
 def _digest(input: str) -> str:

@@ -63,6 +63,9 @@ COMMANDS = {
     "curl": False,
     "wget": False,
     "sudo": False,
+    "doas": False,
+    "pkexec": False,
+    "su": False,
 }
 """What is not here asks; a false one asks also where another rule, a grant or a session's setting would let it pass."""
 
@@ -296,6 +299,7 @@ def _always(sources: list[Rules], request: Request, *, builtin: bool) -> str | N
     if request.action.text is None and request.kind != "shell":
         return None
     rules = {rule: each.origin for each in sources for rule, passes in each.commands.items() if not passes}
+    rules |= {rule: each.origin for each in sources for rule in each.refused}  # `nice mkfs` is no plain `mkfs`
     if builtin:
         rules |= {rule: "built-in rule" for rule, passes in COMMANDS.items() if not passes}
     started = programs(request.action) if request.action.text is not None else _claimed(request)
@@ -312,10 +316,13 @@ def _claimed(request: Request) -> list[list[str]] | None:
 
 def _starts(rule: str, programs: list[list[str]]) -> bool:
     return any(
-        commandline.mentions(rule, words)
-        or (shell_syntax.runs_code(words) and commandline.mentions(rule, list(shell_syntax.pieces(words)) or [""]))
+        commandline.mentions(rule, words) or commandline.mentions(rule, list(shell_syntax.pieces(_looked_into(words))))
         for words in programs
     )
+
+
+def _looked_into(words: list[str]) -> list[str]:
+    return words if commandline.starts_another(words) else shell_syntax.texts(words)
 
 
 def _command(sources: list[Rules], folder: str, action: Action, strict: bool) -> Ruling | None:

@@ -7,6 +7,7 @@ made at run time (`$X id`, `$(printf ...) x`, `eval`, a pipe into `sh`) it says 
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 LINE_MAX = 100_000
 """Characters: a longer line is not looked through."""
@@ -20,8 +21,17 @@ _RUNNERS = frozenset(
     | {"xargs", "parallel", "watch", "ssh", "su", "sudo", "doas", "find", "fd", "script", "unshare", "strace", "flock"}
 )
 """They start what stands among their arguments."""
-_CODE = re.compile(r"(python|perl|ruby|node|nodejs|php|lua|tclsh|osascript|deno|bun|[gm]?awk|sed|ed|vim?|gdb)[\d.]*\Z")
-"""They run what is written in their arguments, in a language of their own."""
+_INTERPRETERS = re.compile(r"(python|perl|ruby|node|nodejs|php|lua|tclsh|osascript|Rscript|ed|gdb)[\d.]*\Z")
+"""They run what they read, in a language of their own."""
+_TEXTS = frozenset({"echo", "printf", "grep", "egrep", "fgrep", "rg", "ag"})
+"""What stands in their arguments is text; other programs may run a part of it (`git -c alias.x=!sudo`, `watch`)."""
+_MESSAGES = frozenset({"-m", "-am", "--message"})
+"""Options of git that a text for people follows."""
+_READ_LATER = frozenset({"at", "batch", "crontab"})
+"""They run the lines that they read."""
+_DESCRIPTOR = re.compile(r"-\Z|/dev/(stdin|fd/)|/proc/\w+/fd/")
+_VALUED = frozenset({"-I", "-d", "-E", "-a", "-s", "-j"})
+"""Options of xargs and parallel that a word follows which is no program."""
 _RESERVED = frozenset(
     {"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function"}
     | {"coproc", "in", "!", "{", "}", "[[", "]]", "time"}
@@ -37,6 +47,11 @@ class UnknownSyntax(Exception):
 
 def is_shell(word: str) -> bool:
     return word.rpartition("/")[2] in _SHELLS
+
+
+def is_runner(word: str) -> bool:
+    """Whatever its options are; `find` needs one of its own."""
+    return _program(word) in _RUNNERS - {"find", "fd"}
 
 
 def commands(line: str) -> list[list[str]] | None:
@@ -58,20 +73,26 @@ def started(argv: Sequence[str]) -> list[list[str]] | None:
 
 
 def pieces(words: Sequence[str]) -> Iterator[str]:
-    """Everything in the arguments that could name a program, for interpreters of other languages."""
+    """Everything in these words that could name a program."""
     for word in words:
-        yield from re.split(r"[^\w./+-]+", word)
+        attached = [word[2:]] if re.match(r"-[A-Za-z]", word) else []  # env -S'sudo id'
+        for each in (word, *attached):
+            yield from re.split(r"[^\w./+-]+", each)
 
 
 def _found(line: str, depth: int) -> Iterator[list[str]]:
     if depth > _DEPTH:
         raise UnknownSyntax
     for words in _Scanner(line, depth).commands():
+        assigned = []
         while words and (words[0] in _RESERVED or _ASSIGNMENT.match(words[0])):
+            assigned += [words[0]] if "=" in words[0] else []
             words = words[1:]
+        if assigned:
+            yield ["export", *assigned]  # `PAGER='sudo id' git log`
         if not words:
             continue
-        if DYNAMIC in words[0]:
+        if DYNAMIC in words[0] or "{}" in words[0]:
             raise UnknownSyntax
         yield words
         yield from _inside(words, depth)
@@ -79,39 +100,74 @@ def _found(line: str, depth: int) -> Iterator[list[str]]:
 
 def _inside(words: list[str], depth: int) -> Iterator[list[str]]:
     """What a command starts by itself: `sh -c LINE`, `eval LINE`."""
-    name = words[0].rpartition("/")[2]
-    if name in ("eval", "source", "."):
-        if any(DYNAMIC in word for word in words[1:]):
+    name = _program(words[0])
+    runner = name in _RUNNERS
+    if name in ("eval", "source", ".") or (runner and "eval" in words):
+        if any(DYNAMIC in word or _DESCRIPTOR.match(word) for word in words[1:]):
             raise UnknownSyntax
-        if name == "eval":
-            yield from _found(" ".join(words[1:]), depth + 1)
+        yield from _found(" ".join(words[words.index("eval") + 1 :]), depth + 1) if "eval" in words else ()
+    if name in _READ_LATER or _reads_code(words) or (name in ("xargs", "parallel") and _runs_what_it_reads(words)):
+        raise UnknownSyntax
+    if any(word.startswith(("-exec", "-ok")) and "{}" in program for word, program in pairwise(words)):
+        raise UnknownSyntax  # find
     for at, word in enumerate(words):
-        if is_shell(word) and (at == 0 or name in _RUNNERS):
+        if is_shell(word) and (at == 0 or runner or any(map(_LINE_OPTION.match, words[at + 1 :]))):
             yield from _shell(words[at + 1 :], depth)
             return
-    if name in _RUNNERS and DYNAMIC in next((word for word in words[1:] if not _NO_PROGRAM.match(word)), ""):
+    if runner and DYNAMIC in next((word for word in words[1:] if not _NO_PROGRAM.match(word)), ""):
         raise UnknownSyntax
 
 
+_LINE_OPTION = re.compile(r"-\w*c\w*\Z")
+
+
 def _shell(arguments: list[str], depth: int) -> Iterator[list[str]]:
-    """A shell: its line is looked into; what it reads from a pipe is not known, what stands in a file is the file's."""
-    if arguments and arguments[0] in _SHELLS:  # busybox sh
-        arguments = arguments[1:]
-    for at, word in enumerate(arguments):
-        if re.match(r"-\w*c\w*\Z", word) and word != "--":
-            if at + 1 >= len(arguments) or DYNAMIC in arguments[at + 1]:
-                raise UnknownSyntax
-            yield from _found(arguments[at + 1], depth + 1)
-            return
-        if not word.startswith(("-", "+")):
-            if DYNAMIC in word:
-                raise UnknownSyntax
-            return
-    raise UnknownSyntax
+    """A shell: its line is looked into; what it reads from a pipe is not known, what stands in a file is the file's.
+    Options may have values (`-o pipefail`), so the line is looked for behind them too."""
+    at = next((at for at, word in enumerate(arguments) if _LINE_OPTION.match(word)), None)
+    if at is not None:
+        if at + 1 >= len(arguments) or DYNAMIC in arguments[at + 1]:
+            raise UnknownSyntax
+        yield from _found(arguments[at + 1], depth + 1)
+        return
+    files = [word for word in arguments if not word.startswith(("-", "+")) and word not in _SHELLS]  # busybox sh
+    if not files or DYNAMIC in files[0] or _DESCRIPTOR.match(files[0]):
+        raise UnknownSyntax
 
 
-def runs_code(words: Sequence[str]) -> bool:
-    return _CODE.match(words[0].rpartition("/")[2]) is not None
+def _reads_code(words: list[str]) -> bool:
+    """An interpreter that is given neither a file nor code reads it from a pipe: `echo ... | python3`."""
+    if _INTERPRETERS.match(_program(words[0])) is None:
+        return False
+    if any(_DESCRIPTOR.match(word) for word in words[1:]):
+        return True
+    return not any(not word.startswith("-") or word in ("--version", "--help", "-V", "-v", "-h") for word in words[1:])
+
+
+def _runs_what_it_reads(words: list[str]) -> bool:
+    """`xargs -I% %`, `xargs sh -c '$0'`, `parallel` alone: names of programs that come from a pipe."""
+    values = {at + 1 for at, word in enumerate(words) if word in _VALUED}
+    rest = [word for at, word in enumerate(words) if at and at not in values and not _NO_PROGRAM.match(word)]
+    replaced = {"{}", *(words[at] for at in values if words[at - 1] == "-I" and at < len(words))}
+    replaced |= {word[2:] for word in words if word.startswith("-I") and len(word) > 2}
+    if not rest:
+        return _program(words[0]) == "parallel"
+    return any(map(is_shell, words)) or any(each in rest[0] for each in replaced)
+
+
+def texts(words: Sequence[str]) -> list[str]:
+    """The words of a command whose parts may name a program that it runs: all but what is text for people."""
+    name = _program(words[0])
+    if name in _TEXTS:
+        return []
+    if name != "git":
+        return list(words)
+    pairs = zip(["", *words], words, strict=False)
+    return [word for before, word in pairs if before not in _MESSAGES or word.startswith("-")]
+
+
+def _program(word: str) -> str:
+    return word.rpartition("/")[2]
 
 
 class _Scanner:
@@ -154,7 +210,11 @@ class _Scanner:
         return self._text[self._at] if self._at < len(self._text) else "\n"
 
     def _redirection(self) -> bool:
-        """True: it has its target already (`<(...)`). A here-document is a redirection whose text is looked through."""
+        """True: it has its target already (`<(...)`). A here-document is a redirection whose text is looked through,
+        and what `<<<` gives a program is looked at like an argument."""
+        if self._text.startswith("<<<", self._at):
+            self._at += 3
+            return True
         while self._peek() in "<>&-" and self._at < len(self._text):
             self._at += 1
         if self._peek() == "(":

@@ -51,8 +51,8 @@ def permission_action(track: Track, cwd: str) -> Action:
         return Action()  # our own tool: it asks for itself, by its own name, when it is called
     given = track.input if isinstance(track.input, dict) else {}
     diffs = [str(each["path"]) for each in track.diffs]
-    if run := next((given[name] for name in _COMMAND if given.get(name)), None):
-        return _command(given, run, cwd)
+    if run := _first(given, _COMMAND):
+        return _command(given, run, cwd, [*diffs, *track.locations])
     named = [str(given[name]) for name in _PATH if given.get(name)]
     files = diffs or named[:1] or track.locations[:1]
     beside = {os.path.join(cwd, each) for each in (*named, *track.locations)} - {
@@ -82,20 +82,35 @@ def _unclear(track: Track, odd: list[str], *, several: bool) -> str:
     return "" if track.named else "only its title says which tool it is"
 
 
-def _command(given: Mapping[str, Any], run: Any, cwd: str) -> Action:
-    known = {*_COMMAND, *_ARGUMENTS, *_FOLDER, *_ENVIRONMENT, *_REMARKS}
-    odd = [str(name) for name, value in given.items() if name not in known and value not in (None, "", [], {}, False)]
+def _command(given: Mapping[str, Any], run: Any, cwd: str, files: list[str]) -> Action:
+    odd = _unknown(given) + (["files beside a command"] if files else [])
     words = [str(each) for each in run] if isinstance(run, list) else [str(run)]
-    more: Any = next((given[name] for name in _ARGUMENTS if given.get(name)), [])
+    more: Any = _first(given, _ARGUMENTS) or []
     if not isinstance(more, list):
         odd.append("args")
         more = [more]
-    folder = next((str(given[name]) for name in _FOLDER if given.get(name)), "")
-    env = _variables(next((given[name] for name in _ENVIRONMENT if given.get(name)), {}))
+    folder = str(_first(given, _FOLDER) or "")
+    env = _variables(_first(given, _ENVIRONMENT) or {})
     line: str | list[str] = [*words, *map(str, more)] if more or isinstance(run, list) else words[0]
     found = command(line, cwd=os.path.normpath(os.path.join(cwd, folder)), env=env)
     unclear = f"fields that are not known: {', '.join(odd)}" if odd else ""
     return Action("shell", found.line, found.argv, found.env, found.cwd, unclear=unclear)
+
+
+def _unknown(given: Mapping[str, Any]) -> list[str]:
+    """Fields that say more than was understood; so does a second name for the same thing (`command` and `cmd`)."""
+    said = [str(name) for name, value in given.items() if value not in (None, "", [], {}, False)]
+    seconds = [
+        name
+        for names in (_COMMAND, _ARGUMENTS, _FOLDER, _ENVIRONMENT)
+        for name in [each for each in said if each in names][1:]
+    ]
+    known = {*_COMMAND, *_ARGUMENTS, *_FOLDER, *_ENVIRONMENT, *_REMARKS}
+    return [name for name in said if name not in known or name in seconds]
+
+
+def _first(given: Mapping[str, Any], names: Iterable[str]) -> Any:
+    return next((given[name] for name in names if given.get(name)), None)
 
 
 def _variables(given: Any) -> dict[str, str]:

@@ -1,13 +1,16 @@
 """What an ACP agent may ask of us in the middle of a turn: a permission, a file, a command, an answer of a person.
 
 The attack: an agent (or what talked it into something) uses our hands where its own would be watched. So files stay
-inside the session's folder, and a write or a command that nobody has allowed in this turn, for this very path or
-command, is asked for like any other call. A permission is answered by the kind of the option, never by its place.
+inside the session's folder, and a write or a command that nobody has allowed in this turn, for this very content or
+command, is asked for like any other call. A yes is for one deed: the next one asks again. A permission is answered by
+the kind of the option, never by its place.
 """
 
 import difflib
-from collections.abc import AsyncIterator, Sequence
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from portico.agents.acp.action import permission_action, terminal_action
@@ -26,6 +29,29 @@ READ_BYTES = 8 * 1024 * 1024
 """Of a file: an agent edits what it has read, so it gets it whole unless it is no source any more."""
 
 
+@dataclass(frozen=True)
+class Permission:
+    """One deed that somebody has allowed, and what of it was shown."""
+
+    action: Action
+    path: str = ""
+    """Of a write, from the root."""
+    diffs: tuple[Json, ...] = ()
+
+    def allows_write(self, path: str, before: str, content: str) -> bool:
+        """Where a diff was shown, only of what it shows: a whole file, or pieces of one."""
+        if self.action.kind != "write" or path != self.path:
+            return False
+        text = before
+        for each in self.diffs:
+            text = text.replace(each["old"], each["new"], 1) if each["old"] else each["new"]
+        return not self.diffs or _lines(content) in (_lines(text), _lines(self.diffs[-1]["new"]))
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").rstrip("\n")
+
+
 class Cancelled(Exception):
     """Nothing the agent offers is a refusal: the only way to say no is to stop the turn."""
 
@@ -39,7 +65,7 @@ class Service:
         self._jail = jail
         self.files = Files(jail)
         self.commands = Commands()
-        self._allowed: list[Action] = []
+        self._allowed: list[Permission] = []
         self._open: list[tuple[Call, CommandOutput]] = []
         """Calls whose commands run."""
 
@@ -53,6 +79,7 @@ class Service:
     async def permit(self, track: Track, options: list[Json], turn: Turn) -> Json:
         track.decided = True
         action = permission_action(track, str(self._cwd))  # before anybody answers: the agent may change it meanwhile
+        permissions = self._permissions(action, track.diffs)
         decision = await track.call.approve(action=action, title=track.title, diff=_diff(track))
         if decision.by == "turn" or turn.cancelled_by is not None:
             return {"outcome": {"outcome": "cancelled"}}
@@ -61,31 +88,38 @@ class Service:
             track.refused = not decision.allowed
             raise Cancelled
         if decision.allowed:
-            self._allowed.append(action)
+            self._allowed += permissions
         else:
             track.refused = True
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
 
-    async def _ask(self, turn: Turn, tool: str, action: Action, diff: str | None = None) -> Call | None:
-        """Before the deed itself, which only happens if it is allowed. The call that asks for it ends with the deed;
-        there is none where somebody has allowed it before."""
-        if self._is_allowed(action):
-            return None
+    def _permissions(self, action: Action, diffs: list[Json]) -> list[Permission]:
+        if action.kind != "write":
+            return [Permission(action)]
+        paths = [self._at(path) for path in action.files]
+        return [
+            Permission(action, path, tuple(each for each in diffs if self._at(each["path"]) == path)) for path in paths
+        ]
+
+    def _at(self, path: str) -> str:
+        return os.path.normpath(self._cwd / path)
+
+    def _use(self, allows: Callable[[Permission], bool]) -> bool:
+        """Has somebody allowed it in this turn? That yes is used up."""
+        found = next((each for each in self._allowed if allows(each)), None)
+        if found is not None:
+            self._allowed.remove(found)
+        return found is not None
+
+    async def _ask(self, turn: Turn, tool: str, action: Action, diff: str | None = None) -> Call:
+        """Before the deed itself, which only happens if it is allowed. The call that asks for it ends with the deed."""
         subject = action.shown(str(self._cwd)) or ", ".join(action.files)
         call = turn.tool(tool, title=f"{tool} {subject}", kind="edit" if action.kind == "write" else "execute")
         decision = await call.approve(action=action, diff=diff)
         if not decision.allowed:
             await call.end(ok=False, outcome="cancelled")
             raise Forbidden(f"The user refused: {subject!r}.")
-        self._allowed.append(action)
         return call
-
-    def _is_allowed(self, action: Action) -> bool:
-        """In this turn, for just this command or for these files."""
-        if action.kind != "write":
-            return any(same(each, action) for each in self._allowed)
-        written = {str(self._cwd / path) for each in self._allowed if each.kind == "write" for path in each.files}
-        return written.issuperset(str(self._cwd / path) for path in action.files)
 
     # -- files -------------------------------------------------------------------------------------------------
 
@@ -96,14 +130,15 @@ class Service:
         return {"content": text.text}
 
     async def write(self, params: Json, turn: Turn) -> Json:
-        path, content = str(params.get("path")), str(params.get("content", ""))
+        path, content = self._at(str(params.get("path"))), str(params.get("content", ""))
         try:
             before = (await self.files.read_text(path)).text
         except NotFound:
             before = ""
-        diff = unified(path, before, content)
-        action = Action("write", files=(str(self._cwd / path),))
-        call = await self._ask(turn, "write_text_file", action, diff)
+        call = None
+        if not self._use(lambda each: each.allows_write(path, before, content)):
+            diff = unified(path, before, content)
+            call = await self._ask(turn, "write_text_file", Action("write", files=(path,)), diff)
         async with _failing(call):
             await self.files.write(path, content.encode("utf-8", "replace"), parents=True)
         if call is not None:
@@ -114,7 +149,8 @@ class Service:
 
     async def start(self, params: Json, turn: Turn) -> Json:
         action = terminal_action(params, self._jail)
-        call = await self._ask(turn, "terminal", action)
+        allowed = self._use(lambda each: same(each.action, action))
+        call = None if allowed else await self._ask(turn, "terminal", action)
         async with _failing(call):
             command = await self.commands.start(action, params.get("outputByteLimit"), turn.session)
         if call is not None:
