@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from portico.commands import Caller, QueueMessage
 from portico.doors.ahp.wire import uri
+from portico.events import Message
 from tests.doors.ahp.wire_client import WireClient, opened
 from tests.doors.standing import Standing, problem, read_events, standing
 
@@ -98,4 +100,22 @@ async def test_an_offer_follows_what_somebody_has_typed(
         for text, typed in drafts:
             answer = await here.http.put(f"{session}/draft", json={"text": text, "typed": typed})
         assert answer.json() == {"text": left}
+        assert (await here.http.get(session)).json().get("kept", {}).get("draft", {}).get("text", "") == left
+
+
+@pytest.mark.parametrize(
+    ("sent", "left"), [(TEXT, ""), (f" {TEXT}\n", ""), (f"{TEXT} Now.", TEXT), ("Something else", TEXT)]
+)
+@pytest.mark.parametrize("way", ["begins", "waits", "is queued"])
+async def test_a_draft_goes_with_its_message(tmp_path: Path, way: str, sent: str, left: str) -> None:
+    """Where the client that sent it knows no drafts, the text stood in all inputs again, to be sent a second time."""
+    async with standing(tmp_path) as here:
+        session = f"/v1/sessions/{(ident := await here.start())}"
+        if way != "begins":
+            await here.http.post(f"{session}/messages", json={"text": "[[hang]]"})
+        await here.http.put(f"{session}/draft", json={"text": TEXT})
+        if way == "is queued":
+            await here.server.host.do(QueueMessage(session=ident, message=Message(sent)), Caller.inside("tester"))
+        else:
+            assert (await here.http.post(f"{session}/messages", json={"text": sent})).status_code == 202
         assert (await here.http.get(session)).json().get("kept", {}).get("draft", {}).get("text", "") == left

@@ -138,12 +138,13 @@ async def test_a_request_is_no_socket_and_a_socket_no_request(shared: Standing) 
     assert refused.value.response.status_code == 404
 
 
-async def test_every_socket_refuses_a_stranger(shared: Standing) -> None:
+async def test_every_socket_refuses_a_stranger(shared: Standing, caplog: pytest.LogCaptureFixture) -> None:
     for route in shared.server.gate.table:
         if isinstance(route, Socket):
             with pytest.raises(websockets.InvalidStatus) as refused:
                 await _connect(shared, re.sub(r"\{[^}]*\}", "x", route.path))
             assert refused.value.response.status_code == 403, route
+    assert not [each for each in caplog.records if each.levelname == "ERROR"], "a stranger fills no log"
 
 
 async def test_a_token_reaches_only_what_its_scopes_name(shared: Standing) -> None:

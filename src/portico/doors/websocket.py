@@ -233,6 +233,11 @@ class WsProtocol(WebSocketsSansIOProtocol):
         if small:
             self.transport.write(b"".join(small))
 
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and self.close_sent:
+            self.handshake_complete = True  # an answer was given; uvicorn would write an error about each refusal
+
     def resume_writing(self) -> None:
         super().resume_writing()
         if self.on_room is not None:

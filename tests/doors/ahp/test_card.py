@@ -76,6 +76,11 @@ OTHERS: dict[str, tuple[CallPart, Any, str]] = {
     ),
     "several files": (CallPart("c", "readFiles", "Read", "read", input='{"files":["a","b"]}'), "read", r"Read\: a\, b"),
     "other": (CallPart("c", "tool", "**bold** <b>", input="[1]"), None, r"\*\*bold\*\* \<b\>"),
+    "only the approval says it": (
+        CallPart("c", "apply", input="{}", approvals=[asked("write", "{}", title="Edit untitled:1 in the editor")]),
+        None,
+        r"apply\: Edit untitled\:1 in the editor",
+    ),
 }
 
 
@@ -87,6 +92,24 @@ def test_any_other_call_says_what_it_is_about(call: CallPart, kind: Any, message
     assert shown["invocationMessage"] == {"markdown": message}
     assert shown["toolInput"] == call.input
     assert shown.get("_meta", {}).get("toolKind") == kind
+
+
+@pytest.mark.parametrize(
+    ("title", "input", "words"),
+    [
+        ("List", '{"command":"ls"}', "List"),
+        ("`ls`", '{"command":"ls","description":"See what is there"}', "See what is there"),
+        ("ls", '{"command":"ls","description":" "}', "ls"),
+        ("ls", '{"command":"ls","description":["x"]}', "ls"),
+        ("", '{"command":"ls","description":"a\u200bb"}', "a<U+200B>b"),
+        ("", '{"command":"ls"}', None),
+    ],
+)
+def test_a_command_says_what_it_is_for(title: str, input: str, words: str | None) -> None:
+    """Agents that put the command itself into the title say its purpose in `description`, which was not shown."""
+    call = CallPart("c", "bash", title, "execute", input=input, ready=True)
+    assert parts.call(call, MODERN).get("intention") == words
+    assert "intention" not in parts.call(call, V1)
 
 
 TITLES = [

@@ -21,6 +21,27 @@ async def listed(client: WireClient) -> Json:
     return dict(found)
 
 
+async def test_every_line_of_a_chat_has_a_title_and_an_origin(connect: Connect) -> None:
+    """The default chat had no origin, in the list of sessions and elsewhere."""
+    client: WireClient = await connect("1.0.0")
+    await client.create_session(SESSION)
+    await client.say(CHAT, "t1", "child please")
+    await client.idle(CHAT)
+    source = {"kind": "fork", "chat": CHAT, "turnId": "t1"}
+    await client.request("createChat", channel=SESSION, chat=SECOND, source=source)
+    await client.request("createChat", channel=SESSION, chat=THIRD)
+    await client.wait(lambda: len(client.states[SESSION]["chats"]) == 4)
+    found = (await listed(client))["chats"]
+    assert all(each["title"] for each in found)
+    assert {each["resource"]: each["origin"] for each in found} == {
+        each["resource"]: each["origin"] for each in client.states[SESSION]["chats"]
+    }
+    call = client.actions("chat/toolCallStart")[0]["toolCallId"]
+    tool = {"kind": "tool", "chat": CHAT, "toolCallId": call}
+    assert [each["origin"] for each in found] == [{"kind": "user"}, tool, source, {"kind": "user"}]
+    assert client.states[CHAT]["origin"] == {"kind": "user"}
+
+
 @pytest.mark.parametrize("version", ["0.9.0", "1.0.0"])
 async def test_a_chat_is_as_old_everywhere(connect: Connect, version: str) -> None:
     """Titles, settings and what happens within a turn made a chat newer in snapshots and lists than it is for those

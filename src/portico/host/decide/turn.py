@@ -10,13 +10,22 @@ from portico.events import Message, PendingKind
 from portico.host import autonomy, customization
 from portico.host.command_turn import COMMAND_LINE, command_line
 from portico.host.decide.decision import Context, Outcome, check_open
+from portico.host.draft import DRAFT
 from portico.host.state import PendingState, SessionState
 
 
 def send(state: SessionState, command: c.SendMessage, context: Context) -> Outcome:
     found = _check_commands(state, command.message, context)
     decision = _send(state, command, context)
-    return msgspec.structs.replace(decision, host_events=autonomy.audited(state.id, found, context.by))
+    events = [*decision.events, *_sent_draft(state, command.message)]
+    return msgspec.structs.replace(decision, events=events, host_events=autonomy.audited(state.id, found, context.by))
+
+
+def _sent_draft(state: SessionState, message: Message) -> list[e.Event]:
+    """A draft goes with its message, whichever client sent it: it would stand in every input, to be sent again."""
+    draft = state.client_data.get(DRAFT) or {}
+    sent = message.text.strip() and message.text.strip() == str(draft.get("text", "")).strip()
+    return [e.ClientKept(key=DRAFT, value=None, by="host")] if sent else []
 
 
 def _send(state: SessionState, command: c.SendMessage, context: Context) -> Outcome:
@@ -104,7 +113,8 @@ def queue(state: SessionState, command: c.QueueMessage, context: Context) -> Out
     found = _check_commands(state, command.message, context)
     added = _waiting(state, command.message, command.kind, command.pending, context)
     answer = c.Queued(True, added.pending, len(state.queue) + 1)
-    return Outcome([added], answer, autonomy.audited(state.id, found, context.by))
+    events = [added, *_sent_draft(state, command.message)]
+    return Outcome(events, answer, autonomy.audited(state.id, found, context.by))
 
 
 def _waiting(

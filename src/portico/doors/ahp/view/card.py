@@ -162,7 +162,9 @@ def past(call: CallPart) -> str | Json:
 
 def intention(call: CallPart) -> Json:
     """Why a command runs, beside the command itself. A field of plain text."""
-    return {"intention": visible(call.title)} if is_shell(call) and call.title else {}
+    said = (_decoded(call.input) or {}).get("description")
+    words = said if isinstance(said, str) and said.strip() else call.title
+    return {"intention": visible(words)} if is_shell(call) and words else {}
 
 
 def confirmation_title(call: CallPart, asked: Approval) -> str:
@@ -181,7 +183,9 @@ def _subject(call: CallPart) -> str:
         return ", ".join(asked.files) or asked.path or asked.command or ""
     found = _decoded(call.input) or {}
     values = [found[name] for name in _SUBJECTS if found.get(name)]
-    return _words(values[0]) if values else ""
+    if values:
+        return _words(values[0])
+    return asked.title if asked is not None and asked.title not in (call.title, call.tool) else ""
 
 
 def _words(value: Any) -> str:

@@ -133,18 +133,16 @@ def model(ident: str, config: Json) -> Json:
 
 def _listed(of: Summary, chats: Sequence[Summary]) -> Json:
     """A chat in its session's line of the catalogue."""
-    shown: Json = {
+    above = next((each for each in chats if of.origin is not None and each.id == of.origin.session), None)
+    return {
         "resource": names.chat_uri(of),
         "title": of.title,
         "status": summary_status(of),
+        "origin": origin(of, source(of, above)),
         "interactivity": "full",
         **_interactivity(of),
         **({"changes": of.changes} if of.changes else {}),
     }
-    if of.parent is None:
-        return shown
-    above = next((each for each in chats if of.origin is not None and each.id == of.origin.session), None)
-    return shown | {"origin": origin(of, source(of, above))}
 
 
 def source(of: Summary | SessionState, above: Summary | None) -> str:
@@ -230,17 +228,17 @@ def _conversation(state: SessionState, dialect: Dialect) -> Json:
 
 def chat_head(state: SessionState, source: str, dialect: Dialect) -> Json:
     """What a chat's summary and its state have in common. Since 1.0 a chat has flags of its own."""
-    shown: Json = {
+    return {
         "resource": names.chat_uri(state),
         "title": state.title,
         "status": status(state) if dialect.since("1.0.0") else activity(state),
         "modifiedAt": iso(moved(state)),
+        "origin": origin(state, source),
         **chosen(state),
         **counted(state),
         **_interactivity(state),
         **_movable(state, dialect),
     }
-    return shown | ({"origin": origin(state, source)} if state.parent is not None else {})
 
 
 def counted(state: SessionState) -> Json:
@@ -258,21 +256,21 @@ def chosen(of: Summary | SessionState) -> Json:
 def chat_line(of: Summary, source: str, dialect: Dialect) -> Json:
     """A chat in its session's catalogue, when only its summary is known."""
     bits = summary_status(of)
-    shown: Json = {
+    return {
         "resource": names.chat_uri(of),
         "title": of.title,
         "status": bits if dialect.since("1.0.0") else activity_bits(bits),
         "modifiedAt": iso(moved(of)),
+        "origin": origin(of, source),
         **chosen(of),
         **({"changes": of.changes} if of.changes else {}),
         **_interactivity(of),
         **_movable(of, dialect),
     }
-    return shown | ({"origin": origin(of, source)} if of.parent is not None else {})
 
 
 def origin(of: Summary | SessionState, source: str) -> Json:
-    if of.origin is None:
+    if of.origin is None or of.parent is None:
         return {"kind": "user"}
     if of.origin.kind == "agent":
         return {"kind": "tool", "chat": source, "toolCallId": of.origin.call or ""}
