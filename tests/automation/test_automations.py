@@ -15,6 +15,7 @@ from portico.automation.schedule import next_due
 from portico.automation.state import RunSummary
 from portico.errors import AlreadyExists, Conflict, Forbidden, HomeInUse
 from portico.events import Schedule
+from portico.log.log import NotOwner
 from portico.testing.clock import FakeClock
 from portico.testing.fixtures import HostOpener
 from portico.usage.prices import source
@@ -182,10 +183,10 @@ async def test_the_clock_is_set(open_host: HostOpener, tmp_path: Path, clock: Fa
 
 
 class Handed:
-    """A lease that another host holds until it is handed over."""
+    """A lease that another host may hold."""
 
     def __init__(self) -> None:
-        self.here = False
+        self.here = True
 
     def held(self) -> bool:
         return self.here
@@ -197,9 +198,13 @@ async def test_the_host_with_the_lease_claims_and_starts(
     lease = Handed()
     automations = await opened(await open_host(clock=clock), tmp_path, lease=lease)
     await made(automations, "often", schedule={"every": "10m"}, missed="all", overlap="queue")
+    lease.here = False
     await pass_time(clock, 1260)
     assert automations.store.runs == {}
+    with pytest.raises(NotOwner):
+        await made(automations, "late", schedule={"every": "10m"})
     lease.here = True
+    automations.begin()
     await pass_time(clock, 1)
     runs = await settle(automations, 2)
     assert [run.due for run in runs] == [int((1_700_000_000 + 600 * n) * 1000) for n in (1, 2)]

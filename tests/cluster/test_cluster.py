@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from portico import commands as c
+from portico.cluster.roster import SCHEDULER
 from portico.errors import Conflict, NotFound, PlaceAway, PorticoError
 from portico.events import Message
 from portico.host.session import Session
@@ -217,10 +218,10 @@ async def test_a_drained_host_hands_over_what_is_idle_and_the_rest_after_its_tur
 
 async def test_one_host_holds_a_lease_by_name(nodes: Nodes) -> None:
     a, b = await nodes("a", lease=1.0), await nodes("b")
-    assert [await node.cluster.roster.holds("scheduler") for node in (a, b, a)] == [True, False, True]
+    assert [await node.cluster.roster.holds(SCHEDULER) for node in (a, b, a)] == [True, False, True]
     await a.kill()
     async with asyncio.timeout(30):
-        while not await b.cluster.roster.holds("scheduler"):  # noqa: ASYNC110
+        while not await b.cluster.roster.holds(SCHEDULER):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
 

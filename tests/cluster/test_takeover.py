@@ -97,7 +97,7 @@ async def test_a_takeover_that_is_cut_off_is_finished(nodes: Nodes, monkeypatch:
 
 async def test_a_look_leaves_a_takeover_alone_that_is_under_way(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     """It took back what an administrator's give-up was about to end, which then failed with `NotOwner`."""
-    a, b = await nodes("a", place="attic", lease=1.0), await nodes("b", place="cellar")
+    b, a = await nodes("b", place="cellar"), await nodes("a", place="attic", lease=1.0)  # the scheduler's lease is b's
     session = await a.host.start(by="test", agent="play")
     there = await found(b, session.id)
     await say(a, session.id, "wait")

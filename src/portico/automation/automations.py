@@ -28,6 +28,7 @@ from portico.host.do import note_answer
 from portico.host.host import Host
 from portico.host.rate import Bucket
 from portico.jobs.jobs import Jobs
+from portico.log.log import NotOwner
 
 SWEEP_SECONDS = 60.0
 """How often old runs leave the history."""
@@ -50,7 +51,7 @@ class Automations:
         self.secrets = hooks.Secrets(home / "hooks.key")
         self.store = Store(host.log, self._changed)
         self.runs = Runs(self)
-        self.timer = Timer(host.clock, lease, self._due, self._begin)
+        self.timer = Timer(host.clock, lease, self._due, self.begin)
         self.files = FileWatch(self)
         self.file_error = ""
         """What is wrong in `automations.toml`."""
@@ -71,11 +72,12 @@ class Automations:
         """Goes on with what the last host left, then begins."""
         self.closing = False
         self.host.log.on_commit(self._committed)
-        self._begin()
+        self.begin()
         self._tasks += [self.host.own(self.timer.run(), "schedules"), self.host.own(self._sweep(), "old runs")]
 
-    def _begin(self) -> None:
-        """From what the log says, whatever was known before."""
+    def begin(self) -> None:
+        """From what the log says, whatever was known before: at the start, when the clock was set back, and when this
+        host has become the one that starts what is due. What was due meanwhile counts as missed."""
         self._tasks.append(self.host.own(self._look_at_all(), "automations"))
 
     async def _look_at_all(self) -> None:
@@ -85,11 +87,6 @@ class Automations:
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # a schedule takes 0.2 ms, and there may be thousands
         await self._offer_ended_jobs()
-
-    def look_again(self) -> None:
-        """This host has become the one that starts what is due: what was due meanwhile counts as missed."""
-        for state in list(self.store.automations.values()):
-            self._look_at(state.id)
 
     async def close(self) -> None:
         """Before the jobs close. Open runs get no end: the next start takes them up."""
@@ -102,6 +99,9 @@ class Automations:
     # -- claims ------------------------------------------------------------------------------------------------
 
     async def append(self, events: Appended) -> None:
+        """NotOwner: another host has the lease, and goes on with what this one has begun."""
+        if not self.lease.held() and self.host.log.down is None:
+            raise NotOwner(events[0][0])
         self.store.note(*events)
         await self.host.log.append_all(*events)
 
@@ -173,6 +173,8 @@ class Automations:
             if events:
                 await self.append(events)
                 faults.reach("automation-claimed")
+        except NotOwner as error:
+            self.host.logger.warning("what is due is another host's: %s", error.message)
         except LogUnavailable as error:
             self.host.logger.warning("schedules wait for the log: %s", error.message)
             await self.host.log.available()

@@ -27,7 +27,7 @@ from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
 from portico.automation.state import AutomationState
 from portico.errors import BadRequest, TooLarge, Unauthenticated
 from portico.events import Hook, Match
-from portico.home import write_private
+from portico.home import stamp, write_private
 
 _PREFIX = "whsec_"
 _GITHUB = "x-hub-signature-256"
@@ -39,17 +39,22 @@ HEADERS = ("webhook-id", "webhook-timestamp", *SIGNATURES)
 class Secrets:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._key = b""
+        self._stamp: tuple[int, int] | None = None
+
+    def make(self) -> None:
+        """The key, where there is none."""
+        if not self._path.exists():
+            write_private(self._path, secrets.token_bytes(32))
 
     def of(self, state: AutomationState) -> str:
         digest = hmac.digest(self._read(), f"{state.id}\0{state.secrets}".encode(), "sha256")
         return _PREFIX + base64.b64encode(digest).decode()
 
     def _read(self) -> bytes:
-        if not self._key:
-            if not self._path.exists():
-                write_private(self._path, secrets.token_bytes(32))
-            self._key = self._path.read_bytes()
+        """Again when it has changed: several hosts on one log have the same."""
+        if (found := stamp(self._path)) is None or found != self._stamp:
+            self.make()
+            self._key, self._stamp = self._path.read_bytes(), stamp(self._path)
         return self._key
 
 

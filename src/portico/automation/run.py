@@ -13,6 +13,7 @@ from portico.automation.plan import folder_of
 from portico.automation.state import AutomationState, RunSummary
 from portico.errors import LogUnavailable, NotFound, PorticoError
 from portico.host.state import Summary
+from portico.log.log import NotOwner
 from portico.usage.prices import TokenUse, dollars
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Runs:
                 if run.open:
                     await self._finish(run, *await self._end(run))
                 return
+            except NotOwner:
+                return  # the host that has the lease now goes on with it
             except LogUnavailable:
                 await self._host.log.available()
 
@@ -65,7 +68,7 @@ class Runs:
         faults.reach("run-before-start")
         try:
             started = await self._do(claimed)
-        except LogUnavailable:
+        except (LogUnavailable, NotOwner):
             raise
         except PorticoError as error:
             await self._finish(run, "failed", error.message)
@@ -121,6 +124,8 @@ class Runs:
         """With what comes after it, in one commit."""
         faults.reach("run-before-end")
         ended = await self._ended(run, outcome, error)
+        if not run.open:
+            return  # another host had the lease meanwhile, and has written its end
         own = f"automation/{run.automation}"
         settled = e.RunSettled(run=run.id, outcome=outcome)
         events: Appended = [(f"run/{run.id}", ended)]

@@ -89,7 +89,8 @@ def check(path: Path, automations: "Automations") -> dict[str, AutomationPlan]:
 
 
 async def apply(path: Path, automations: "Automations") -> None:
-    """Makes the automations of the file what it says; a mistake leaves all of them as they are."""
+    """Makes the automations of the file what it says; a mistake leaves all of them as they are. Where several hosts
+    have the file, the one with the lease does it."""
     try:
         wanted = check(path, automations)
     except PorticoError as error:
@@ -97,6 +98,8 @@ async def apply(path: Path, automations: "Automations") -> None:
         automations.host.logger.warning("%s: %s The automations stay as they are.", FILE, error.message)
         return
     automations.file_error = ""
+    if not automations.lease.held():
+        return
     known = {state.name: state for state in automations.store.automations.values() if state.source == "file"}
     gone = [c.DeleteAutomation(automation=state.id) for name, state in known.items() if name not in wanted]
     await _do_all(automations, gone)

@@ -94,6 +94,7 @@ class Store:
     def _follow(self, record: Record, ident: str) -> None:
         event = record.event
         if isinstance(event, e.AutomationCreated):
+            self._next_automation = max(self._next_automation, number_of(record.channel) + 1)
             self.automations[ident] = begin(event, record.time)
         state = self.automations.get(ident)
         if state is None:
@@ -110,6 +111,7 @@ class Store:
     def _follow_run(self, record: Record, ident: str) -> None:
         event = record.event
         if isinstance(event, e.RunClaimed):
+            self._next_run = max(self._next_run, number_of(record.channel) + 1)
             self._add(begin_run(event, record.time))
         run = self.runs.get(ident)
         if run is None:

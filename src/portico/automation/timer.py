@@ -27,7 +27,7 @@ class Timer:
         self._lease = lease
         self._due = due
         self._reset = reset
-        """Called when the clock was set back, and when the lease has come here: every time is asked for again."""
+        """Called when the clock was set back: every time is asked for again."""
         self._heap: list[tuple[int, str]] = []
         self._times: dict[str, int] = {}
         self._changed: asyncio.Future[None] | None = None
@@ -45,13 +45,13 @@ class Timer:
         return self._times.get(ident)
 
     async def run(self) -> None:
-        before, held = self._clock.time(), self._lease.held()
+        before = self._clock.time()
         while True:
-            now, had, held = self._clock.time(), held, self._lease.held()
-            if now < before - _BACK_SECONDS or (held and not had):
+            now = self._clock.time()
+            if now < before - _BACK_SECONDS:
                 self._reset()
             before = now
-            if not held:
+            if not self._lease.held():
                 await self._clock.wait(asyncio.get_running_loop().create_future(), _LEASE_SECONDS)
                 continue
             found = self._take(int(now * 1000))

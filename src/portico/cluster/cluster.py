@@ -18,7 +18,7 @@ from portico import commands as c
 from portico.cluster.forward import Forwarding
 from portico.cluster.link import NOT_OWNER, Link, Told, refusal
 from portico.cluster.placement import choose, has_folder
-from portico.cluster.roster import Info, Peer, Roster
+from portico.cluster.roster import SCHEDULER, Info, Peer, Roster
 from portico.cluster.tls import link_tls
 from portico.errors import Conflict, LogUnavailable, NotFound, PorticoError
 from portico.events import Channel
@@ -38,8 +38,6 @@ WATCH_SECONDS = 1.0
 """Between two looks at the other hosts: far below a lease."""
 HEAR_SECONDS = 1.0
 """A request waits no longer for what other hosts have done: a look comes every second anyway."""
-SCHEDULER = "scheduler"
-"""The lease of the one host that starts what is due."""
 
 
 class Cluster(Component, Members):
@@ -88,7 +86,7 @@ class Cluster(Component, Members):
         self.log.info = self._info
         self.log.fenced.append(self._fenced)
         await self.log.renew_now()
-        self._holds = await self.roster.holds(SCHEDULER)
+        await self._look_at_lease()
         self._tasks.append(asyncio.get_running_loop().create_task(self._watch(), name="cluster watch"))
 
     def listening(self, url: str, resume_jobs: Callable[[], Awaitable[Any]]) -> None:
@@ -118,6 +116,7 @@ class Cluster(Component, Members):
     def _fenced(self) -> None:
         """Before anything can be written again: what is ours has to be asked for."""
         self._before = {*(self._before or ()), *self._mine}
+        self._holds = False
         self._mine.clear()
         self._owners.clear()
         self._unfinished.clear()
@@ -152,13 +151,15 @@ class Cluster(Component, Members):
 
     async def owner(self, channel: Channel, *, fresh: bool = False) -> tuple[int, str]:
         """The host that owns it, and its place."""
-        if channel in self._mine:
+        if channel in self._mine or (channel == SCHEDULER and self.held()):
             return self.log.lease.host, self.place
         if not fresh and channel in self._owners:
             return self._owners[channel]
         epoch = self.log.lease.epoch
         found = await self.roster.owner(channel)
-        if found[0] == self.log.lease.host:
+        if found[0] == self.log.lease.host and channel == SCHEDULER:
+            await self._look_at_lease()
+        elif found[0] == self.log.lease.host:
             await self._adopt({channel}, epoch)
         else:
             self._owners[channel] = found
@@ -191,6 +192,8 @@ class Cluster(Component, Members):
 
     def _subject(self, command: c.Command) -> Channel | None:
         """The channel that a command is about; None where it has none, or none that there is."""
+        if isinstance(command, c.AutomationCommand):
+            return SCHEDULER
         about, ident = _named(command)
         if about in ("approval", "question"):
             try:
@@ -204,7 +207,20 @@ class Cluster(Component, Members):
         return channel if about in ("terminal", "job", "task") and self.log.head(channel) else None
 
     def held(self) -> bool:
-        return self._holds and self.log.down is None
+        return self._holds and self.log.down is None and not self.log.lost_lease
+
+    async def _look_at_lease(self) -> None:
+        """Whoever becomes the host that starts what is due knows first what the one before has written."""
+        epoch = self.log.lease.epoch
+        holds = await self.roster.holds(SCHEDULER)
+        if holds and not self._holds:
+            await self.log.catch_up()
+        if epoch != self.log.lease.epoch:
+            return
+        before, self._holds = self._holds, holds
+        if holds and not before:
+            for listener in self._on_held:
+                listener()
 
     def on_held(self, listener: Callable[[], None]) -> None:
         self._on_held.append(listener)
@@ -317,10 +333,7 @@ class Cluster(Component, Members):
         """Takes over what dead hosts of this place had, and hands over what is idle while this one drains."""
         if self.log.down is not None:
             return
-        before, self._holds = self._holds, await self.roster.holds(SCHEDULER)
-        if self._holds and not before:
-            for listener in self._on_held:
-                listener()
+        await self._look_at_lease()
         await self._begin_anew()
         if self._unfinished:
             epoch, own = self.log.lease.epoch, await self.roster.own()

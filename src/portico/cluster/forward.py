@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from portico import commands as c
 from portico.cluster.link import NOT_OWNER, Told, raised
-from portico.cluster.roster import Peer
+from portico.cluster.roster import SCHEDULER, Peer
 from portico.errors import PlaceAway, Unreachable
 from portico.events import Channel, Grant
 from portico.host.members import Forward
@@ -73,7 +73,7 @@ class Forwarding(Forward):
         for peer in peers:
             if peer.id == owner and peer.alive and peer.info.link:
                 return peer
-        if any(peer.alive and peer.place == place for peer in peers):
+        if self._channel == SCHEDULER or any(peer.alive and peer.place == place for peer in peers):
             return None
         away = min((peer.away for peer in peers if peer.place == place), default=0)
         raise PlaceAway(

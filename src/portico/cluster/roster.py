@@ -9,6 +9,9 @@ from msgspec import Struct
 from portico.host.members import Member
 from portico.log.postgres.log import PostgresLog
 
+LEASES = "lease/"
+SCHEDULER = f"{LEASES}scheduler"
+"""The lease of the one host that starts what is due: commands about automations are done there."""
 CHUNK = 100
 """Sessions taken over at once: hosts of one place share them out."""
 
@@ -78,7 +81,7 @@ class Roster:
 
     async def own(self) -> set[str]:
         rows = await self._fetch(
-            "SELECT channel FROM owners WHERE host = $1 AND channel NOT LIKE 'lease/%'", self._log.lease.host
+            f"SELECT channel FROM owners WHERE host = $1 AND channel NOT LIKE '{LEASES}%'", self._log.lease.host
         )
         return {channel for (channel,) in rows}
 
@@ -110,16 +113,20 @@ class Roster:
         if await self._value("SELECT state FROM hosts WHERE id = $1", dead) not in ("away", "stopped"):
             return []
         rows = await self._fetch("SELECT * FROM share_out($1, $2, $3)", dead, self._log.lease.host, CHUNK)
-        return [channel for (channel,) in rows]
+        return [channel for (channel,) in rows if not channel.startswith(LEASES)]
 
     async def set_state(self, host: int, state: str) -> bool:
         sql = "UPDATE hosts SET state = $2 WHERE id = $1 AND expires > clock_timestamp() RETURNING 1"
         return await self._value(sql, host, state) is not None
 
     async def holds(self, name: str) -> bool:
-        """Whether this host has the lease of that name: one host at a time, and another when it is gone."""
-        gone = "NOT EXISTS (SELECT 1 FROM hosts h WHERE h.id = o.host AND h.expires > clock_timestamp())"
+        """Whether this host has the lease of that name: one host at a time, and another when it is gone. Only behind
+        the fence, as in `take_some`: what the one before still writes is refused."""
+        mine = (name, self._log.lease.host)
+        await self._value("SELECT take_epoch(host) FROM owners WHERE channel = $1 AND host != $2", *mine)
+        fenced = "h.state IN ('away', 'stopped') AND h.expires < clock_timestamp()"
+        gone = f"NOT EXISTS (SELECT 1 FROM hosts h WHERE h.id = o.host AND NOT ({fenced}))"
         sql = f"""INSERT INTO owners AS o VALUES ($1, $2, $3) ON CONFLICT (channel) DO UPDATE
             SET host = excluded.host, place = excluded.place WHERE o.host = excluded.host OR {gone} RETURNING 1"""
-        found = await self._value(sql, f"lease/{name}", self._log.lease.host, self._log.opening.place)
+        found = await self._value(sql, *mine, self._log.opening.place)
         return found is not None

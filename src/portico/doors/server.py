@@ -89,7 +89,7 @@ class Server:
         self.options = options
         self.home = options.home
         self._stamp = stamp(self.home.settings_path)  # before the first look, so that no edit falls in between
-        self._automations_stamp: tuple[int, int] | None = None
+        self._automations_stamp: tuple[tuple[int, int] | None, bool] | None = None
         self.loaded: Loaded = load(self.home.settings_path, flags=options.flags)
         self._stop = asyncio.Event()
         self._stack = contextlib.AsyncExitStack()
@@ -144,9 +144,10 @@ class Server:
         self.jobs = await self._open_jobs(entry_source(options))
         stack.push_async_callback(self.jobs.close)
         self.home.token()
-        if settings.log.url:
-            await self._share_files(log)
         self.automations = await Automations.open(self.host, self.jobs, self.home.path, self.host.members)
+        if settings.log.url:
+            self.automations.secrets.make()
+            await self._share_files(log)
         stack.push_async_callback(self.automations.close)
         self.tokens = Tokens(self.home, options.with_token)
         install_tokens(self.host, self.home)
@@ -186,7 +187,7 @@ class Server:
         await self.host.part(Notices).start()
         await self._listen()
         self.host.members.listening(self.public_url, self.jobs.recover)
-        self.host.members.on_held(self.automations.look_again)
+        self.host.members.on_held(self.automations.begin)
         stack.callback(self.home.retract)
         self.home.announce(
             Endpoint(
@@ -367,9 +368,9 @@ class Server:
             await self._reload()
 
     async def _look_at_automations(self) -> None:
-        now = stamp(self.home.automations_path)
-        if now != self._automations_stamp:
-            self._automations_stamp = now
+        now, held = stamp(self.home.automations_path), self.host.members.held()
+        if (now, held) != self._automations_stamp:
+            self._automations_stamp = (now, held)
             await apply_automations(self.home.automations_path, self.automations)
 
     async def _look_at_certificate(self) -> None:
