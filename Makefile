@@ -16,7 +16,7 @@ LIVE := tests/live/node_modules/.installed
 QUIET = out=$$(mktemp); "$$@" >"$$out" 2>&1 || { cat "$$out"; rm -f "$$out"; exit 1; }; rm -f "$$out"
 quiet = @set -- $(1); $(QUIET)
 
-run: $(VENV)/.core $(VENV)/.compiled $(WEB)
+run: $(WEB) $(VENV)/.core $(VENV)/.compiled
 	@$(BIN)/portico model offer || true
 	@$(BIN)/portico serve $(ARGS)
 

@@ -144,6 +144,8 @@ class Fake:
     def new(self, params: Json) -> Json:
         if os.environ.get("FAKE_LOCKED"):
             raise Refusal(-32000, "Authentication required")
+        if words := os.environ.get("FAKE_REFUSES"):
+            raise Refusal(-32603, words)
         self.servers = params["mcpServers"]
         self.folders = params.get("additionalDirectories", [])
         self.here.session = f"fake-{os.getpid()}-{time.monotonic_ns()}"

@@ -33,6 +33,13 @@ async def test_one_that_nobody_is_signed_in_to(tmp_path: Path) -> None:
     assert (await checked(tmp_path, {"auth": "key"}, FAKE_LOCKED="1")).status == "ready"
 
 
+async def test_one_that_nobody_has_configured(tmp_path: Path) -> None:
+    """goose 1.52: its own words were shown, with the code of an internal error, and nothing about what to do."""
+    words = "Internal error: Failed to resolve provider: Configuration value not found: GOOSE_PROVIDER"
+    found = await checked(tmp_path, {"login": "goose configure"}, FAKE_REFUSES=words)
+    assert (found.status, "Run: goose configure" in found.detail) == ("not_signed_in", True)
+
+
 async def test_one_that_speaks_another_version(tmp_path: Path) -> None:
     found = await checked(tmp_path, FAKE_VERSION="2")
     assert found.status == "wrong_version"

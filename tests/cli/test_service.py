@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from portico.cli.service import unit
 from portico.doors.notify import Notify
+from tests.cli.terminal import TerminalCommand
 from tests.process import HostProcess, inside, portico, watchdog
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +57,16 @@ def test_systemd_understands_the_machines_unit_and_calls_it_well_protected(tmp_p
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=35", str(path)]
     rated = subprocess.run(command, capture_output=True, text=True, check=False)
     assert rated.returncode == 0, rated.stdout.splitlines()[-1]
+
+
+def test_the_service_finds_the_agents_that_its_user_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """systemd's own PATH has neither `~/.local/bin` nor what nvm or npm put there: the service offered no agent."""
+    monkeypatch.setenv("PATH", "/home/ada/my tools/100%:/usr/bin")
+    assert '\nEnvironment="PATH=/home/ada/my tools/100%%:/usr/bin"\n' in unit(home=tmp_path, folder=tmp_path)
+    root = pwd.getpwuid(0)
+    assert f"\nEnvironment=PATH={root.pw_dir}/.local/bin:/usr/local/sbin:" in unit(
+        home=tmp_path, folder=tmp_path, user=root
+    )
 
 
 def test_the_unit_is_for_this_very_installation(tmp_path: Path) -> None:
@@ -146,6 +158,25 @@ def test_commands_go_to_the_host_that_is_named(tmp_path: Path, config: dict[str,
         assert inside(nobody, "context", "use", "nosuch", **config).returncode == 66
         assert inside(nobody, "context", "remove", "box", **config).returncode == 0
         assert token not in saved.read_text()
+
+
+def test_at_a_terminal_the_token_is_asked_for_and_not_shown(
+    tmp_path: Path, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited without a word, and showed what was typed."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", config["XDG_CONFIG_HOME"])
+    with HostProcess(tmp_path / "home") as host:
+        token = (host.home / "token").read_text()
+        with TerminalCommand(tmp_path / "nobody", "context", "add", "box", host.url) as command:
+            command.expect(f"Token for {host.url}: ")
+            command.enter(f"{token}\n")
+            code, screen = command.finish()
+    assert (code, "you are 'owner'" in screen, token in screen) == (0, True, False)
+
+
+def test_no_token_on_standard_input_is_told(tmp_path: Path, config: dict[str, Any]) -> None:
+    done = inside(tmp_path / "x", "context", "add", "box", "http://127.0.0.1:1", text="\n", **config)
+    assert (done.returncode, "There is no token on standard input" in done.stderr) == (64, True)
 
 
 def test_a_host_that_refuses_is_not_saved(tmp_path: Path, config: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """`portico context`: hosts on other machines, by name."""
 
 import sys
+from getpass import getpass
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ LOCAL = "local"
 def add(
     name: str,
     url: Annotated[str, typer.Argument(help="Its address, such as https://box.example/portico.")],
-    token: Annotated[str, typer.Option(help="A token of that host; '-' reads standard input.")] = "-",
+    token: Annotated[str, typer.Option(help="A token of that host; '-' asks for it, or reads standard input.")] = "-",
     as_json: JsonFlag = False,
     home: HomeOption = None,
 ) -> None:
@@ -31,8 +32,7 @@ def add(
         raise BadRequest("A context's name has letters, digits, '-' or '_', and is not 'local'.", field="name")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise BadRequest(f"{url!r} is not an address such as https://box.example.", field="url")
-    secret = sys.stdin.readline().strip() if token == "-" else token
-    found = HostContext(url.rstrip("/"), secret)
+    found = HostContext(url.rstrip("/"), _ask_for_token(url) if token == "-" else token)
 
     async def ask() -> str:
         async with Client(found.url, found.token) as client:
@@ -45,6 +45,14 @@ def add(
     contexts.current = name
     write(contexts)
     print_json({"name": name, "url": found.url}) if as_json else print(f"{name}: {answer}", file=sys.stderr)
+
+
+def _ask_for_token(url: str) -> str:
+    """From a pipe, or from a person: unseen, as a password."""
+    token = (getpass(f"Token for {url}: ") if sys.stdin.isatty() else sys.stdin.readline()).strip()
+    if not token:
+        raise BadRequest("There is no token on standard input. Make one on that host: portico token new", field="token")
+    return token
 
 
 @app.command("list")

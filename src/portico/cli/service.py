@@ -18,6 +18,7 @@ app = typer.Typer(help="Install and remove the service of systemd.", no_args_is_
 
 NAME = "portico.service"
 SYSTEM = Path("/etc/systemd/system")
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _WATCHDOG_SECONDS = 30
 """The host says once a second that it lives; a full disk or a busy machine may hold it up for some seconds."""
 
@@ -28,6 +29,7 @@ Type=notify
 ExecStart={command}
 WorkingDirectory={folder}
 Environment={home}
+Environment={path}
 Restart=on-failure
 RestartSec=2
 WatchdogSec={watchdog}
@@ -72,6 +74,7 @@ def unit(*, home: Path, folder: Path, user: pwd.struct_passwd | None = None) -> 
         command=" ".join(_quoted(word).replace("$", "$$") for word in command),
         folder=_escaped(folder),
         home=_quoted(f"PORTICO_HOME={home}"),
+        path=_quoted(f"PATH={_search_path(user)}"),
         watchdog=_WATCHDOG_SECONDS,
     )
     if user is not None:  # agents keep their own files in the user's home folder
@@ -81,6 +84,12 @@ def unit(*, home: Path, folder: Path, user: pwd.struct_passwd | None = None) -> 
     head = "Description=Portico, the host for coding agents\n" + (f"After={after}\nWants={after}\n" if system else "")
     target = "multi-user.target" if system else "default.target"
     return f"[Unit]\n{head}\n[Service]\n{lines}\n[Install]\nWantedBy={target}\n"
+
+
+def _search_path(user: pwd.struct_passwd | None) -> str:
+    """Where agents are looked for: systemd's own PATH has none that a person has installed for themselves. Of another
+    user only the usual folder is known."""
+    return os.environ.get("PATH", os.defpath) if user is None else f"{user.pw_dir}/.local/bin:{_SYSTEM_PATH}"
 
 
 def _escaped(path: Path) -> str:

@@ -24,7 +24,8 @@ logger = logging.getLogger("portico.agents.acp")
 AUTH_REQUIRED, NOT_FOUND, INTERNAL = -32000, -32002, -32603
 _SIGN_IN = re.compile(
     r"\b401\b|unauthori[sz]ed|not (?:logged|signed) in|(?:log|sign) in (?:first|to)|authentication (?:required|failed)|"
-    r"(?:invalid|incorrect|missing) (?:api )?key|api key (?:is )?(?:missing|not valid|invalid)|re-?authenticate",
+    r"(?:invalid|incorrect|missing) (?:api )?key|api key (?:is )?(?:missing|not valid|invalid)|re-?authenticate|"
+    r"failed to resolve provider|configuration value not found",  # goose, before anybody has configured it
     re.IGNORECASE,
 )
 """How agents say it that have no code for it."""
