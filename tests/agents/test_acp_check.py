@@ -33,6 +33,15 @@ async def test_one_that_nobody_is_signed_in_to(tmp_path: Path) -> None:
     assert (await checked(tmp_path, {"auth": "key"}, FAKE_LOCKED="1")).status == "ready"
 
 
+async def test_lists_of_other_processes_know_what_a_check_has_found(tmp_path: Path) -> None:
+    """After a doctor that called it not signed in, `agents list` marked it as the default."""
+    await checked(tmp_path, FAKE_LOCKED="1")
+    missing = (await fake_agent(tmp_path).describe()).missing
+    assert (missing or "").startswith("fake is not signed in."), missing
+    await checked(tmp_path)
+    assert (await fake_agent(tmp_path).describe()).missing is None
+
+
 async def test_one_that_nobody_has_configured(tmp_path: Path) -> None:
     """goose 1.52: its own words were shown, with the code of an internal error, and nothing about what to do."""
     words = "Internal error: Failed to resolve provider: Configuration value not found: GOOSE_PROVIDER"
@@ -58,6 +67,7 @@ async def test_one_that_is_not_installed(tmp_path: Path) -> None:
         ("prints its usage", ["sh", "-c", "echo 'usage: tool FILE' >&2; exit 2"], "usage: tool FILE"),
         ("prints something else", ["sh", "-c", "echo hello"], "exit code 0"),
         ("never answers", ["sleep", "60"], "did not answer within 1 seconds"),
+        ("says everything again", ["cat"], "no such session"),
         ("speaks another JSON-RPC", [sys.executable, "-c", "REFUSE"], "Method not found"),
     ],
 )

@@ -58,7 +58,7 @@ class Checkable(Plain):
         ([Plain("demo", label="demo")], "demo"),
         ([Checkable("a", status="not_signed_in"), Plain("b")], "b"),
         ([Checkable("a"), Plain("b")], "a"),
-        ([Checkable("a", missing="no program"), Plain("demo", label="demo")], "demo"),
+        ([Checkable("a", missing="no program", status="missing"), Plain("demo", label="demo")], "demo"),
         ([Checkable("a", status="not_acp"), Checkable("b", status="wrong_node"), Checkable("c")], "c"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -112,6 +112,13 @@ async def test_one_that_failed_is_asked_again_after_a_while(
     assert (await host.readiness.default()).id == "b"
     monkeypatch.setattr("portico.limits.AGENT_RECHECK_SECONDS", 0.0)
     assert (await host.readiness.default()).id == "a"
+
+
+async def test_one_that_was_signed_out_before_the_start_is_asked_again(open_host: HostOpener) -> None:
+    """ACP agents remember that nobody was signed in: after signing in the demo answered until a doctor came."""
+    agent = Checkable("a", missing="Run: a login")
+    host = await open_host(agent, Plain("demo", label="demo"))
+    assert ((await host.readiness.default()).id, agent.checks) == ("a", 1)
 
 
 async def test_what_a_check_found_stands_in_the_lists_until_the_next_one(open_host: HostOpener) -> None:

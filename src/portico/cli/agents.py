@@ -70,9 +70,8 @@ async def _look(place: Home, check: bool) -> tuple[list[AgentInfo], str | None, 
     if place.endpoint() is not None:
         async with Client.local(place.path) as client:
             infos = await client.agents()
-            default = await client.default_agent()
             checks = await asyncio.gather(*(client.check_agent(info.id) for info in infos)) if check else []
-            return infos, default, list(checks)
+            return infos, await client.default_agent(), list(checks)
     async with _agents(place) as agents:
         infos = [await agent.describe() for agent in agents]
         chosen = load(place.settings_path).settings.default_agent
@@ -307,11 +306,17 @@ def default(
     if name is not None or clear:
         place.make()
         set_key(place.settings_path, "default_agent", chosen)
-    current = chosen if chosen is not None else run(_look(place, False))[1]
+    current = chosen if chosen is not None else run(_current_default(place))
     if as_json:
         print_json({"default": current})
     else:
         print(current or "No agent is ready.")
+
+
+async def _current_default(place: Home) -> str | None:
+    """The setting's; without one agents are started, because only then it is known which of them is ready."""
+    chosen = load(place.settings_path).settings.default_agent
+    return (await _look(place, check=not chosen))[1]
 
 
 async def _known(place: Home, name: str) -> str:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 
 from portico.agents.agent import AgentContext
 from portico.agents.registry import discover
-from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, terminal
+from portico.cli.output import HomeOption, JsonFlag, print_json, print_table, program, terminal
 from portico.errors import Unreachable
 from portico.home import Home
 from portico.models import download
@@ -27,9 +27,6 @@ from portico.settings_load import load
 app = typer.Typer(help="List, get, remove and choose local models.", no_args_is_help=True)
 
 LOOP = "loop"
-HOW_TO_WORK = (
-    "For real work add an agent (`portico agents add`), start Ollama, or set OPENAI_BASE_URL and OPENAI_API_KEY."
-)
 _ASKED = "offered"
 """The file that remembers a no."""
 _STEP_SECONDS = 2.0
@@ -95,16 +92,19 @@ def offer(
     asked = store.folder / _ASKED
     if not yes and (asked.exists() or not asyncio.run(_has_nobody(Home.default(home)))):
         return
-    _say(f"No coding agent and no model was found. {HOW_TO_WORK}")
+    _say(
+        f"No coding agent and no model was found. For real work add an agent (`{program()} agents add`), start Ollama, "
+        "or set OPENAI_BASE_URL and OPENAI_API_KEY."
+    )
     _say(f"To look around there is a toy that only chats: {toy.name}, {_facts(toy)}.")
     if not yes and not sys.stdin.isatty():
-        _say("To get it: portico model offer --yes")
+        _say(f"To get it: {program()} model offer --yes")
         _answer(as_json, offered=toy.name)
         return
     if not yes and not typer.confirm("Get it?", default=False):
         store.make()
         asked.touch()
-        _say("Not now. You will not be asked again; to get it: portico model offer --yes")
+        _say(f"Not now. You will not be asked again; to get it: {program()} model offer --yes")
         _answer(as_json, declined=toy.name)
         return
     if importlib.util.find_spec("xllamacpp") is None:
@@ -124,6 +124,8 @@ def _answer(as_json: bool, **fields: str) -> None:
 def _install() -> None:
     _say("Installing what runs it: portico[local]")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "portico[local]"]
+    if importlib.util.find_spec("pip") is None:  # uv makes environments without it
+        raise Unreachable(f"There is no pip here. Run: uv pip install --python {sys.executable} 'portico[local]'")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Unreachable(f"pip could not install 'portico[local]': {done.stderr.strip()[-400:]}")

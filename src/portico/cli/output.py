@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
@@ -37,6 +38,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 def trouble(words: str) -> None:
     """The stream stands still: say why, it may take a while."""
     print(f"\n-- {words}", file=sys.stderr, flush=True)
+
+
+def program() -> str:
+    """What to type for this very program: in a checkout `portico` is not on the PATH."""
+    typed, found = Path(sys.argv[0]), shutil.which("portico")
+    is_found = found is not None and typed.exists() and Path(found).samefile(typed)
+    return str(typed) if typed.name == "portico" and not is_found else "portico"
 
 
 def terminal() -> bool:

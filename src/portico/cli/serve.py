@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from portico import heap
-from portico.cli.output import HomeOption, print_json
+from portico.cli.output import HomeOption, print_json, program
 from portico.correlation import current
 from portico.errors import BadRequest
 from portico.home import Home
@@ -140,8 +140,8 @@ def say_hello(server: Any, without_token: bool) -> None:
 def agents_line(ids: list[str]) -> str:
     """Nothing is started for it: `portico doctor` does that."""
     if not any(each == "copilot" or each.startswith("acp:") for each in ids):
-        return f"{', '.join(ids)}. No coding agent was found on the PATH; add one with: portico agents add"
-    return f"{', '.join(ids)}. See whether they are ready with: portico doctor"
+        return f"{', '.join(ids)}. No coding agent was found on the PATH; add one with: {program()} agents add"
+    return f"{', '.join(ids)}. See whether they are ready with: {program()} doctor"
 
 
 def _loop_factory() -> Any:

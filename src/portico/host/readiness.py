@@ -41,11 +41,11 @@ class Readiness:
 
     async def default(self) -> AgentInfo:
         """The agent of those who name none: the setting's, else the first real one that is ready. Where there is no
-        choice nothing is started to make it."""
+        choice nothing is started to make it. One that was signed out is asked again: somebody may have signed in."""
         infos = await self._host.describe()
         if self._host.default_agent:
             return self._chosen(infos)
-        possible = [info for info in sorted(infos, key=is_for_trying) if info.missing is None or info.id in self._found]
+        possible = [info for info in sorted(infos, key=is_for_trying) if info.missing is None or self._checks(info)]
         for info in possible:
             if len(possible) == 1 or await self._ready(info):
                 return info
@@ -64,10 +64,13 @@ class Readiness:
         names = ", ".join(repr(info.id) for info in infos) or "none"
         raise AgentUnavailable(f"The setting default_agent names {wanted!r}, which is not here. There are: {names}.")
 
+    def _checks(self, info: AgentInfo) -> bool:
+        return isinstance(self._host.agent(info.id), Checks)
+
     async def _ready(self, info: AgentInfo) -> bool:
         """An agent that can be checked is, once; one that failed again after a while, in case somebody signed in."""
         checked_at, found = self._found.get(info.id, (0.0, None))
-        if not isinstance(self._host.agent(info.id), Checks):
+        if not self._checks(info):
             return info.missing is None
         again = found is not None and not found.ok and time.monotonic() - checked_at > limits.AGENT_RECHECK_SECONDS
         return (await self.check(info.id)).ok if found is None or again else found.ok

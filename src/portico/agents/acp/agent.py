@@ -201,14 +201,14 @@ class AcpAgent:
             link.doomed = True
             words = error.message.rstrip(".")
             words = words if self._how_to_sign_in in words else f"{words}. {self._how_to_sign_in}."
-            self._remember(words)
+            self.remember(words)
             raise SignInRequired(words) from error
 
     def works(self) -> None:
         """It has answered, or was checked: nobody has to sign in."""
-        self._remember("")
+        self.remember("")
 
-    def _remember(self, signed_out: str) -> None:
+    def remember(self, signed_out: str) -> None:
         if signed_out != self._facts.signed_out:
             self._keep_facts(msgspec.structs.replace(self._facts, signed_out=signed_out))
 

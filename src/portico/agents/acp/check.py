@@ -28,11 +28,14 @@ _METHOD_NOT_FOUND = "(-32601)"
 async def check(agent: "AcpAgent") -> Check:
     supervisor = agent.supervise(start_seconds=START_SECONDS, pooled=False)
     try:
-        link = await supervisor.get()
+        try:
+            link = await supervisor.get()
+        except AgentError as error:
+            return Check(agent.id, *_explain(agent.program, error, starting=True))
         with tempfile.TemporaryDirectory(prefix="portico-check-") as folder:
             return await _shake_hands(agent, link, folder)
     except AgentError as error:
-        return Check(agent.id, *_explain(agent.program, error))
+        return Check(agent.id, *_explain(agent.program, error, starting=False))
     finally:
         await supervisor.close()
 
@@ -50,6 +53,7 @@ async def _shake_hands(agent: "AcpAgent", link: Link, folder: str) -> Check:
         answer = await link.request("session/new", {"cwd": folder, "mcpServers": []})
     except AgentUnavailable:
         if agent.program.auth is None:
+            agent.remember(agent.sign_in_words(link))
             return Check(agent.id, "not_signed_in", agent.sign_in_words(link))
         await agent.authenticate(link)
         answer = await link.request("session/new", {"cwd": folder, "mcpServers": []})
@@ -64,10 +68,10 @@ async def _shake_hands(agent: "AcpAgent", link: Link, folder: str) -> Check:
     return Check(agent.id, "ready", f"{version}{count} model{'s' * (count != 1)}")
 
 
-def _explain(program: Program, error: AgentError) -> tuple[CheckStatus, str]:
+def _explain(program: Program, error: AgentError, *, starting: bool) -> tuple[CheckStatus, str]:
     if wrong := wrong_node(program):
         return "wrong_node", f"{wrong} {error.message}"
-    if _METHOD_NOT_FOUND in error.message or "does not start" in error.message or "did not answer" in error.message:
+    if starting or _METHOD_NOT_FOUND in error.message:
         command = " ".join(program.command)
         hint = f"Is `{command}` a program that speaks the Agent Client Protocol on its standard input?"
         return "not_acp", f"{error.message.rstrip('.')}. {hint}"
