@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from portico.errors import BadRequest, HomeInUse
-from portico.home import Endpoint, Home, alive, write_private
+from portico.home import Endpoint, Home, alive, secret_key, write_private
 
 
 @pytest.fixture
@@ -127,3 +127,24 @@ def test_who_is_alive() -> None:
     assert alive(1)
     assert not alive(2**22 + 1)
     assert not alive(10**30)
+
+
+LOST = [b"", b"\0" * 43, b"\0" * 4096, b"x" * 43, b"short", b"ab" * 20]
+"""What a disk leaves of a secret: a start that took it for one had a secret that everybody can guess."""
+
+
+@pytest.mark.parametrize("left", [*LOST, b"\x80" * 43, bytes(range(40))])
+def test_a_damaged_token_is_made_anew(home: Home, left: bytes) -> None:
+    home.token_path.write_bytes(left)
+    token = home.token()
+    assert (len(token), token.encode() == left) == (43, False)
+    assert home.token() == token
+
+
+@pytest.mark.parametrize("left", LOST)
+def test_a_damaged_key_is_made_anew_and_that_is_said(home: Home, left: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    path = home.path / "hooks.key"
+    path.write_bytes(left)
+    key = secret_key(path)
+    assert (len(key), key == left, "was damaged" in caplog.text) == (32, False, True)
+    assert secret_key(path) == key == path.read_bytes()

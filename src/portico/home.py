@@ -8,6 +8,7 @@ is treated as untrusted input.
 import contextlib
 import errno
 import fcntl
+import logging
 import os
 import secrets
 from pathlib import Path
@@ -18,6 +19,8 @@ import platformdirs
 from msgspec import Struct
 
 from portico.errors import BadRequest, HomeInUse
+
+logger = logging.getLogger("portico.home")
 
 
 class Endpoint(Struct, omit_defaults=True):
@@ -145,11 +148,31 @@ class Home:
             token = self.token_path.read_bytes().decode("ascii", "replace").strip()
         except FileNotFoundError:
             token = ""
-        if len(token) < 32 or not token.isascii():
+        if not _is_random(token.encode()) or not token.isascii() or not token.isprintable():
             token = secrets.token_urlsafe(32)
             write_private(self.token_path, token.encode())
         self.token_path.chmod(0o600)
         return token
+
+
+def secret_key(path: Path) -> bytes:
+    """The 256 bits in this file; new ones where there is none, or where the disk has lost them."""
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        key = b""
+    else:
+        if not _is_random(key):
+            logger.error("%r was damaged and is made anew: what was signed with it counts no more.", str(path))
+    if not _is_random(key):
+        key = secrets.token_bytes(32)
+        write_private(path, key)
+    return key
+
+
+def _is_random(secret: bytes) -> bool:
+    """Long enough, and not the zeros (or the few bytes) that a lost write leaves: those can be guessed."""
+    return len(secret) >= 32 and len(set(secret)) > 8
 
 
 def alive(pid: int) -> bool:

@@ -162,3 +162,18 @@ async def test_a_log_that_is_moved_away_acknowledges_nothing(tmp_path: Path, mon
     await asyncio.wait_for(log.available(), 60)
     assert await log.append("a", fact(3)) == 2
     await log.close()
+
+
+@pytest.mark.parametrize("harm", ["emptied", "missing"])
+async def test_an_emptied_or_missing_log_is_named_as_lost(tmp_path: Path, open_host: HostOpener, harm: str) -> None:
+    """To SQLite an empty file is a new database: everything was gone, nobody said so, and numbers began again."""
+    path = tmp_path / "log.db"
+    before = await write(path, "a", "b", "a")
+    if harm == "emptied":
+        os.truncate(path, 0)
+    else:
+        path.unlink()
+    log = await SqliteLog.open(path)
+    assert (log.epoch == before, log.identity.lost_now, log.identity.why) == (False, 3, "its last 3 events are gone")
+    assert await log.append("a", fact(2)) > 3
+    await log.close()

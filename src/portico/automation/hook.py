@@ -15,7 +15,6 @@ import hashlib
 import hmac
 import json
 import re
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from portico.approvals.regex_timeout import RegexTimeout, regex_timeout
 from portico.automation.state import AutomationState
 from portico.errors import BadRequest, TooLarge, Unauthenticated
 from portico.events import Hook, Match
-from portico.home import stamp, write_private
+from portico.home import secret_key, stamp
 
 _PREFIX = "whsec_"
 _GITHUB = "x-hub-signature-256"
@@ -43,8 +42,7 @@ class Secrets:
 
     def make(self) -> None:
         """The key, where there is none."""
-        if not self._path.exists():
-            write_private(self._path, secrets.token_bytes(32))
+        self._key, self._stamp = secret_key(self._path), stamp(self._path)
 
     def of(self, state: AutomationState) -> str:
         digest = hmac.digest(self._read(), f"{state.id}\0{state.secrets}".encode(), "sha256")
@@ -54,7 +52,6 @@ class Secrets:
         """Again when it has changed: several hosts on one log have the same."""
         if (found := stamp(self._path)) is None or found != self._stamp:
             self.make()
-            self._key, self._stamp = self._path.read_bytes(), stamp(self._path)
         return self._key
 
 

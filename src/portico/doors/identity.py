@@ -23,7 +23,7 @@ from portico import limits
 from portico.doors.people import People, Person, drop_person, locked, read_people
 from portico.doors.route import SCOPES, Caller
 from portico.errors import AlreadyExists, BadRequest, NotFound
-from portico.home import Home, stamp, write_private
+from portico.home import Home, secret_key, stamp, write_private
 
 logger = logging.getLogger("portico.identity")
 
@@ -74,24 +74,13 @@ class Tokens:
         self._named: list[NamedToken] = []
         self._owner_stamp: tuple[int, int] | None = None
         self._owner_hash = ""
-        self._key = self._secret()
+        self._key = secret_key(home.path / "cookie-key")  # survives restarts, so a page stays logged in
         self.people = People(home)
         self.used: dict[str, int] = read_uses(home)
         """When each token was last seen, by its id."""
         self._saved = dict(self.used)
         self._codes: dict[str, tuple[str, float]] = {}
         """Whose login each open code is, and until when; by the code's hash."""
-
-    def _secret(self) -> bytes:
-        """What cookies are signed with; survives restarts, so a page stays logged in."""
-        path = self._home.path / "cookie-key"
-        with contextlib.suppress(FileNotFoundError):
-            key = path.read_bytes()
-            if len(key) == 32:
-                return key
-        key = secrets.token_bytes(32)
-        write_private(path, key)
-        return key
 
     def version(self) -> object:
         """Another one whenever who somebody is may have changed."""

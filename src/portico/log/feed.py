@@ -8,6 +8,8 @@ slows down for it, and its cursor lets it come back through the log.
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from weakref import WeakValueDictionary
 
 from portico import limits
 from portico.errors import TooSlow
@@ -46,34 +48,40 @@ class Follower:
             self._feed.remove(self)
             self._feed = None
 
-    def push(self, batch: Page, size: int) -> None:
+    def push(self, sized: tuple[Page, int]) -> None:
         if self.ended:
             return
         behind = bool(self._batches)  # one large batch alone is no sign of a slow reader
-        self._batches.append((batch, size))
-        self._bytes += size
+        self._batches.append(sized)
+        self._bytes += sized[1]
         if behind and self._bytes > self._limit:
             self._batches.clear()
             self.ended = True
         self.wake()
 
     async def take(self) -> Page:
-        """What has come since the last call, as far as it fits into one page; waits for at least one record. A large
-        batch stays the one that all followers share."""
+        """What has come since the last call, as far as it fits into one page; waits for at least one record. All who
+        read the same channel, or everything, get the same page."""
         while not self._batches:
             if self.ended:
                 raise TooSlow("This reader fell too far behind. Come back with your cursor: nothing is lost.")
             await self.wait()
         batches = self._batches
-        batch, size = batches.popleft()
-        if batches and size + batches[0][1] <= limits.REPLAY_BYTES:
-            batch = Page(batch)
-            while batches and size + batches[0][1] <= limits.REPLAY_BYTES:
-                more, more_size = batches.popleft()
-                batch += more
-                size += more_size
+        first, size = batches.popleft()
+        taken = [first]
+        while batches and size + batches[0][1] <= limits.REPLAY_BYTES:
+            taken.append(batches[0][0])
+            size += batches.popleft()[1]
         self._bytes -= size
-        return batch
+        return first if len(taken) == 1 else self._join(taken)
+
+    def _join(self, taken: list[Page]) -> Page:
+        if self._feed is None or (self.channels is not None and len(self.channels) != 1):
+            return Page(chain.from_iterable(taken))
+        key = (*(self.channels or ("",)), taken[0][0].seq, taken[-1][-1].seq)
+        joined = self._feed.joined.get(key) or Page(chain.from_iterable(taken))
+        self._feed.joined[key] = joined
+        return joined
 
     def drain(self) -> list[Record]:
         """All that has come, without waiting."""
@@ -108,6 +116,8 @@ class Feed:
     def __init__(self) -> None:
         self._by_channel: defaultdict[Channel, set[Follower]] = defaultdict(set)
         self._of_all: set[Follower] = set()
+        self.joined: WeakValueDictionary[tuple[Channel | int, ...], Page] = WeakValueDictionary()
+        """What one of them has joined serves the others, as long as somebody holds it."""
 
     def add(self, follower: Follower) -> None:
         if follower.channels is None:
@@ -163,6 +173,6 @@ class Feed:
 
     @staticmethod
     def _push(followers: "Sequence[Follower] | set[Follower]", part: Page) -> None:
-        size = sum(len(record.data) for record in part)
+        sized = part, sum(len(record.data) for record in part)
         for follower in followers:
-            follower.push(part, size)
+            follower.push(sized)

@@ -41,7 +41,8 @@ def identify(db: sqlite3.Connection, path: Path, marked: Marked | None) -> Ident
     stored = dict(db.execute("SELECT key, value FROM meta"))
     seq: int = db.execute("SELECT pos FROM channels WHERE id = 0").fetchone()[0]
     epoch, lost = stored.get("epoch", ""), int(stored.get("lost", "0"))
-    own = marked if marked is not None and marked.epoch == epoch else None
+    # An emptied or missing file is a new log to SQLite; the mark knows what stood there.
+    own = marked if marked is not None and (not epoch or marked.epoch == epoch) else None
     missing = max(0, own.seq - seq) if own is not None else 0
     why = _reason(epoch, own, missing, LogFiles.of(path))
     known = marked.salt if marked is not None else secrets.randbits(32)  # a damaged table has lost it
@@ -51,16 +52,16 @@ def identify(db: sqlite3.Connection, path: Path, marked: Marked | None) -> Ident
         lost += missing
         values = (epoch, str(lost), str(salt))
         db.execute("INSERT OR REPLACE INTO meta VALUES ('epoch', ?), ('lost', ?), ('salt', ?)", values)
-    return Identity(epoch, salt, lost, missing, seq + missing, why if stored.get("epoch") else "")
+    return Identity(epoch, salt, lost, missing, seq + missing, why if stored.get("epoch") or missing else "")
 
 
 def _reason(epoch: str, own: Marked | None, missing: int, files: LogFiles) -> str:
+    if missing:
+        return f"its last {missing} events are gone"
     if not epoch:
         return "it is new"
     if own is None:
         return "its mark is missing or of another log"
-    if missing:
-        return f"its last {missing} events are gone"
     if (files.device, files.log) != own.files[:2]:
         return "it was copied or restored"
     return ""
