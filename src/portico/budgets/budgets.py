@@ -241,11 +241,11 @@ class Budgets(Component):
     # -- commands ------------------------------------------------------------------------------------------------
 
     def _guard(self, command: c.Command, caller: c.Caller) -> None:
-        if isinstance(command, c.StartSession | c.ConfigureSession):
-            values = command.config if isinstance(command, c.StartSession) else command.values
-            read_budget((values or {}).get(BUDGET), "config.budget")
-        if isinstance(command, c.AnswerQuestion) and command.response == "accept" and caller.person:
-            self._guard_raise(command, caller)
+        match command:
+            case c.StartSession(config=values) | c.ConfigureSession(values=values):
+                read_budget((values or {}).get(BUDGET), "config.budget")
+            case c.AnswerQuestion(response="accept") if caller.person:
+                self._guard_raise(command, caller)
 
     def _guard_raise(self, command: c.AnswerQuestion, caller: c.Caller) -> None:
         """A budget of a day or a month is not of one conversation alone: where there are people, an admin raises it."""

@@ -227,15 +227,16 @@ class Dispatcher:
         host, running = self._host, session.running
         withdrawn = running is not None and running.withdrawn
         full = host.disk.full() or session.full()
+        access = host.ownership.of_session(session)
         return Context(
-            host.ownership.within(caller, session),
+            host.ownership.within(caller, access),
             session.new_id,
             host.running,
             host.stopping,
             withdrawn,
             found,
             full,
-            host.ownership.owner_of(session),
+            access.owner,
         )
 
     def _session_of(self, command: c.Command) -> str:

@@ -46,7 +46,7 @@ async def _start(host: "Host", command: c.StartSession, caller: c.Caller) -> Sum
     for folder in (command.cwd, *command.folders) if not shared else ():
         check_reach(host, caller, folder, "approve", "terminal")
     parent = host.find(command.parent) if command.parent is not None else None
-    above = caller if parent is None else host.ownership.within(caller, parent)
+    above = caller if parent is None else host.ownership.within(caller, host.ownership.of_session(parent))
     isolation = c.Isolation() if command.worktree is True else command.worktree or None
     session = await host.start(
         by=caller.by,

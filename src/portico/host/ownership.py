@@ -82,10 +82,10 @@ class Ownership:
             return True
         return right is not None and right in access.rights_of(caller.person)
 
-    def within(self, caller: c.Caller, session: "Session") -> c.Caller:
+    def within(self, caller: c.Caller, access: Access) -> c.Caller:
         """As this caller counts in a session: whom it is shared with to drive, and not to approve, does not approve
         there, whatever their own scopes say."""
-        if not caller.may("approve") or self.may(caller, self.of_session(session), "approve"):
+        if not caller.person or not caller.may("approve") or self.may(caller, access, "approve"):
             return caller
         return replace(caller, scopes=caller.scopes - {"approve"})
 

@@ -31,10 +31,13 @@ class QuotaBounds(Struct, frozen=True):
     disk_mb: int = 0
 
 
+_UNBOUNDED = QuotaBounds()
+
+
 class Quotas(Component):
     def __init__(self, host: Host) -> None:
         self._host = host
-        self.bounds = QuotaBounds()
+        self.bounds = _UNBOUNDED
         self._bytes: dict[str, int] = {}
         """Of each person's sessions in the log, when it was last measured."""
         host.commands.guard(self.check)
@@ -59,7 +62,7 @@ class Quotas(Component):
     # -- the guard ---------------------------------------------------------------------------------------------
 
     def check(self, command: c.Command, caller: c.Caller) -> None:
-        if self.bounds == QuotaBounds():
+        if self.bounds == _UNBOUNDED:
             return
         person = self._concerned(command, caller)
         if person in ("", HOST_OWNER):

@@ -93,6 +93,10 @@ rules:
     steps:
       - {do: spawn, prompt: look, title: Looker, steps: [{do: say, text: found}]}
       - {do: say, text: done}
+  - match: ^delegate
+    steps:
+      - {do: spawn, prompt: look, title: Writer, steps: [{do: write, path: c.txt, text: "child\\n", ask: false}]}
+      - {do: write, path: a.txt, text: "four\\n", append: true, ask: false}
   - match: ^hold
     steps:
       - {do: say, text: half}

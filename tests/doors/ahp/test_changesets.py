@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.doors.ahp.conftest import Connect, Served
-from tests.doors.ahp.wire_client import Refused, WireClient
+from tests.doors.ahp.wire_client import Json, Refused, WireClient
 
 SESSION = "scripted:/s1"
 
@@ -265,15 +265,60 @@ async def test_the_changes_of_one_chat(folder: Path, connect: Connect) -> None:
     assert [each.get("changes") for each in shown["chats"]] == [None, counted]
 
 
+def kinds(state: Json) -> list[str]:
+    return [each["changeKind"] for each in state["changesets"]]
+
+
+async def test_without_git_there_is_what_calls_have_reported(served: Served, connect: Connect) -> None:
+    """A turn that had edited files had an empty changeset in a folder that is no repository."""
+    (served.work / "a.txt").write_text("one\n")
+    client: WireClient = await connect("1.0.0")
+    chat = await client.create_session(SESSION)
+    await edit(client, chat, "first", "a.txt")
+    whole, turn = f"{SESSION}/changeset/session", f"{SESSION}/changeset/turn/second"
+    await client.subscribe(whole)
+    assert files(client, whole) == {"a.txt": {"added": 1, "removed": 0}}
+    await client.say(chat, "second", "delegate it")
+    await client.idle(chat)
+    await client.wait(lambda: len(files(client, whole)) == 2)
+    assert files(client, whole) == {"a.txt": {"added": 2, "removed": 0}, "c.txt": {"added": 1, "removed": 0}}
+    await client.subscribe(turn)
+    assert files(client, turn) == {"a.txt": {"added": 1, "removed": 0}, "c.txt": {"added": 1, "removed": 0}}
+    for name, before in ((whole, "one\n"), (turn, "one\nthree\n")):
+        by_file = {each["id"]: each["edit"] for each in client.states[name]["files"]}
+        changed, created = (by_file[(served.work / each).as_uri()] for each in ("a.txt", "c.txt"))
+        assert [await content(client, changed, side) for side in ("before", "after")] == [before, "one\nthree\nfour\n"]
+        assert ("before" in created, await content(client, created, "after")) == (False, "child\n")
+    reviewed = {"files": [(served.work / "a.txt").as_uri()], "reviewed": True}
+    await client.act(whole, "changeset/filesReviewChanged", **reviewed)
+    await edit(client, chat, "third", "b.txt")
+    await client.wait(lambda: len(files(client, whole)) == 3)
+    assert [each["reviewed"] for each in client.states[whole]["files"]] == [True, False, False]
+    await edit(client, chat, "fourth", "a.txt")
+    await client.wait(lambda: files(client, whole)["a.txt"]["added"] == 3)
+    assert not client.states[whole]["files"][0]["reviewed"], "another text is to be reviewed again"
+    with pytest.raises(Refused, match="no git repository"):
+        await client.subscribe(f"{SESSION}/changeset/uncommitted")
+
+
+async def content(client: WireClient, edit: Json, side: str) -> str:
+    found = await client.request("resourceRead", channel=client.root, uri=edit[side]["content"]["uri"])
+    return str(found["data"])
+
+
 async def test_a_folder_that_becomes_a_repository(served: Served, connect: Connect) -> None:
     """It was looked at once and never again."""
     client: WireClient = await connect("1.0.0")
     chat = await client.create_session(SESSION)
-    assert [name for name, state in client.states.items() if "changesets" in state] == []
+    assert {name: kinds(state) for name, state in client.states.items() if "changesets" in state} == {
+        SESSION: ["session", "turn"],
+        chat: ["session", "turn"],
+    }
     git(served.work, "init")
     git(served.work, "commit", "--allow-empty", "-m", "first")
     await edit(client, chat, "one", "b.txt")
-    await client.wait(lambda: "changesets" in client.states[chat])
+    await client.wait(lambda: "compare-turns" in kinds(client.states[chat]))
+    assert kinds(client.states[SESSION]) == ["uncommitted", "session", "branch", "turn", "compare-turns"]
     late: WireClient = await connect("1.0.0", "late", SESSION, chat)
     for name in (SESSION, chat):
         assert late.states[name]["changesets"] == client.states[name]["changesets"]

@@ -192,8 +192,8 @@ async def test_chats(connect: Connect) -> None:
     state = await client.wait(lambda: client.states["ahp-chat:/side"]["turns"] and client.states["ahp-chat:/side"])
     assert text_of(state["turns"][0]) == "aside"
     await client.wait(lambda: len(client.states["scripted:/s1"]["chats"]) == 3)
-    origins = [each.get("origin", {}).get("kind") for each in client.states["scripted:/s1"]["chats"]]
-    assert origins == [None, "fork", "sideChat"]
+    origins = [each["origin"]["kind"] for each in client.states["scripted:/s1"]["chats"]]
+    assert origins == ["user", "fork", "sideChat"]
     assert await refused(client, "createChat", channel="scripted:/s1", chat="ahp-chat:/fork") == -32003
     wrong = {"kind": "fork", "chat": chat, "turnId": "none"}
     assert await refused(client, "createChat", channel="scripted:/s1", chat="ahp-chat:/x", source=wrong) == -32001

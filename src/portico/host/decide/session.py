@@ -203,10 +203,10 @@ def _kept(state: SessionState, key: str, value: Json | None, context: Context) -
     if value is None:
         return None
     context.check_space()
-    others = {name: each for name, each in state.client_data.items() if name != key}
-    if len(others) >= limits.CLIENT_DATA_KEYS:
+    if key not in state.client_data and len(state.client_data) >= limits.CLIENT_DATA_KEYS:
         raise RateLimited(f"{limits.CLIENT_DATA_KEYS} things are kept beside {state.id!r}; take some away.")
     if len(msgspec.json.encode(value)) > _SMALL_BYTES:
+        others = {name: each for name, each in state.client_data.items() if name != key}
         _check_size([others, value], limits.CLIENT_DATA_BYTES, "What is kept beside a session", "value")
     return value
 

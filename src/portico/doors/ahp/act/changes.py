@@ -1,4 +1,4 @@
-"""Changesets: what differs in a session's folder, from one of five points of view. Needs git.
+"""Changesets: what differs in a session's folder, from one of five points of view.
 
     SESSION/changeset/uncommitted              from the last commit, with the operations commit and discard
     SESSION/changeset/session                  from the session's first turn to its last
@@ -6,6 +6,7 @@
     SESSION/changeset/turn/TURN                what one turn changed
     SESSION/changeset/compare/TURN/TURN        from the end of one turn to the end of another
 
+Without git there are those of the session and of a turn, with what calls have reported (`reported_edits`).
 They are computed when somebody subscribes, and again for those who look when a turn ends or an operation was done.
 """
 
@@ -15,6 +16,7 @@ from urllib.parse import unquote
 
 from portico import commands as c
 from portico.changes.room import captures_of
+from portico.doors.ahp.act import reported_edits
 from portico.doors.ahp.act.command import Method, text
 from portico.doors.ahp.view import names, parts
 from portico.doors.ahp.view.snapshots import REVIEWED
@@ -57,7 +59,8 @@ _KINDS = {
     "turn": ("This Turn", "turn/{turnId}"),
     "compare-turns": ("Compare Turns", "compare/{originalTurnId}/{modifiedTurnId}"),
 }
-_OF_CHAT = ("session", "turn", "compare-turns")
+_WITHOUT_GIT = ("session", "turn")
+_OF_CHAT = (*_WITHOUT_GIT, "compare-turns")
 _TRUNKS = ("main", "master", "trunk")
 
 
@@ -72,15 +75,25 @@ class Changeset(NamedTuple):
         return REVIEWED if self.kind == "uncommitted" else f"{REVIEWED}{'/'.join((self.kind, *self.turns))}/"
 
 
-def of_chat(state: SessionState) -> list[Json]:
+class ChangedFile(NamedTuple):
+    path: str
+    """As reviews remember it."""
+    id: str
+    """The file's own name; clients find a file's changes by it. Only the new one, where it was renamed."""
+    edit: Json
+    content: str
+    """Which text it has now: with another one it is to be reviewed again."""
+
+
+def of_chat(state: SessionState, *, is_git: bool) -> list[Json]:
     """What can be told of one chat by itself; a sub-agent works within a turn of another."""
     if state.origin is not None and state.origin.kind == "agent":
         return []
-    kinds = [each for each in catalogue(state) if each["changeKind"] in _OF_CHAT]
+    kinds = [each for each in catalogue(state, is_git=is_git) if each["changeKind"] in _OF_CHAT]
     return [each | ({"label": "Chat Changes"} if each["changeKind"] == "session" else {}) for each in kinds]
 
 
-def catalogue(of: SessionState) -> list[Json]:
+def catalogue(of: SessionState, *, is_git: bool) -> list[Json]:
     return [
         {
             "label": label,
@@ -89,6 +102,7 @@ def catalogue(of: SessionState) -> list[Json]:
             "capabilities": {"review": {}},
         }
         for kind, (label, path) in _KINDS.items()
+        if is_git or kind in _WITHOUT_GIT
     ]
 
 
@@ -102,7 +116,10 @@ async def state(connection: "Connection", target: Target) -> Json:
 
 async def _state(broker: "Broker", target: Target) -> Json:
     view = await _view(broker, target)
-    return {"status": "ready", "files": await _files(view), **_operations(view)}
+    files = [
+        {"id": each.id, "edit": each.edit, "reviewed": _is_reviewed(view, each)} for each in await _files(broker, view)
+    ]
+    return {"status": "ready", "files": files, **_operations(view)}
 
 
 def _operations(view: Changeset) -> Json:
@@ -130,17 +147,23 @@ async def _chat_of(broker: "Broker", session: Session, turn: str) -> Session:
     raise NotFound("turn", turn)
 
 
-async def _files(view: Changeset) -> list[Json]:
+async def _files(broker: "Broker", view: Changeset) -> list[ChangedFile]:
     found = await _differences(view)
-    return [
-        {"id": _id(view, each), "edit": parts.changed(view.session.summary, each), "reviewed": _is_reviewed(view, each)}
-        for each in (found.files if found is not None else [])
-    ]
+    if found is not None:
+        return [_of_git(view, each) for each in found.files]
+    turn = view.turns[0] if view.turns else None
+    reported = await reported_edits.edits(broker, view.session, turn) if view.kind in _WITHOUT_GIT else []
+    return [_of_report(each) for each in reported]
 
 
-def _id(view: Changeset, of: Change) -> str:
-    """The file's own name; clients find a file's changes by it. Only the new one, where it was renamed."""
-    return names.file_uri(f"{view.session.state.cwd}/{of.path}")
+def _of_git(view: Changeset, of: Change) -> ChangedFile:
+    name = names.file_uri(f"{view.session.state.cwd}/{of.path}")
+    return ChangedFile(of.path, name, parts.changed(view.session.summary, of), of.after)
+
+
+def _of_report(edit: Json) -> ChangedFile:
+    name, content = edit["after"]["uri"], edit["after"]["content"]["uri"]
+    return ChangedFile(names.path_of(name), name, edit, content)
 
 
 async def _differences(view: Changeset) -> Differences | None:
@@ -285,26 +308,26 @@ async def _discard(connection: "Connection", session: Session, path: str | None)
 # -- reviewed --------------------------------------------------------------------------------------------------
 
 
-def _is_reviewed(view: Changeset, of: Change) -> bool:
-    """A file that has changed since is to be reviewed again."""
+def _is_reviewed(view: Changeset, of: ChangedFile) -> bool:
     said = view.session.state.client_data.get(view.review_key + of.path)
-    return said is not None and said.get("content") == of.after
+    return said is not None and said.get("content") == of.content
 
 
 async def review(connection: "Connection", target: Target, action: Json, by: str) -> None:
     view = await _view(connection.broker, target)
     connection.view.check(view.session.id, "drive")
-    found = await _differences(view)
-    shown = {_id(view, each): each for each in (found.files if found is not None else [])}
+    shown = {each.id: each for each in await _files(connection.broker, view)}
     unknown = [name for name in action["files"] if name not in shown]
     if unknown:
         raise Conflict(f"The changeset has no file {unknown[0]!r}.")
-    for change in [shown[name] for name in action["files"]]:
-        value: Json | None = {"content": change.after} if action["reviewed"] else None
-        await connection.do(c.ShareData(session=view.session.id, key=view.review_key + change.path, value=value))
-    for each in list(connection.broker.hearers(target)):
-        if each is not connection:
-            each.say(target, Outgoing("filesReviewChanged", {"files": action["files"], "reviewed": action["reviewed"]}))
+    for each in [shown[name] for name in action["files"]]:
+        value: Json | None = {"content": each.content} if action["reviewed"] else None
+        await connection.do(c.ShareData(session=view.session.id, key=view.review_key + each.path, value=value))
+    for other in list(connection.broker.hearers(target)):
+        if other is not connection:
+            other.say(
+                target, Outgoing("filesReviewChanged", {"files": action["files"], "reviewed": action["reviewed"]})
+            )
 
 
 COMMANDS = {"invokeChangesetOperation": Method(invoke, c.CommitChanges, seed=False)}

@@ -392,9 +392,8 @@ class Broker:
         return customizations.modern(self.agents.get(state.agent), state.client_data)
 
     def changesets(self, state: SessionState, *, of_chat: bool = False) -> list[Json]:
-        if not self.git_folders.get(state.cwd, False):
-            return []
-        return changes.of_chat(state) if of_chat else changes.catalogue(state)
+        is_git = self.git_folders.get(state.cwd, False)
+        return changes.of_chat(state, is_git=is_git) if of_chat else changes.catalogue(state, is_git=is_git)
 
     def _tools(self, state: SessionState) -> list[e.ToolSpec]:
         """Those that come and go with editors are left out: nobody is told when this list would change."""

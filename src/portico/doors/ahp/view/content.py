@@ -60,11 +60,12 @@ def _content(item: Json, left: Json, seed: bool) -> Json | None:
     if kind == "terminal" and "terminal" in item:
         return _terminal(item, left)
     if kind == "diff":
-        return _file_edit(item)
+        edit = file_edit(item)
+        return {"type": "fileEdit", **edit} if edit is not None else None
     return item if kind in _CONTENT and all(key in item for key in _CONTENT[kind]) else None
 
 
-def _file_edit(item: Json) -> Json | None:
+def file_edit(item: Json) -> Json | None:
     """An edit, as agents report it. Both sides can be read; of one that an older Portico kept only the file itself."""
     path, old, new = str(item.get("path") or ""), str(item.get("old") or ""), str(item.get("new") or "")
     if not path.startswith("/"):
@@ -73,7 +74,7 @@ def _file_edit(item: Json) -> Json | None:
     name, at = names.file_uri(path), item.get("at")
     counts = {"added": (after - before).total(), "removed": (before - after).total()}
     sides = {side: {"uri": name, "content": {"uri": names.diff_uri(at, side, path)}} for side in _sides(item)}
-    return {"type": "fileEdit", **sides, "diff": counts}
+    return {**sides, "diff": counts}
 
 
 def _sides(item: Json) -> list[str]:

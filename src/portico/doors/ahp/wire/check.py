@@ -43,7 +43,7 @@ def checker(kind: Any) -> Check:
         return _anything
     if is_typeddict(kind):
         shape = _shape(kind)
-        return lambda value, at: _record(shape, _typed(dict, value, at), at)
+        return lambda value, at: _record(shape, value if type(value) is dict else _typed(dict, value, at), at)
     if origin is list:
         return _listed(checker(get_args(kind)[0]))
     if origin is dict:
