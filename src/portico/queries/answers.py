@@ -72,6 +72,8 @@ class Answers:
 
 def _fold(known: _Read, session: Session, page: Iterable[Record]) -> None:
     for record in page:
+        if record.seq <= known.seq:  # somebody else who asked meanwhile has read the same page
+            continue
         known.seq = record.seq
         match record.event:
             case e.ApprovalAsked() as asked:
