@@ -329,6 +329,22 @@ async def test_what_a_check_came_to_is_data(
     assert [(each.passed, each.exit_code) for each in decided] == found
 
 
+@pytest.mark.parametrize("held", [True, False])
+async def test_a_condition_keeps_what_its_judge_gave_as_reason(host: Host, tmp_path: Path, held: bool) -> None:
+    """Reported: "Criteria condition failed" told nobody why, and the reason stood only in the call of the tool."""
+    word = str(held).lower()
+    criteria = {
+        "condition": [f"[[tool:job_boolean_{word}|Two of nine fail.]] [[say:Judged.]]"],
+        "runConditionInSameSession": True,
+        "failureAction": {"retryTimes": 0},
+    }
+    jobs = await opened(host, make({"it": ok(criteria=criteria)}))
+    await play(jobs, tmp_path, "")
+    events = [record.event for record in await host.log.read("task/task-1")]
+    (judged,) = [each for each in events if isinstance(each, e.TaskDecided) and each.evidence]
+    assert (judged.passed, judged.evidence) == (held, "Two of nine fail.")
+
+
 async def test_a_command_that_cannot_run_fails_the_criteria(host: Host, tmp_path: Path) -> None:
     plan = ok(criteria={"command": ["/no/such/program"], "failureAction": {"retryTimes": 0}})
     words = await played(host, tmp_path, plan)

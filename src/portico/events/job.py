@@ -45,6 +45,8 @@ class TaskDecided(Event, frozen=True, tag="task.decided"):
     """What a check or the task came to; None: neither."""
     exit_code: int | None = None
     """Of the command that was the check."""
+    evidence: str = ""
+    """Of a condition that an agent judged: why, in its words."""
 
 
 class TaskEnded(Event, frozen=True, tag="task.ended"):

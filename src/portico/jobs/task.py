@@ -295,12 +295,11 @@ class TaskRun:
         return await opinions.person(check.person, self._expand(check.person.question), held)
 
     async def _condition(self, condition: Prompt) -> bool:
-        held = (await self._drive(condition)).verdict is True
+        report = await self._drive(condition)
+        held = report.verdict is True
         await self._sessions_of_task.judged(held)
-        if held:
-            self._decide("[CRITERIA] Criteria condition passed", True)
-        else:
-            self._decide(f"[CRITERIA] Criteria condition failed. Condition: {_json(condition)}", False)
+        words = "passed" if held else f"failed. Condition: {_json(condition)}"
+        self._decide(f"[CRITERIA] Criteria condition {words}", held, report.reason)
         return held
 
     async def _retries(self, criteria: Criteria) -> bool:
@@ -371,8 +370,8 @@ class TaskRun:
     def _expand(self, prompt: Prompt) -> str:
         return expand_prompt_dynamic(prompt, self._values)
 
-    def _decide(self, reason: str, passed: bool | None = None) -> None:
-        self._sessions_of_task.decide(reason, passed)
+    def _decide(self, reason: str, passed: bool | None = None, evidence: str = "") -> None:
+        self._sessions_of_task.decide(reason, passed, evidence=evidence)
 
     def _decide_check(self, checked: Checked) -> None:
         self._sessions_of_task.decide(f"[CRITERIA] {checked.reason}", checked.passed, checked.exit_code)

@@ -339,8 +339,8 @@ class TaskSessions:
     def record(self, event: e.Event) -> None:
         self._host.log.post(f"task/{self._task}", event)
 
-    def decide(self, reason: str, passed: bool | None = None, exit_code: int | None = None) -> None:
-        self.record(e.TaskDecided(reason=reason, passed=passed, exit_code=exit_code))
+    def decide(self, reason: str, passed: bool | None = None, exit_code: int | None = None, evidence: str = "") -> None:
+        self.record(e.TaskDecided(reason=reason, passed=passed, exit_code=exit_code, evidence=evidence))
 
 
 def _check_disk(turn: TurnState) -> None:
